@@ -1,0 +1,1 @@
+"""Argument parsing and subcommands; a front-end is imported only when it is needed."""

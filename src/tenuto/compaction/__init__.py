@@ -1,0 +1,1 @@
+"""Making the view smaller: meter, plan, serialiser, prompts, ladder."""

@@ -1,0 +1,1 @@
+"""The executor, its one task manager, and the tasks that it runs."""

@@ -1,0 +1,1 @@
+"""Hooks, skills and MCP servers."""

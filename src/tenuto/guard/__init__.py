@@ -1,0 +1,1 @@
+"""Approval, paths and sanitising: what stands between a model and the machine."""

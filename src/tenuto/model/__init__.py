@@ -1,0 +1,1 @@
+"""Model clients over three wire formats, and the built-in offline model."""

@@ -1,0 +1,1 @@
+"""What travels between the rooms: messages, entries, events, operations. Imports nothing of ours."""

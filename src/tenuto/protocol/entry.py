@@ -1,0 +1,205 @@
+"""The entries of `events.jsonl` that are not messages (DESIGN section 3).
+
+An entry is one line. `seq` and `ts` are set by the session when the entry is appended; `seq == 0` means "not in the
+log". Messages and `CompactionEntry` live in `message.py`, which also has the union of all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tenuto.protocol.part import ContentPart
+from tenuto.protocol.usage import Usage
+
+FORMAT_VERSION = 1
+Level = Literal["info", "warning", "error"]
+Mode = Literal["ask", "edits", "auto", "plan"]
+Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
+TodoStatus = Literal["pending", "in_progress", "done", "cancelled"]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """Base of all entries: `seq` is absolute and never changes, `ts` is seconds since the epoch."""
+
+    seq: int = 0
+    ts: float = 0.0
+
+
+class ForkOrigin(msgspec.Struct, frozen=True):
+    """The session and entry that a session was forked from."""
+
+    session: str
+    seq: int
+
+
+class HeaderEntry(Entry, frozen=True, kw_only=True, tag="header"):
+    """Line 0 of every log."""
+
+    session_id: str
+    cwd: str
+    version: int = FORMAT_VERSION
+    forked_from: ForkOrigin | None = None
+    parent_session: str = ""
+    """The session whose sub-agent this is, if it is one."""
+
+
+class ShellEntry(Entry, frozen=True, kw_only=True, tag="shell"):
+    """A `!command` that the person ran; `excluded` (`!!`) keeps it from the model."""
+
+    command: str
+    output: str = ""
+    exit_code: int | None = None
+    excluded: bool = False
+    truncated: bool = False
+    output_path: str = ""
+    duration: float = 0.0
+
+
+class ViewEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one result looks in the view from now on; `keep_head` and `keep_tail` are characters."""
+
+    target: int
+    kind: Literal["hidden", "truncated", "omitted"]
+    text: str = ""
+    keep_head: int = 0
+    keep_tail: int = 0
+
+
+class ViewEditEntry(Entry, frozen=True, kw_only=True, tag="view_edit"):
+    """Edits to the view; the history stays as it is."""
+
+    edits: tuple[ViewEdit, ...]
+    reason: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class UndoEntry(Entry, frozen=True, kw_only=True, tag="undo"):
+    """Cancels a compaction, a view edit, or an undo (then it is a redo)."""
+
+    target: int
+
+
+class BranchEntry(Entry, frozen=True, kw_only=True, tag="branch"):
+    """Moves the leaf: the next entry continues after `parent` (0: the root)."""
+
+    parent: int
+
+
+class BranchSummaryEntry(Entry, frozen=True, kw_only=True, tag="branch_summary"):
+    """What happened on a branch that was left; `from_seq` is the leaf that was left."""
+
+    summary: str
+    from_seq: int
+    details: dict[str, list[str]] = {}
+    from_extension: str = ""
+    usage: Usage | None = None
+
+
+class ExtensionEntry(Entry, frozen=True, kw_only=True, tag="extension"):
+    """State of an extension, or with `in_view` a message of one that the model sees."""
+
+    extension: str
+    in_view: bool = False
+    parts: tuple[ContentPart, ...] = ()
+    state: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class PinEntry(Entry, frozen=True, kw_only=True, tag="pin"):
+    """A text or message that every later compaction keeps."""
+
+    text: str
+    target: int = 0
+
+
+class UnpinEntry(Entry, frozen=True, kw_only=True, tag="unpin"):
+    """Takes a pin back; `target` is the pin's seq."""
+
+    target: int
+
+
+class TodoItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of the todo list."""
+
+    text: str
+    status: TodoStatus = "pending"
+
+
+class TodoEntry(Entry, frozen=True, kw_only=True, tag="todo"):
+    """The whole todo list as it is from now on."""
+
+    items: tuple[TodoItem, ...]
+
+
+class QueuedEntry(Entry, frozen=True, kw_only=True, tag="queued"):
+    """A prompt that is on disk and not yet sent; `steer` asks for delivery at the next tool boundary."""
+
+    parts: tuple[ContentPart, ...]
+    origin: Origin = "typed"
+    steer: bool = False
+
+
+class DequeuedEntry(Entry, frozen=True, kw_only=True, tag="dequeued"):
+    """A queued prompt was deleted or taken back for editing. Sending it is a `user` entry with `from_queued`."""
+
+    target: int
+    reason: Literal["deleted", "edited"] = "deleted"
+
+
+class ModelEntry(Entry, frozen=True, kw_only=True, tag="model"):
+    """The session's model from now on, as `provider/name`; `effort` is empty when the model's own default holds."""
+
+    model: str
+    effort: str = ""
+
+
+class ModeEntry(Entry, frozen=True, kw_only=True, tag="mode"):
+    """The session's approval mode from now on."""
+
+    mode: Mode
+
+
+class TitleEntry(Entry, frozen=True, kw_only=True, tag="title"):
+    """The session's title from now on."""
+
+    title: str
+
+
+class LabelEntry(Entry, frozen=True, kw_only=True, tag="label"):
+    """A person's mark on an entry; an empty text takes it away."""
+
+    target: int
+    text: str = ""
+
+
+class ApprovalEntry(Entry, frozen=True, kw_only=True, tag="approval"):
+    """A standing answer of the person: calls of `tool` that match `pattern` are allowed for this session."""
+
+    tool: str
+    pattern: str
+    scope: Literal["session"] = "session"
+
+
+class UsageEntry(Entry, frozen=True, kw_only=True, tag="usage"):
+    """What calls cost that left no assistant entry (cancelled, failed, summaries)."""
+
+    usage: Usage
+    purpose: str = ""
+    model: str = ""
+
+
+class NoticeEntry(Entry, frozen=True, kw_only=True, tag="notice"):
+    """Something that the person was told and the model was not."""
+
+    text: str
+    level: Level = "info"
+    kind: str = ""
+
+
+class UnknownEntry(Entry, frozen=True, kw_only=True, tag="?unknown"):
+    """An entry of a type that this version does not know; `raw` is its line, copied unchanged by every export."""
+
+    kind: str
+    raw: bytes = b""

@@ -1,0 +1,324 @@
+"""What the core tells every front-end. Every event has its `session_id`.
+
+Events are what a front-end shows. A resumed transcript is made by replaying the events that the log's entries stand
+for (`core/replay.py`), so live and resumed transcripts are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tenuto.protocol.entry import Level, Mode, Origin, ShellEntry, TodoItem
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage
+from tenuto.protocol.operation import CompactionReason, Decision
+from tenuto.protocol.part import ContentPart
+from tenuto.protocol.usage import Usage
+
+Outcome = Literal["completed", "interrupted", "failed"]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """Base of all events; `submission_id` is empty where no operation stands behind it."""
+
+    session_id: str
+    submission_id: str = ""
+
+
+# --- session ---
+
+
+class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened"):
+    """A session is open: everything that the screen shows around the transcript. A replay of its entries follows."""
+
+    cwd: str
+    model: str
+    mode: Mode
+    title: str = ""
+    effort: str = ""
+    resumed: bool = False
+    directory: str = ""
+
+
+class ReplayFinishedEvent(Event, frozen=True, kw_only=True, tag="replay_finished"):
+    """The entries of an opened session have all been replayed; what follows is live."""
+
+
+class ModelChangedEvent(Event, frozen=True, kw_only=True, tag="model_changed"):
+    """The session's model is now `model` (`provider/name`)."""
+
+    model: str
+    effort: str = ""
+
+
+class ModeChangedEvent(Event, frozen=True, kw_only=True, tag="mode_changed"):
+    """The session's approval mode is now `mode`."""
+
+    mode: Mode
+
+
+class TitleChangedEvent(Event, frozen=True, kw_only=True, tag="title_changed"):
+    """The session's title is now `title`."""
+
+    title: str
+
+
+class TodoChangedEvent(Event, frozen=True, kw_only=True, tag="todo_changed"):
+    """The todo list is now `items`."""
+
+    items: tuple[TodoItem, ...]
+
+
+class ContextUsageEvent(Event, frozen=True, kw_only=True, tag="context_usage"):
+    """How full the window is, in tokens. `window` is `None` when unknown; `estimated` says no provider counted it."""
+
+    tokens: int
+    window: int | None
+    trigger: int | None
+    estimated: bool
+    total: Usage
+    """Everything that the session used so far, with its cost."""
+
+
+# --- a task and its steps ---
+
+
+class TaskStartedEvent(Event, frozen=True, kw_only=True, tag="task_started"):
+    """The task of this submission began; `kind` is agent, compaction or shell."""
+
+    kind: Literal["agent", "compaction", "shell"]
+
+
+class TaskFinishedEvent(Event, frozen=True, kw_only=True, tag="task_finished"):
+    """The task of this submission ended; `error` is one line for a person when it failed."""
+
+    kind: Literal["agent", "compaction", "shell"]
+    outcome: Outcome
+    error: str = ""
+    duration: float = 0.0
+
+
+class TaskSettledEvent(Event, frozen=True, kw_only=True, tag="task_settled"):
+    """The session is really idle: no task runs, no submission is in progress, nothing is due from the queue."""
+
+    outcome: Outcome
+    error: str = ""
+
+
+class StepStartedEvent(Event, frozen=True, kw_only=True, tag="step_started"):
+    """A model call begins; `step` counts from 1 in its task."""
+
+    step: int
+
+
+class UserMessageEvent(Event, frozen=True, kw_only=True, tag="user_message"):
+    """A user message went into the history."""
+
+    seq: int
+    parts: tuple[ContentPart, ...]
+    origin: Origin = "typed"
+    from_queued: int = 0
+
+
+class AssistantTextDeltaEvent(Event, frozen=True, kw_only=True, tag="assistant_text_delta"):
+    """More of the answer's text."""
+
+    text: str
+
+
+class AssistantThinkingDeltaEvent(Event, frozen=True, kw_only=True, tag="assistant_thinking_delta"):
+    """More of the readable reasoning."""
+
+    text: str
+
+
+class ToolCallDeltaEvent(Event, frozen=True, kw_only=True, tag="tool_call_delta"):
+    """A call is being written by the model: its name, and how many characters of arguments there are so far."""
+
+    index: int
+    name: str
+    characters: int
+
+
+class AssistantWithdrawnEvent(Event, frozen=True, kw_only=True, tag="assistant_withdrawn"):
+    """The attempt that was streaming failed: what was shown of it is not part of the conversation."""
+
+    reason: str
+
+
+class AssistantMessageEvent(Event, frozen=True, kw_only=True, tag="assistant_message"):
+    """The answer is complete and in the history; it stands for everything that was streamed of it."""
+
+    message: AssistantMessage
+
+
+class ToolStartedEvent(Event, frozen=True, kw_only=True, tag="tool_started"):
+    """A call begins to run; `summary` is one line (a path, a command)."""
+
+    call_id: str
+    name: str
+    arguments: str
+    summary: str = ""
+
+
+class ToolOutputEvent(Event, frozen=True, kw_only=True, tag="tool_output"):
+    """More of a running call's live output."""
+
+    call_id: str
+    text: str
+
+
+class ToolResultEvent(Event, frozen=True, kw_only=True, tag="tool_result"):
+    """A call has its result, and it is in the history."""
+
+    message: ToolResultMessage
+
+
+class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
+    """A call waits for the person. `detail` is the exact command or the text that decides; `diff` for edits.
+
+    `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered).
+    """
+
+    request_id: str
+    call_id: str
+    tool: str
+    summary: str
+    detail: str
+    reason: str = ""
+    diff: DiffView | None = None
+    session_pattern: str = ""
+
+
+class ApprovalResolvedEvent(Event, frozen=True, kw_only=True, tag="approval_resolved"):
+    """An approval is answered, or no longer needed (then as denied)."""
+
+    request_id: str
+    decision: Decision
+
+
+class RetryEvent(Event, frozen=True, kw_only=True, tag="retry"):
+    """A model call failed and is tried again in `wait` seconds; `attempt` counts from 1 of `attempts`."""
+
+    attempt: int
+    attempts: int
+    wait: float
+    reason: str
+
+
+class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One queued prompt."""
+
+    seq: int
+    parts: tuple[ContentPart, ...]
+    steer: bool = False
+
+
+class QueueChangedEvent(Event, frozen=True, kw_only=True, tag="queue_changed"):
+    """What is queued now. `waiting`: nothing will send it by itself, the person has to (Enter)."""
+
+    items: tuple[QueueItem, ...]
+    waiting: bool = False
+
+
+class PromptReturnedEvent(Event, frozen=True, kw_only=True, tag="prompt_returned"):
+    """A prompt was not sent and goes back into the editor; `reason` says why."""
+
+    parts: tuple[ContentPart, ...]
+    reason: str = ""
+
+
+class NoticeEvent(Event, frozen=True, kw_only=True, tag="notice"):
+    """Something to tell the person; an error names what to do."""
+
+    text: str
+    level: Level = "info"
+    kind: str = ""
+
+
+# --- the person's own shell ---
+
+
+class ShellStartedEvent(Event, frozen=True, kw_only=True, tag="shell_started"):
+    """A `!command` began."""
+
+    command: str
+    excluded: bool = False
+
+
+class ShellOutputEvent(Event, frozen=True, kw_only=True, tag="shell_output"):
+    """More of its output."""
+
+    text: str
+
+
+class ShellFinishedEvent(Event, frozen=True, kw_only=True, tag="shell_finished"):
+    """It ended and is in the history."""
+
+    entry: ShellEntry
+
+
+# --- compaction ---
+
+
+class CompactionStartEvent(Event, frozen=True, kw_only=True, tag="compaction_start"):
+    """A compaction begins."""
+
+    reason: CompactionReason
+
+
+class CompactionProgressEvent(Event, frozen=True, kw_only=True, tag="compaction_progress"):
+    """Where a compaction is; `summary_tokens` is how much of the summary has been streamed."""
+
+    stage: str
+    summary_tokens: int = 0
+
+
+class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end"):
+    """A compaction ended. On success `entry` is what was written; nothing was written when `aborted` or `error`."""
+
+    reason: CompactionReason
+    aborted: bool = False
+    will_retry: bool = False
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    kept_from_index: int | None = None
+    error: str | None = None
+    entry: CompactionEntry | None = None
+
+
+AnyEvent = (
+    SessionOpenedEvent
+    | ReplayFinishedEvent
+    | ModelChangedEvent
+    | ModeChangedEvent
+    | TitleChangedEvent
+    | TodoChangedEvent
+    | ContextUsageEvent
+    | TaskStartedEvent
+    | TaskFinishedEvent
+    | TaskSettledEvent
+    | StepStartedEvent
+    | UserMessageEvent
+    | AssistantTextDeltaEvent
+    | AssistantThinkingDeltaEvent
+    | ToolCallDeltaEvent
+    | AssistantWithdrawnEvent
+    | AssistantMessageEvent
+    | ToolStartedEvent
+    | ToolOutputEvent
+    | ToolResultEvent
+    | ApprovalRequestedEvent
+    | ApprovalResolvedEvent
+    | RetryEvent
+    | QueueChangedEvent
+    | PromptReturnedEvent
+    | NoticeEvent
+    | ShellStartedEvent
+    | ShellOutputEvent
+    | ShellFinishedEvent
+    | CompactionStartEvent
+    | CompactionProgressEvent
+    | CompactionEndEvent
+)

@@ -1,0 +1,216 @@
+"""Messages, the compaction entry, and `HistoryEvent`, the union of everything that a log can hold.
+
+Messages are entries themselves: the same struct is written to the log and handed to a model client, so nothing is
+converted on the way. A message with `seq == 0` is not an entry (it stands in a compaction's `replacement`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tenuto.protocol.entry import (
+    ApprovalEntry,
+    BranchEntry,
+    BranchSummaryEntry,
+    DequeuedEntry,
+    Entry,
+    ExtensionEntry,
+    HeaderEntry,
+    LabelEntry,
+    ModeEntry,
+    ModelEntry,
+    NoticeEntry,
+    Origin,
+    PinEntry,
+    QueuedEntry,
+    ShellEntry,
+    TitleEntry,
+    TodoEntry,
+    TodoItem,
+    UndoEntry,
+    UnknownEntry,
+    UnpinEntry,
+    UsageEntry,
+    ViewEdit,
+    ViewEditEntry,
+)
+from tenuto.protocol.part import AssistantPart, ContentPart
+from tenuto.protocol.usage import Usage
+
+StopReason = Literal[
+    "end_turn", "tool_use", "max_tokens", "refusal", "pause", "window_exceeded", "interrupted", "other"
+]
+CompactionReasonName = Literal["threshold", "overflow", "manual", "model_switch"]
+
+
+class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
+    """The system prompt as sent, with the names and the digest of the tools sent beside it; or a summary.
+
+    In the log this is the `system` entry. In a compaction's `replacement` it carries the framed summary.
+    """
+
+    text: str
+    tools: tuple[str, ...] = ()
+    tools_digest: str = ""
+
+
+class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
+    """Something that the harness tells the model (mode, todo, date, changed files); belongs to its gap (DESIGN 3)."""
+
+    text: str
+    kind: str = ""
+
+
+class UserMessage(Entry, frozen=True, kw_only=True, tag="user"):
+    """What the person, or something in the person's name, said. `from_queued` is the seq of its `queued` entry."""
+
+    parts: tuple[ContentPart, ...]
+    origin: Origin = "typed"
+    from_queued: int = 0
+
+
+class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
+    """A complete answer of a model.
+
+    `model` is `provider/name`. `estimate` is our estimate of the request in tokens, kept to calibrate later ones.
+    `prefix` is the chain hash of what was sent before this answer (DESIGN section 7, signed thinking).
+    """
+
+    parts: tuple[AssistantPart, ...]
+    model: str = ""
+    stop_reason: StopReason = "end_turn"
+    usage: Usage | None = None
+    estimate: int = 0
+    prefix: str = ""
+    response_id: str = ""
+    duration: float = 0.0
+
+
+class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that a tool touched; `sha256` is of its bytes afterwards (empty: gone or unknown)."""
+
+    path: str
+    op: Literal["read", "write", "edit", "delete"]
+    sha256: str = ""
+
+
+class DiffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="diff", tag_field="kind"):
+    """A change to one file as a unified diff (no `---`/`+++` head), with its counts of lines."""
+
+    path: str
+    diff: str
+    added: int = 0
+    removed: int = 0
+    created: bool = False
+
+
+class TodoView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="todo", tag_field="kind"):
+    """The todo list after the call."""
+
+    items: tuple[TodoItem, ...]
+
+
+class ShellView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="shell", tag_field="kind"):
+    """How a command ended; `exit_code` is `None` for a background job or a kill."""
+
+    command: str
+    exit_code: int | None = None
+    background: bool = False
+
+
+ResultView = DiffView | TodoView | ShellView
+
+
+class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
+    """The result of one tool call. `ui` is data for the screen only; the model sees `parts`.
+
+    `truncated` says that `parts` is not the whole output; then `output_path` names the file that has it and
+    `output_size` its size in bytes. `interrupted` marks a result that stands in for one that never came.
+    """
+
+    call_id: str
+    name: str
+    parts: tuple[ContentPart, ...]
+    is_error: bool = False
+    ui: tuple[ResultView, ...] = ()
+    files: tuple[FileUse, ...] = ()
+    truncated: bool = False
+    output_path: str = ""
+    output_size: int = 0
+    interrupted: bool = False
+    duration: float = 0.0
+
+
+Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolResultMessage
+
+
+class CompactionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read."""
+
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+
+
+class ProviderItems(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's own compaction, readable by that provider and model only."""
+
+    provider: str
+    model: str
+    items: tuple[msgspec.Raw, ...]
+
+
+class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
+    """A compaction, written once when it is complete. `first_kept_index` is a `seq`, never a list position.
+
+    `replacement` are the exact messages that stand in the view before `first_kept_index`; `summary` is the bare text
+    for display, search and the next round. `duration` is seconds. `ts` is when it was made.
+    """
+
+    summary: str
+    first_kept_index: int
+    replacement: tuple[Message, ...] = ()
+    edits: tuple[ViewEdit, ...] = ()
+    system_seq: int = 0
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    reason: CompactionReasonName = "manual"
+    rung: str = ""
+    focus: str = ""
+    details: CompactionDetails | None = None
+    provider_items: ProviderItems | None = None
+    from_extension: str = ""
+    usage: Usage | None = None
+    duration: float = 0.0
+
+
+KnownEntry = (
+    HeaderEntry
+    | SystemMessage
+    | DeveloperMessage
+    | UserMessage
+    | AssistantMessage
+    | ToolResultMessage
+    | ShellEntry
+    | CompactionEntry
+    | ViewEditEntry
+    | UndoEntry
+    | BranchEntry
+    | BranchSummaryEntry
+    | ExtensionEntry
+    | PinEntry
+    | UnpinEntry
+    | TodoEntry
+    | QueuedEntry
+    | DequeuedEntry
+    | ModelEntry
+    | ModeEntry
+    | TitleEntry
+    | LabelEntry
+    | ApprovalEntry
+    | UsageEntry
+    | NoticeEntry
+)
+HistoryEvent = KnownEntry | UnknownEntry
+MESSAGE_TYPES = (SystemMessage, DeveloperMessage, UserMessage, AssistantMessage, ToolResultMessage)

@@ -1,0 +1,163 @@
+"""What passes between the core and a model client: the model's facts, a request, the parts of a stream, an error."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol
+
+import msgspec
+
+from tenuto.protocol.message import AssistantMessage, Message
+
+ErrorKind = Literal[
+    "overflow",
+    "output_budget",
+    "too_many_bytes",
+    "rate_limit",
+    "request_too_large_for_rate",
+    "overloaded",
+    "quota",
+    "auth",
+    "not_found",
+    "invalid",
+    "bad_thinking",
+    "broken_stream",
+    "unreachable",
+    "refused",
+    "ambiguous",
+    "server",
+    "cancelled",
+    "unknown",
+]
+RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "broken_stream", "unreachable", "server"})
+
+
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a model. Token counts; `None` where nobody says; prices are US dollars per million tokens.
+
+    `source` names where the window comes from: provider, catalogue, settings, learned, default.
+    """
+
+    provider: str
+    name: str
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    input_only_limit: bool = False
+    can_summarise: bool = True
+    images: bool = True
+    thinking: bool = False
+    efforts: tuple[str, ...] = ()
+    input_price: float | None = None
+    output_price: float | None = None
+    cache_read_price: float | None = None
+    cache_write_price: float | None = None
+    source: str = "default"
+
+    @property
+    def id(self) -> str:
+        """The model as the person writes it: `provider/name`."""
+        return f"{self.provider}/{self.name}"
+
+
+class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model sees it; `parameters` is a JSON schema object, already encoded."""
+
+    name: str
+    description: str
+    parameters: msgspec.Raw
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. `messages` is the view: the first is the system prompt, developer messages in their place.
+
+    `max_output_tokens` is what this request may produce. `cache_key` is stable for a session. `thinking=False` leaves
+    every thinking block out (the one retry after a refused signature, and summaries).
+    """
+
+    model: ModelFacts
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    max_output_tokens: int = 16_384
+    effort: str = ""
+    cache_key: str = ""
+    thinking: bool = True
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    """More of the answer's text."""
+
+    text: str
+
+
+class ThinkingDelta(msgspec.Struct, frozen=True):
+    """More of the readable reasoning."""
+
+    text: str
+
+
+class ToolCallDelta(msgspec.Struct, frozen=True):
+    """A tool call begins (empty fragment) or grows; `index` is its place among the answer's calls."""
+
+    index: int
+    name: str = ""
+    fragment: str = ""
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The terminal event arrived: the whole answer, with usage, stop reason and prefix hash. Always the last part."""
+
+    message: AssistantMessage
+
+
+StreamPart = TextDelta | ThinkingDelta | ToolCallDelta | Finished
+
+
+class ModelError(Exception):
+    """A model call that failed, classified once, where it happened.
+
+    `observed` and `limit` are token numbers that the provider named; `retry_after` is seconds. `text` is the
+    provider's own message, bounded; `str(error)` is one line for a person.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        text: str,
+        *,
+        status: int | None = None,
+        observed: int | None = None,
+        limit: int | None = None,
+        retry_after: float | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(f"{text} ({hint})" if hint else text)
+        self.kind: ErrorKind = kind
+        self.text = text
+        self.status = status
+        self.observed = observed
+        self.limit = limit
+        self.retry_after = retry_after
+        self.hint = hint
+
+
+class ModelClient(Protocol):
+    """One provider. A client keeps nothing between calls but its connection and encoding caches."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        """Yield the parts of one answer; the last is `Finished`. Closing the iterator closes the connection.
+
+        Raises `ModelError`; never retries by itself.
+        """
+        ...
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models; empty where it has no such list."""
+        ...
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's own count of the request's tokens, `None` where it has none."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

@@ -1,0 +1,44 @@
+"""Token use of one model call, in one normal form for every provider."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens of one call. `input` excludes what was read from or written to the cache.
+
+    `reasoning` is the share of `output` that was reasoning; `unsent_reasoning` the share of that which is not sent
+    back with the next request. `cost` is US dollars, `None` when no price is known.
+    """
+
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+    unsent_reasoning: int = 0
+    cost: float | None = None
+
+    @property
+    def sent(self) -> int:
+        """Tokens of the request itself, cached or not."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def context_size(self) -> int:
+        """Tokens that the next request starts from (DESIGN section 4)."""
+        return self.sent + self.output - self.unsent_reasoning
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum of both; a missing price counts as nothing beside a known one."""
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            input=self.input + other.input,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
+            unsent_reasoning=self.unsent_reasoning + other.unsent_reasoning,
+            cost=sum(costs) if costs else None,
+        )

@@ -1,0 +1,1 @@
+"""Token estimates and text bounding. Imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""The interactive front-ends: one pure machine, one render layer, two screens."""

@@ -1,0 +1,1 @@
+"""The pure state machine: events and intents in, state and effects out."""

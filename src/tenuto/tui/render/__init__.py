@@ -1,0 +1,1 @@
+"""Transcript items to lines of (text, style name), shared by both screens."""
