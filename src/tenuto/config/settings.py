@@ -1,0 +1,214 @@
+"""Settings: what a person can set in `settings.toml` or by `TENUTO_SECTION__KEY`.
+
+Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project,
+environment variables. A broken file or a wrong value never stops the agent: that value keeps its default and a
+problem line says what to do (issue A, bad input).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from tenuto.protocol.entry import Mode
+
+PROJECT_FILE = Path(".tenuto") / "settings.toml"
+CODE_RUNNING_KEYS = frozenset({"providers", "hooks", "mcp", "extensions"})
+"""Sections that a project may not set until its owner has agreed (DESIGN section 8, trust)."""
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections; an unknown key is a problem, not a silence."""
+
+
+class ModelSettings(Section, frozen=True, kw_only=True):
+    """What the person knows better about one model than the lists do. Tokens."""
+
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    effort: str = ""
+    thinking: bool | None = None
+
+
+class ProviderSettings(Section, frozen=True, kw_only=True):
+    """A server of the person's own, named by its key; `api_key_env` is the variable that holds its key."""
+
+    kind: Literal["anthropic", "openai", "openai-chat"] = "openai-chat"
+    base_url: str = ""
+    api_key_env: str = ""
+    headers: dict[str, str] = {}
+
+
+class PromptSettings(Section, frozen=True, kw_only=True):
+    """Replacements for the built-in compaction prompts; empty keeps the built-in one."""
+
+    system: str = ""
+    first: str = ""
+    update: str = ""
+    turn_prefix: str = ""
+    same_prefix: str = ""
+    summary_prefix: str = ""
+    branch: str = ""
+
+
+class CompactionSettings(Section, frozen=True, kw_only=True):
+    """Compaction (DESIGN section 4). Tokens; `None` means adapted to the model's window."""
+
+    enabled: bool = True
+    reserve_tokens: int | None = None
+    keep_recent_tokens: int | None = None
+    max_summary_tokens: int | None = None
+    user_message_tokens: int = 20_000
+    strategy: str = ""
+    model: str = ""
+    remote: bool = False
+    prompts: PromptSettings = PromptSettings()
+
+
+class ToolSettings(Section, frozen=True, kw_only=True):
+    """Limits of the tools: characters and lines of one result, seconds of one command."""
+
+    max_output_chars: int = 30_000
+    max_output_lines: int = 2_000
+    bash_timeout: float = 120.0
+    bash_max_timeout: float = 600.0
+    fetch_timeout: float = 30.0
+
+
+class UiSettings(Section, frozen=True, kw_only=True):
+    """The interactive front-ends."""
+
+    theme: str = "auto"
+    inline: bool = False
+    reduce_motion: bool = False
+    interrupt: Literal["esc", "esc-esc"] = "esc"
+    show_thinking: bool = True
+    notifications: bool = True
+    copy_on_select: bool = True
+    mouse: Literal["full", "off"] = "full"
+
+
+class RequestSettings(Section, frozen=True, kw_only=True):
+    """Model calls: how often a failed one is repeated, seconds to connect and of silence in a stream."""
+
+    retries: int = 5
+    connect_timeout: float = 15.0
+    stream_timeout: float = 300.0
+    max_request_bytes: int = 20_000_000
+
+
+class Settings(Section, frozen=True, kw_only=True):
+    """All settings. `model` is `provider/name[:effort]`; empty lets the first run choose."""
+
+    model: str = ""
+    mode: Mode = "ask"
+    max_output_tokens: int = 16_384
+    models: dict[str, ModelSettings] = {}
+    providers: dict[str, ProviderSettings] = {}
+    compaction: CompactionSettings = CompactionSettings()
+    tools: ToolSettings = ToolSettings()
+    ui: UiSettings = UiSettings()
+    request: RequestSettings = RequestSettings()
+
+
+def home_directory(environ: Mapping[str, str]) -> Path:
+    """Return `$TENUTO_HOME`, or `~/.tenuto`."""
+    configured = environ.get("TENUTO_HOME", "")
+    return Path(configured).expanduser() if configured else Path.home() / ".tenuto"
+
+
+def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+    """Return the settings and a line for every problem found on the way. Never raises for bad content."""
+    problems: list[str] = []
+    merged: dict[str, Any] = {}
+    sources = [(home / "settings.toml", frozenset[str]())]
+    if project is not None:
+        sources.append((project / PROJECT_FILE, CODE_RUNNING_KEYS))
+    for path, not_allowed in sources:
+        values = _read_toml(path, problems)
+        for key in sorted(not_allowed & values.keys()):
+            problems.append(f"{path}: [{key}] can run code or redirect your key and is ignored in a project file")
+            del values[key]
+        if not_allowed and "strategy" in values.get("compaction", {}):
+            problems.append(f"{path}: compaction.strategy can run code and is ignored in a project file")
+            del values["compaction"]["strategy"]
+        _merge(merged, _accept(values, str(path), problems))
+    _merge(merged, _accept(_from_environment(environ), "environment", problems))
+    return msgspec.convert(merged, Settings, strict=False), problems
+
+
+def _read_toml(path: Path, problems: list[str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        problems.append(f"{path} cannot be read and is ignored: {error}")
+        return {}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """`TENUTO_MODEL=x` sets `model`, `TENUTO_COMPACTION__ENABLED=false` sets `compaction.enabled`."""
+    values: dict[str, Any] = {}
+    for name, value in environ.items():
+        if name == "TENUTO_MODEL":
+            values["model"] = value
+        elif name.startswith("TENUTO_") and "__" in name:
+            *sections, key = name.removeprefix("TENUTO_").lower().split("__")
+            place = values
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[key] = value
+    return values
+
+
+def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[str, Any]:
+    """Return `values` without what does not fit, naming each in `problems`."""
+    while True:
+        try:
+            msgspec.convert(values, Settings, strict=False)
+        except msgspec.ValidationError as error:
+            fault, _, place = str(error).partition(" - at ")
+            path = _fault_path(fault, place.strip("`"))
+            problems.append(f"{source}: {'.'.join(path) or 'settings'}: {fault}; the value is ignored")
+            if not _remove(values, path):
+                return {}
+        else:
+            return values
+
+
+def _fault_path(fault: str, place: str) -> list[str]:
+    """Turn msgspec's words into the keys that lead to the fault."""
+    path = [key for key in place.removeprefix("$").split(".") if key]
+    if "unknown field" in fault:
+        path.append(fault.rsplit("`", 2)[1])
+    return path
+
+
+def _remove(values: dict[str, Any], path: list[str]) -> bool:
+    """Delete the value at `path`; `[...]` stands for any key of a table, so the whole table goes."""
+    place: Any = values
+    keys = [key.removesuffix("[...]") for key in path]
+    for index, key in enumerate(keys):
+        if not isinstance(place, dict) or key not in place:
+            return False
+        table = cast("dict[str, Any]", place)
+        if index == len(keys) - 1 or path[index].endswith("[...]"):
+            del table[key]
+            return True
+        place = table[key]
+    return False
+
+
+def _merge(target: dict[str, Any], values: dict[str, Any]) -> None:
+    """Lay `values` over `target`, section by section."""
+    for key, value in values.items():
+        present = target.get(key)
+        if isinstance(present, dict) and isinstance(value, dict):
+            _merge(cast("dict[str, Any]", present), cast("dict[str, Any]", value))
+        else:
+            target[key] = value
