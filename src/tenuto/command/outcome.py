@@ -1,0 +1,41 @@
+"""What a slash command asks of the front-end that ran it. Plain data, the same for every front-end."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tenuto.protocol.entry import Level
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Show a text; it may have several lines."""
+
+    text: str
+    level: Level = "info"
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One row of a picker: what is passed on, what is shown, and a dim detail beside it."""
+
+    value: str
+    label: str
+    detail: str = ""
+
+
+class Choose(msgspec.Struct, frozen=True):
+    """Show a picker; picking a row runs `/<command> <value>`."""
+
+    title: str
+    command: str
+    choices: tuple[Choice, ...]
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """Leave the program."""
+
+
+class ClearTranscript(msgspec.Struct, frozen=True):
+    """Empty the transcript; a session that opens next fills it again."""
+
+
+CommandOutcome = Say | Choose | Leave | ClearTranscript

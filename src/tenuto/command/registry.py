@@ -1,0 +1,62 @@
+"""The table of slash commands, and the one function that runs a line of them.
+
+The table itself imports no command, so that completion costs nothing; a command's module is imported when it is run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tenuto.command.outcome import CommandOutcome, Say
+
+if TYPE_CHECKING:
+    from tenuto.core.runtime import Runtime
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One command as completion and `/help` show it; `module` has its `async run(runtime, argument)`."""
+
+    name: str
+    description: str
+    argument_hint: str = ""
+    aliases: tuple[str, ...] = ()
+    module: str = ""
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("help", "what you can type here", aliases=("?",)),
+    Command("model", "show or change the model", "[provider/name[:effort]]"),
+    Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]"),
+    Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
+    Command("resume", "open an earlier session", "[id]"),
+    Command("fork", "copy this session into a new one and go on there"),
+    Command("compact", "summarise the older part of the conversation now", "[focus]"),
+    Command("context", "what fills the model's window"),
+    Command("cost", "tokens and money used by this session"),
+    Command("title", "name this session", "TEXT", aliases=("rename",)),
+    Command("reload", "read instruction files and tools again"),
+    Command("exit", "leave; the session stays", aliases=("quit",)),
+)
+
+
+def find_command(name: str) -> Command | None:
+    """Return the command of that name or alias, without its slash."""
+    return next((command for command in COMMANDS if name == command.name or name in command.aliases), None)
+
+
+async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
+    """Run `/name argument` and return what the front-end is to do. An unknown name is answered, never raised."""
+    name, _, argument = line.strip().removeprefix("/").partition(" ")
+    command = find_command(name)
+    if command is None:
+        names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean /{close[0]}?" if close else "; /help lists them"
+        return [Say(f"There is no command /{name}{hint}", "warning")]
+    module = importlib.import_module(f"tenuto.command.{command.module or command.name + '_command'}")
+    outcomes: list[CommandOutcome] = await module.run(runtime, argument.strip())
+    return outcomes
