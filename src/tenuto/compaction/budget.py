@@ -1,0 +1,103 @@
+"""The numbers that decide when to compact and how large the result may be (DESIGN section 4). All in tokens."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tenuto.config.settings import CompactionSettings
+from tenuto.protocol.model import ModelFacts
+
+DEFAULT_CONTEXT_WINDOW = 128_000
+"""Used, and named as a default, where nobody says how large the model's window is (R-026)."""
+DEFAULT_RESERVE = 16_384
+DEFAULT_KEEP_RECENT = 20_000
+MAX_OUTPUT_BUDGET = 16_384
+TARGET_SHARE = 0.8
+MANUAL_KEEP_DIVISOR = 4
+SUMMARY_SHARE_OF_RESERVE = 0.8
+PREFIX_SHARE_OF_RESERVE = 0.5
+MIN_OUTPUT = 256
+"""A request is never sent with room for less output than this."""
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for one model. `known` is false when `window` is `DEFAULT_CONTEXT_WINDOW` for want of a better one.
+
+    `reserve_raised_from` is the configured reserve when it was too small for the model and was raised, else `None`.
+    """
+
+    window: int
+    known: bool
+    output_budget: int
+    reserve: int
+    keep_recent: int
+    trigger: int
+    target: int
+    max_summary: int
+    max_turn_prefix: int
+    user_messages: int
+    reserve_raised_from: int | None = None
+
+    def output_for(self, request_tokens: int) -> int:
+        """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007)."""
+        return max(MIN_OUTPUT, min(self.output_budget, self.window - request_tokens))
+
+
+class Allowance(msgspec.Struct, frozen=True, kw_only=True):
+    """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target."""
+
+    free: int
+    tail: int
+    summary: int
+    turn_prefix: int
+    user_messages: int
+    extras: int
+
+
+def budget_for(facts: ModelFacts, settings: CompactionSettings, max_output_tokens: int = MAX_OUTPUT_BUDGET) -> Budget:
+    """Return the budget of a model; `max_output_tokens` is the person's setting.
+
+    The output budget takes at most half of the window, and the trigger is never under half of it (R-007).
+    """
+    known = facts.context_window is not None and facts.context_window > 0
+    window = facts.context_window if known and facts.context_window else DEFAULT_CONTEXT_WINDOW
+    output = min(max_output_tokens, MAX_OUTPUT_BUDGET, facts.max_output_tokens or MAX_OUTPUT_BUDGET, window // 2)
+    adapted = min(DEFAULT_RESERVE, window // 4)
+    configured = settings.reserve_tokens
+    reserve = adapted if configured is None else min(max(configured, adapted), window // 2)
+    keep = settings.keep_recent_tokens
+    room = reserve if facts.input_only_limit else max(reserve, output)
+    trigger = max(window - room, window // 2)
+    max_summary = int(SUMMARY_SHARE_OF_RESERVE * reserve)
+    if settings.max_summary_tokens is not None:
+        max_summary = min(max_summary, settings.max_summary_tokens)
+    return Budget(
+        window=window,
+        known=known,
+        output_budget=max(1, output),
+        reserve=reserve,
+        keep_recent=min(DEFAULT_KEEP_RECENT, window // 4) if keep is None else min(keep, window // 2),
+        trigger=trigger,
+        target=int(TARGET_SHARE * trigger),
+        max_summary=max(1, max_summary),
+        max_turn_prefix=max(1, min(int(PREFIX_SHARE_OF_RESERVE * reserve), max_summary)),
+        user_messages=settings.user_message_tokens,
+        reserve_raised_from=configured if configured is not None and configured < adapted else None,
+    )
+
+
+def allowance_for(budget: Budget, *, fixed: int, queued: int = 0, manual: bool = False) -> Allowance:
+    """Share out what `fixed` parts (system prompt, tools) and queued texts leave of the target.
+
+    A manual compaction keeps a quarter of the usual tail. All zero when the fixed parts alone reach the target.
+    """
+    free = max(0, budget.target - fixed - queued)
+    keep = budget.keep_recent // MANUAL_KEEP_DIVISOR if manual else budget.keep_recent
+    return Allowance(
+        free=free,
+        tail=min(keep, int(0.45 * free)),
+        summary=min(budget.max_summary, int(0.25 * free)),
+        turn_prefix=min(budget.max_turn_prefix, int(0.25 * free)),
+        user_messages=min(budget.user_messages, int(0.2 * free)),
+        extras=int(0.1 * free),
+    )

@@ -1,0 +1,212 @@
+"""How much of the window is used: one function for footer, `/context`, trigger and ladder (DESIGN section 4, R-024).
+
+The last usage that can be believed plus an estimate of what came after it; where there is none, the estimate of
+everything. A usage is believed by its *position* in the log, never by time: made by the present model, on the path,
+after every entry that changed what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import msgspec
+
+from tenuto.compaction.budget import Budget
+from tenuto.config.settings import CompactionSettings
+from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    DeveloperMessage,
+    HistoryEvent,
+    Message,
+    SystemMessage,
+)
+from tenuto.protocol.model import ToolSchema
+from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.text.estimate import CHARS_PER_TOKEN, estimate_text
+
+IMAGE_TOKENS = 1_200
+MESSAGE_OVERHEAD = 4
+"""What role and separators of one message cost."""
+CALL_OVERHEAD = 8
+"""What the frame of one tool call costs: id, type, braces."""
+CALIBRATION_ENTRIES = 5
+CALIBRATION_RANGE = (0.5, 4.0)
+CALIBRATION_REACH = 400
+"""Entries that are looked at for the calibration, so that a log without usage costs nothing to speak of."""
+_CACHE_LIMIT = 20_000
+_BARRIERS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
+
+
+class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of the next request in tokens. `estimated`: no provider counted any part of it.
+
+    `system`, `tools` and `queued` are calibrated estimates and are contained in `tokens`. `raw` is the plain estimate
+    of the request (without what is queued), to be stored as `AssistantMessage.estimate`. `believed_seq` is the
+    assistant entry whose usage was believed (0: none).
+    """
+
+    tokens: int
+    estimated: bool
+    system: int
+    tools: int
+    queued: int
+    raw: int
+    calibration: float
+    believed_seq: int = 0
+
+    @property
+    def fixed(self) -> int:
+        """What no compaction can make smaller: system prompt and tool schemas."""
+        return self.system + self.tools
+
+
+def estimate_parts(parts: Iterable[ContentPart]) -> int:
+    """Return the estimated tokens of user or result parts."""
+    return sum(IMAGE_TOKENS if isinstance(part, ImagePart) else estimate_text(part.text) for part in parts)
+
+
+def estimate_message(message: Message) -> int:
+    """Return the estimated tokens of one message: everything of it that a provider is sent."""
+    if isinstance(message, SystemMessage | DeveloperMessage):
+        return MESSAGE_OVERHEAD + estimate_text(message.text)
+    if isinstance(message, AssistantMessage):
+        return MESSAGE_OVERHEAD + sum(_estimate_assistant_part(part) for part in message.parts)
+    return MESSAGE_OVERHEAD + estimate_parts(message.parts)
+
+
+def _estimate_assistant_part(part: TextPart | ThinkingPart | ToolCallPart | OpaquePart) -> int:
+    if isinstance(part, TextPart):
+        return estimate_text(part.text)
+    if isinstance(part, ThinkingPart):
+        # Encrypted reasoning has no readable text; its block is longer than the tokens that it stands for.
+        return estimate_text(part.text) or len(bytes(part.block)) // CHARS_PER_TOKEN
+    if isinstance(part, ToolCallPart):
+        return CALL_OVERHEAD + estimate_text(part.name) + estimate_text(part.arguments)
+    return len(bytes(part.block)) // CHARS_PER_TOKEN
+
+
+def estimate_tools(tools: Iterable[ToolSchema]) -> int:
+    """Return the estimated tokens of the tool schemas as sent with every request (R-025)."""
+    return sum(
+        CALL_OVERHEAD
+        + estimate_text(tool.name)
+        + estimate_text(tool.description)
+        + len(bytes(tool.parameters)) // CHARS_PER_TOKEN
+        for tool in tools
+    )
+
+
+def should_compact_threshold(size: ContextSize, budget: Budget, settings: CompactionSettings) -> bool:
+    """Say whether the context is over the trigger; never when compaction is switched off (R-015)."""
+    return settings.enabled and size.tokens > budget.trigger
+
+
+class Meter:
+    """Measures a session's context. Keeps estimates by message identity, so that a step costs what it added."""
+
+    def __init__(self) -> None:
+        self._estimates: dict[int, tuple[Message, int]] = {}
+        self._calibrations: dict[str, tuple[int, float]] = {}
+
+    def estimate(self, message: Message) -> int:
+        """Return the estimated tokens of `message`, computed once per object."""
+        known = self._estimates.get(id(message))
+        if known is not None and known[0] is message:
+            return known[1]
+        if len(self._estimates) >= _CACHE_LIMIT:
+            self._estimates.clear()
+        tokens = estimate_message(message)
+        # The message itself is kept: an id is only unique while its object lives.
+        self._estimates[id(message)] = (message, tokens)
+        return tokens
+
+    def estimate_all(self, messages: Iterable[Message]) -> int:
+        """Return the estimated tokens of all `messages`."""
+        estimate = self.estimate
+        return sum(estimate(message) for message in messages)
+
+    def calibration(self, path: Sequence[HistoryEvent], model_id: str) -> float:
+        """Return real / estimated tokens of this model's last requests: the median of at most five, within 0.5 to 4."""
+        newest = next((entry.seq for entry in reversed(path) if isinstance(entry, AssistantMessage)), 0)
+        known = self._calibrations.get(model_id)
+        if known is not None and known[0] == newest:
+            return known[1]
+        ratios: list[float] = []
+        for entry in _newest_first(path, CALIBRATION_REACH):
+            if isinstance(entry, AssistantMessage) and entry.model == model_id and entry.estimate > 0:
+                if entry.usage is not None and _counts(entry):
+                    ratios.append(entry.usage.sent / entry.estimate)
+                if len(ratios) == CALIBRATION_ENTRIES:
+                    break
+        low, high = CALIBRATION_RANGE
+        factor = min(high, max(low, median(ratios))) if ratios else 1.0
+        self._calibrations[model_id] = (newest, factor)
+        return factor
+
+    def measure(
+        self,
+        view: Sequence[Message],
+        path: Sequence[HistoryEvent],
+        *,
+        model_id: str,
+        tools_tokens: int = 0,
+        queue: Sequence[QueuedEntry] = (),
+        changed_after: int = 0,
+    ) -> ContextSize:
+        """Return the size of the next request that sends `view` (system prompt first) and then what is queued.
+
+        `path` is the entries from root to leaf. `tools_tokens` is `estimate_tools(...)`. `changed_after` is the seq of
+        the newest entry off the path that changed what is sent (a `branch`); barriers on the path are found here.
+        """
+        calibration = self.calibration(path, model_id)
+        raw = self.estimate_all(view) + tools_tokens
+        system = self.estimate(view[0]) if view and isinstance(view[0], SystemMessage) else 0
+        queued = round(sum(MESSAGE_OVERHEAD + estimate_parts(entry.parts) for entry in queue) * calibration)
+        anchor = believed_usage(path, model_id, changed_after)
+        if anchor is None or anchor.usage is None:
+            tokens = round(raw * calibration)
+        else:
+            tokens = anchor.usage.context_size + round(self._after(view, anchor.seq) * calibration)
+        return ContextSize(
+            tokens=max(0, tokens) + queued,
+            estimated=anchor is None,
+            system=round(system * calibration),
+            tools=round(tools_tokens * calibration),
+            queued=queued,
+            raw=raw,
+            calibration=calibration,
+            believed_seq=anchor.seq if anchor is not None else 0,
+        )
+
+    def _after(self, view: Sequence[Message], seq: int) -> int:
+        """Return the estimate of what stands in the view behind entry `seq`."""
+        total = 0
+        for message in reversed(view):
+            if message.seq == seq:
+                break
+            total += self.estimate(message)
+        return total
+
+
+def believed_usage(path: Sequence[HistoryEvent], model_id: str, changed_after: int = 0) -> AssistantMessage | None:
+    """Return the newest assistant entry whose usage still says what the next request starts from, if there is one."""
+    for entry in reversed(path):
+        if isinstance(entry, _BARRIERS) or entry.seq <= changed_after:
+            return None
+        if isinstance(entry, AssistantMessage) and entry.model == model_id and _counts(entry):
+            return entry
+    return None
+
+
+def _counts(entry: AssistantMessage) -> bool:
+    """Say whether a provider counted this answer's request to its end (not aborted, not reported as nothing)."""
+    return entry.usage is not None and entry.usage.sent > 0 and entry.stop_reason != "interrupted"
+
+
+def _newest_first(path: Sequence[HistoryEvent], reach: int) -> Iterable[HistoryEvent]:
+    """Yield at most `reach` entries from the leaf backwards, without copying the path."""
+    for index in range(len(path) - 1, max(-1, len(path) - 1 - reach), -1):
+        yield path[index]
