@@ -1,0 +1,160 @@
+"""The items of the transcript: plain data that `step` changes and the render layer reads.
+
+`version` grows with every visible change, so that (id, version, width) is a cache key. A `final` item changes no more,
+except for `folded`. `started` is a reading of the caller's clock while something runs and 0 once it is final;
+`seconds` is what is shown. Items that stand for entries of the history are the same live and after a resume.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tenuto.protocol.entry import Level, Origin
+from tenuto.protocol.message import CompactionEntry, ToolResultMessage
+from tenuto.protocol.operation import CompactionReason
+from tenuto.protocol.part import ImagePart
+
+ToolState = Literal["writing", "waiting", "running", "done", "failed", "interrupted", "denied"]
+LIVE_OUTPUT_CHARACTERS = 16_000
+"""How much of a running command's output is kept for the screen; the result brings the rest."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BaseItem:
+    """What all items have."""
+
+    id: int = 0
+    version: int = 0
+    final: bool = False
+    folded: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class UserItem(BaseItem):
+    """A user message. `seq` is 0 while it is only an echo of what was typed; such an item is not final."""
+
+    text: str = ""
+    images: tuple[ImagePart, ...] = ()
+    origin: Origin = "typed"
+    seq: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class AssistantItem(BaseItem):
+    """Text of an answer, in Markdown; it only grows until it is final. `seq` is 0 while it streams."""
+
+    text: str = ""
+    seq: int = 0
+    interrupted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class ThinkingItem(BaseItem):
+    """Readable reasoning; `seconds` is how long it took (0: not known)."""
+
+    text: str = ""
+    started: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolItem(BaseItem):
+    """A tool call and its result.
+
+    `call_id` is empty and `characters` counts the arguments while the model is "writing" them. `output` is the tail
+    of the live output, empty once there is a result. `summary` is one line (a path, a command).
+    """
+
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+    summary: str = ""
+    state: ToolState = "writing"
+    characters: int = 0
+    output: str = ""
+    result: ToolResultMessage | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class ShellItem(BaseItem):
+    """A `!command` of the person; `output` is a tail while it runs, then what the history has of it."""
+
+    command: str = ""
+    output: str = ""
+    exit_code: int | None = None
+    excluded: bool = False
+    running: bool = False
+    truncated: bool = False
+    output_path: str = ""
+    started: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class NoticeItem(BaseItem):
+    """Something that the person is told; `kind` is "command" for the answer of a slash command."""
+
+    text: str = ""
+    level: Level = "info"
+    kind: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class CompactionItem(BaseItem):
+    """A compaction: running with its stage, then what was written, or why nothing was."""
+
+    reason: CompactionReason = "manual"
+    stage: str = ""
+    summary_tokens: int = 0
+    entry: CompactionEntry | None = None
+    error: str = ""
+    aborted: bool = False
+    running: bool = False
+    started: float = 0.0
+    seconds: float = 0.0
+
+
+Item = UserItem | AssistantItem | ThinkingItem | ToolItem | ShellItem | NoticeItem | CompactionItem
+TimedItem = ThinkingItem | ToolItem | ShellItem | CompactionItem
+
+
+@dataclass(slots=True)
+class Transcript:
+    """The items in order. Insertion and removal at the end, and look-up by id, cost the same at any length."""
+
+    items: dict[int, Item] = field(default_factory=dict[int, Item])
+    next_id: int = 1
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self.items)
+
+    def get(self, item_id: int) -> Item | None:
+        """Return the item, `None` when it is not (or no longer) there."""
+        return self.items.get(item_id)
+
+    def ordered(self) -> list[Item]:
+        """Return all items in order: a new list."""
+        return list(self.items.values())
+
+
+def append_text(item: AssistantItem | ThinkingItem, delta: str) -> None:
+    """Add `delta` to the item's text, at the cost of the delta and not of the whole text."""
+    # A string with a single owner grows in place; held by the item during the addition it would be copied.
+    text = item.text
+    item.text = ""
+    text += delta
+    item.text = text
+
+
+def append_output(item: ToolItem | ShellItem, text: str) -> None:
+    """Add live output and keep the last `LIVE_OUTPUT_CHARACTERS`, from a line's beginning where there is one."""
+    output = item.output + text
+    if len(output) > LIVE_OUTPUT_CHARACTERS:
+        output = output[-LIVE_OUTPUT_CHARACTERS:]
+        line_end = output.find("\n", 0, LIVE_OUTPUT_CHARACTERS // 4)
+        output = output[line_end + 1 :]
+    item.output = output

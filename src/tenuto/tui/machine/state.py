@@ -1,0 +1,334 @@
+"""The whole state of the interactive front-end. Only `step` changes it, in place; everybody else reads.
+
+Times are readings of the caller's clock in seconds. Nothing here knows a framework, a clock or a terminal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tenuto.protocol.entry import Mode, TodoItem
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.operation import Decision
+from tenuto.protocol.part import ImagePart
+from tenuto.protocol.usage import Usage
+from tenuto.tui.complete.paste import Pastes
+from tenuto.tui.machine.item import Transcript
+
+TaskKind = Literal["agent", "compaction", "shell"]
+Detail = Literal["folded", "expanded"]
+ContextName = Literal[
+    "approval", "feedback", "picker", "help", "completion", "empty", "shell", "prompt", "transcript", "global"
+]
+
+
+# --- what lies around the transcript ---
+
+
+@dataclass(slots=True, kw_only=True)
+class StatusLine:
+    """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars."""
+
+    model: str = ""
+    effort: str = ""
+    mode: Mode = "ask"
+    cwd: str = ""
+    branch: str = ""
+    title: str = ""
+    directory: str = ""
+    tokens: int = 0
+    window: int | None = None
+    trigger: int | None = None
+    estimated: bool = True
+    total: Usage = field(default_factory=Usage)
+
+    @property
+    def cost(self) -> float | None:
+        """What the session cost so far, `None` when no price is known."""
+        return self.total.cost
+
+    @property
+    def share(self) -> float | None:
+        """How full the window is, 0 to 1 (more when over it), `None` when the window is unknown."""
+        return self.tokens / self.window if self.window else None
+
+
+@dataclass(slots=True)
+class SpinnerLayer:
+    """One thing that goes on: its label, since when, and a detail (a stage, a count)."""
+
+    kind: TaskKind
+    label: str
+    since: float
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Spinner:
+    """What goes on, in layers: the compaction lies over the shell, the shell over the agent.
+
+    A layer that ends shows what is under it again, with its own label and time (DESIGN section 9).
+    """
+
+    layers: dict[TaskKind, SpinnerLayer] = field(default_factory=dict[TaskKind, SpinnerLayer])
+
+    @property
+    def top(self) -> SpinnerLayer | None:
+        """The layer that shows, `None` when nothing goes on."""
+        return self.layers.get("compaction") or self.layers.get("shell") or self.layers.get("agent")
+
+    @property
+    def label(self) -> str:
+        """The label that shows, empty when nothing goes on."""
+        return self.top.label if self.top else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed model call is made again at `until`."""
+
+    attempt: int
+    attempts: int
+    until: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A line near the editor ("Press Ctrl+C again to quit") that goes away at `until`."""
+
+    text: str
+    until: float
+
+
+# --- the editor, the queue ---
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is in the editor; long pastes stand in it as marks. `changed_at` is the time of the last key."""
+
+    text: str = ""
+    cursor: int = 0
+    images: tuple[ImagePart, ...] = ()
+    changed_at: float = float("-inf")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to send."""
+        return not self.text.strip() and not self.images
+
+
+@dataclass(slots=True)
+class QueueRow:
+    """A queued prompt as it shows. `seq` is 0 until it is known to be on disk."""
+
+    seq: int
+    text: str
+    images: tuple[ImagePart, ...] = ()
+    steer: bool = False
+
+
+@dataclass(slots=True)
+class Echo:
+    """A prompt that shows as an item before the history has it; `seq` is its queued entry's, 0 until known."""
+
+    item_id: int
+    text: str
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class HistoryCursor:
+    """The prompts sent before, oldest first, and which one is shown; `draft` waits behind the newest."""
+
+    prompts: list[str] = field(default_factory=list[str])
+    index: int | None = None
+    draft: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionItem:
+    """One completion: what it puts in, how it shows, and a dim remark (a description, an argument hint).
+
+    `runs` says that taking it makes a whole line that can be sent at once.
+    """
+
+    insert: str
+    label: str
+    detail: str = ""
+    runs: bool = False
+
+
+@dataclass(slots=True)
+class CompletionPopup:
+    """The open completion popup; it replaces the characters `start` to `end` of the draft."""
+
+    start: int
+    end: int
+    items: tuple[CompletionItem, ...]
+    selected: int = 0
+
+
+# --- dialogs ---
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalOption:
+    """An answer that can be given. `feedback` asks for a text first."""
+
+    letter: str
+    label: str
+    decision: Decision
+    feedback: bool = False
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The approvals that wait, oldest first; the first one shows.
+
+    `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
+    ignored: they were meant for something else. `feedback` is the text that goes with a denial, `None` when none is
+    being written. `total` counts those of the present run, for "1 of 3".
+    """
+
+    requests: list[ApprovalRequestedEvent] = field(default_factory=list[ApprovalRequestedEvent])
+    opened_at: float | None = None
+    accept_after: float = 0.0
+    selected: int = 0
+    feedback: str | None = None
+    answered: int = 0
+
+    @property
+    def current(self) -> ApprovalRequestedEvent | None:
+        """The request that shows, `None` when none is open."""
+        return self.requests[0] if self.requests and self.opened_at is not None else None
+
+    @property
+    def held_back(self) -> bool:
+        """Whether a request waits for a pause in typing."""
+        return bool(self.requests) and self.opened_at is None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Which one shows, and of how many."""
+        return self.answered + 1, self.answered + len(self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One row of a picker."""
+
+    value: str
+    label: str
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Picker:
+    """A list to pick from. Picking runs `/<command> <value>`, or with an empty command puts the value into the draft.
+
+    `shown` are the places of the choices that match the filter, best first; `selected` is a place in `shown`.
+    """
+
+    title: str
+    command: str
+    choices: tuple[Choice, ...]
+    filter: str = ""
+    shown: list[int] = field(default_factory=list[int])
+    selected: int = 0
+
+
+# --- keys that are pressed twice ---
+
+
+@dataclass(slots=True)
+class Ladder:
+    """When the keys that count twice were pressed last, and when the running task was asked to stop."""
+
+    escape_at: float = float("-inf")
+    cancel_at: float = float("-inf")
+    end_at: float = float("-inf")
+    interrupted_at: float | None = None
+    stash: str = ""
+
+
+@dataclass(slots=True)
+class UiState:
+    """Everything that a screen shows.
+
+    `tasks` are the running submissions. `streaming` are the ids of the items of the answer that is being written,
+    in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up. `waiting` says that
+    the queue is sent only when the person presses Enter. `replaying` is set while a resumed session's entries come in:
+    then no effects come out until one `TranscriptReset`. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    """
+
+    session_id: str = ""
+    transcript: Transcript = field(default_factory=Transcript)
+    status: StatusLine = field(default_factory=StatusLine)
+    spinner: Spinner = field(default_factory=Spinner)
+    retry: Retry | None = None
+    hint: Hint | None = None
+    draft: Draft = field(default_factory=Draft)
+    pastes: Pastes = field(default_factory=Pastes)
+    history: HistoryCursor = field(default_factory=HistoryCursor)
+    completion: CompletionPopup | None = None
+    completion_generation: int = 0
+    queue: list[QueueRow] = field(default_factory=list[QueueRow])
+    waiting: bool = False
+    todo: tuple[TodoItem, ...] = ()
+    todo_open: bool = False
+    approvals: Approvals = field(default_factory=Approvals)
+    picker: Picker | None = None
+    help_open: bool = False
+    detail: Detail = "folded"
+    ladder: Ladder = field(default_factory=Ladder)
+    interrupt_presses: int = 1
+    tasks: dict[str, TaskKind] = field(default_factory=dict[str, TaskKind])
+    echoes: list[Echo] = field(default_factory=list[Echo])
+    streaming: list[int] = field(default_factory=list[int])
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+    timed: set[int] = field(default_factory=set[int])
+    shell_item: int = 0
+    compaction_item: int = 0
+    terminal_title: str = ""
+    last_tick: float = 0.0
+    replaying: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Whether a task runs, so that Esc interrupts and Enter queues."""
+        return bool(self.tasks)
+
+    @property
+    def animating(self) -> bool:
+        """Whether something on the screen moves with time: the front-end sends `Tick` then, else it sleeps."""
+        return bool(self.tasks or self.spinner.layers or self.timed or self.hint or self.approvals.held_back)
+
+    @property
+    def contexts(self) -> tuple[ContextName, ...]:
+        """The stack of what keys go to, top first. An open dialog lets only scrolling and global keys through."""
+        below: tuple[ContextName, ...] = ("transcript", "global")
+        if self.approvals.current is not None:
+            return ("feedback" if self.approvals.feedback is not None else "approval", *below)
+        if self.picker is not None:
+            return ("picker", *below)
+        if self.help_open:
+            return ("help", *below)
+        editor: tuple[ContextName, ...] = ("prompt", *below)
+        if not self.draft.text:
+            editor = ("empty", *editor)
+        elif self.draft.text.startswith("!"):
+            editor = ("shell", *editor)
+        return ("completion", *editor) if self.completion is not None else editor
+
+
+def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, ...]:
+    """Return the answers that a request offers, in the order of their number keys."""
+    options = [ApprovalOption("y", "Yes, once", "once")]
+    if request.session_pattern:
+        options.append(ApprovalOption("a", f"Yes, and always in this session: {request.session_pattern}", "session"))
+    options.append(ApprovalOption("n", "No", "deny"))
+    options.append(ApprovalOption("f", "No, and tell the model what to do instead", "deny", feedback=True))
+    return tuple(options)
