@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median
+from typing import Protocol
 
 import msgspec
 
-from tenuto.compaction.budget import Budget
+from tenuto.compaction.budget import Budget, budget_for
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import (
@@ -40,10 +41,36 @@ _CACHE_LIMIT = 20_000
 _BARRIERS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
 
 
+class QueueState(Protocol):
+    """The part of a session's state that the meter reads."""
+
+    @property
+    def queue(self) -> tuple[QueuedEntry, ...]:
+        """What is queued, oldest first."""
+        ...
+
+
+class MeasuredSession(Protocol):
+    """The part of a session that the meter reads."""
+
+    @property
+    def state(self) -> QueueState:
+        """The session state."""
+        ...
+
+    def get_llm_history(self) -> list[Message]:
+        """Return the live view."""
+        ...
+
+    def path(self) -> Sequence[HistoryEvent]:
+        """Return the entries from root to leaf."""
+        ...
+
+
 class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the next request in tokens. `estimated`: no provider counted any part of it.
 
-    `system`, `tools` and `queued` are calibrated estimates and are contained in `tokens`. `raw` is the plain estimate
+    `system`, `tools` and `queued` are calibrated estimates and are contained in `tokens`. `estimate` is the plain one
     of the request (without what is queued), to be stored as `AssistantMessage.estimate`. `believed_seq` is the
     assistant entry whose usage was believed (0: none).
     """
@@ -53,7 +80,7 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     system: int
     tools: int
     queued: int
-    raw: int
+    estimate: int
     calibration: float
     believed_seq: int = 0
 
@@ -110,6 +137,7 @@ class Meter:
     def __init__(self) -> None:
         self._estimates: dict[int, tuple[Message, int]] = {}
         self._calibrations: dict[str, tuple[int, float]] = {}
+        self._tools: tuple[tuple[ToolSchema, ...], int] | None = None
 
     def estimate(self, message: Message) -> int:
         """Return the estimated tokens of `message`, computed once per object."""
@@ -146,7 +174,17 @@ class Meter:
         self._calibrations[model_id] = (newest, factor)
         return factor
 
-    def measure(
+    def measure(self, session: MeasuredSession, model_id: str, tools: tuple[ToolSchema, ...] = ()) -> ContextSize:
+        """Return the size of the session's next request to `model_id`, queued texts included."""
+        return self.measure_view(
+            session.get_llm_history(),
+            session.path(),
+            model_id=model_id,
+            tools_tokens=self._tools_tokens(tools),
+            queue=session.state.queue,
+        )
+
+    def measure_view(
         self,
         view: Sequence[Message],
         path: Sequence[HistoryEvent],
@@ -154,20 +192,18 @@ class Meter:
         model_id: str,
         tools_tokens: int = 0,
         queue: Sequence[QueuedEntry] = (),
-        changed_after: int = 0,
     ) -> ContextSize:
         """Return the size of the next request that sends `view` (system prompt first) and then what is queued.
 
-        `path` is the entries from root to leaf. `tools_tokens` is `estimate_tools(...)`. `changed_after` is the seq of
-        the newest entry off the path that changed what is sent (a `branch`); barriers on the path are found here.
+        `path` is the entries from root to leaf. `tools_tokens` is `estimate_tools(...)`.
         """
         calibration = self.calibration(path, model_id)
-        raw = self.estimate_all(view) + tools_tokens
+        estimate = self.estimate_all(view) + tools_tokens
         system = self.estimate(view[0]) if view and isinstance(view[0], SystemMessage) else 0
         queued = round(sum(MESSAGE_OVERHEAD + estimate_parts(entry.parts) for entry in queue) * calibration)
-        anchor = believed_usage(path, model_id, changed_after)
+        anchor = believed_usage(path, model_id)
         if anchor is None or anchor.usage is None:
-            tokens = round(raw * calibration)
+            tokens = round(estimate * calibration)
         else:
             tokens = anchor.usage.context_size + round(self._after(view, anchor.seq) * calibration)
         return ContextSize(
@@ -176,10 +212,16 @@ class Meter:
             system=round(system * calibration),
             tools=round(tools_tokens * calibration),
             queued=queued,
-            raw=raw,
+            estimate=estimate,
             calibration=calibration,
             believed_seq=anchor.seq if anchor is not None else 0,
         )
+
+    def _tools_tokens(self, tools: tuple[ToolSchema, ...]) -> int:
+        """Estimate the schemas once; a session sends the same tuple every time."""
+        if self._tools is None or self._tools[0] is not tools:
+            self._tools = (tools, estimate_tools(tools))
+        return self._tools[1]
 
     def _after(self, view: Sequence[Message], seq: int) -> int:
         """Return the estimate of what stands in the view behind entry `seq`."""
@@ -191,10 +233,10 @@ class Meter:
         return total
 
 
-def believed_usage(path: Sequence[HistoryEvent], model_id: str, changed_after: int = 0) -> AssistantMessage | None:
+def believed_usage(path: Sequence[HistoryEvent], model_id: str) -> AssistantMessage | None:
     """Return the newest assistant entry whose usage still says what the next request starts from, if there is one."""
     for entry in reversed(path):
-        if isinstance(entry, _BARRIERS) or entry.seq <= changed_after:
+        if isinstance(entry, _BARRIERS):
             return None
         if isinstance(entry, AssistantMessage) and entry.model == model_id and _counts(entry):
             return entry
@@ -210,3 +252,16 @@ def _newest_first(path: Sequence[HistoryEvent], reach: int) -> Iterable[HistoryE
     """Yield at most `reach` entries from the leaf backwards, without copying the path."""
     for index in range(len(path) - 1, max(-1, len(path) - 1 - reach), -1):
         yield path[index]
+
+
+__all__ = [
+    "Budget",
+    "ContextSize",
+    "Meter",
+    "believed_usage",
+    "budget_for",
+    "estimate_message",
+    "estimate_parts",
+    "estimate_tools",
+    "should_compact_threshold",
+]
