@@ -75,7 +75,8 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
     """A complete answer of a model.
 
     `model` is `provider/name`. `estimate` is our estimate of the request in tokens, kept to calibrate later ones.
-    `prefix` is the chain hash of what was sent before this answer (DESIGN section 7, signed thinking).
+    `prefix` is the chain hash of what was sent before this answer (DESIGN section 7, signed thinking). `duration` and
+    `thinking_duration` (until the first text or call) are seconds.
     """
 
     parts: tuple[AssistantPart, ...]
@@ -86,6 +87,7 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
     prefix: str = ""
     response_id: str = ""
     duration: float = 0.0
+    thinking_duration: float = 0.0
 
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,7 +129,8 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
     """The result of one tool call. `ui` is data for the screen only; the model sees `parts`.
 
     `truncated` says that `parts` is not the whole output; then `output_path` names the file that has it and
-    `output_size` its size in bytes. `interrupted` marks a result that stands in for one that never came.
+    `output_size` its size in bytes. `interrupted` marks a result that stands in for one that never came; `denied`
+    one of a call that was not allowed to run.
     """
 
     call_id: str
@@ -140,6 +143,7 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
     output_path: str = ""
     output_size: int = 0
     interrupted: bool = False
+    denied: bool = False
     duration: float = 0.0
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tenuto.command.outcome import Choice
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.machine.state import Choice, CompletionItem
+from tenuto.tui.machine.state import CompletionItem
 
 # --- the editor ---
 
@@ -40,7 +41,8 @@ class ImageDetached:
 @dataclass(frozen=True, slots=True)
 class SendDraft:
     """Send the draft (Enter). A backslash before the cursor makes a line break instead; with an empty draft, a queue
-    that waits is sent."""
+    that waits is sent.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tenuto.command.outcome import Choice
 from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import Decision
@@ -190,7 +191,7 @@ class Approvals:
 
     `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
     ignored: they were meant for something else. `feedback` is the text that goes with a denial, `None` when none is
-    being written. `total` counts those of the present run, for "1 of 3".
+    being written. `answered` counts those of the present run, for "1 of 3".
     """
 
     requests: list[ApprovalRequestedEvent] = field(default_factory=list[ApprovalRequestedEvent])
@@ -214,15 +215,6 @@ class Approvals:
     def position(self) -> tuple[int, int]:
         """Which one shows, and of how many."""
         return self.answered + 1, self.answered + len(self.requests)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One row of a picker."""
-
-    value: str
-    label: str
-    detail: str = ""
 
 
 @dataclass(slots=True)
@@ -260,7 +252,8 @@ class UiState:
 
     `tasks` are the running submissions. `streaming` are the ids of the items of the answer that is being written,
     in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up. `waiting` says that
-    the queue is sent only when the person presses Enter. `replaying` is set while a resumed session's entries come in:
+    the queue is sent only when the person presses Enter. `completion_closed_at` is where the word begins for which the
+    person closed the popup. `replaying` is set while a resumed session's entries come in:
     then no effects come out until one `TranscriptReset`. `interrupt_presses` is how often Esc interrupts (1 or 2).
     """
 
@@ -275,6 +268,7 @@ class UiState:
     history: HistoryCursor = field(default_factory=HistoryCursor)
     completion: CompletionPopup | None = None
     completion_generation: int = 0
+    completion_closed_at: int | None = None
     queue: list[QueueRow] = field(default_factory=list[QueueRow])
     waiting: bool = False
     todo: tuple[TodoItem, ...] = ()

@@ -1,0 +1,45 @@
+"""One line for a tool call, from its name and arguments alone, so that it is the same live and after a resume. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+MAX_CHARACTERS = 400
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "read": ("path",),
+    "write": ("path",),
+    "edit": ("path",),
+    "bash": ("command",),
+    "grep": ("pattern", "path"),
+    "glob": ("pattern", "path"),
+    "fetch": ("url",),
+    "recall": ("query",),
+    "agent": ("description", "task", "prompt"),
+}
+"""The arguments that say what a built-in call is about, most telling first."""
+
+
+def summarise_call(name: str, arguments: str) -> str:
+    """Return the path, command or pattern of a call; for other tools its short arguments. One line, bounded."""
+    try:
+        decoded: Any = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return ""
+    if not isinstance(decoded, dict):
+        return ""
+    values = cast("dict[str, Any]", decoded)
+    if name == "todo":
+        items = values.get("items") or values.get("todos") or []
+        return f"{len(items)} items" if isinstance(items, list) else ""
+    known = [str(values[key]) for key in SUBJECTS.get(name, ()) if values.get(key)]
+    if known:
+        return _one_line(" in ".join(known) if name in {"grep", "glob"} else known[0])
+    shown = [f"{key}={value}" for key, value in values.items() if isinstance(value, str | int | float | bool)]
+    return _one_line(", ".join(shown))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text[: MAX_CHARACTERS * 2].split())
+    return line if len(line) <= MAX_CHARACTERS else line[: MAX_CHARACTERS - 1] + "…"
