@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.core.errors import TenutoError
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
@@ -58,5 +59,8 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
         hint = f"; did you mean /{close[0]}?" if close else "; /help lists them"
         return [Say(f"There is no command /{name}{hint}", "warning")]
     module = importlib.import_module(f"tenuto.command.{command.module or command.name + '_command'}")
-    outcomes: list[CommandOutcome] = await module.run(runtime, argument.strip())
+    try:
+        outcomes: list[CommandOutcome] = await module.run(runtime, argument.strip())
+    except TenutoError as error:
+        return [Say(str(error), "error")]
     return outcomes

@@ -1,0 +1,93 @@
+"""The command line's words (DESIGN section 9, "The command line that scripts and benchmarks rely on")."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+BAD_USAGE = 2
+MODES = ("ask", "edits", "auto", "plan")
+RESERVED = ("acp", "import", "doctor", "config", "stats", "eval", "sandbox")
+"""Words that will be subcommands; they are not taken for a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for. `resume` is empty for "let me choose"; `None` when it was not given."""
+
+    prompt: str = ""
+    print_mode: bool = False
+    json: bool = False
+    continue_latest: bool = False
+    resume: str | None = None
+    model: str = ""
+    mode: Literal["ask", "edits", "auto", "plan"] | None = None
+    cwd: str = ""
+    no_session: bool = False
+    subcommand: tuple[str, ...] = ()
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, and where the rest stands."""
+        raise SystemExit(_complain(f"{message}; tenuto --help lists what there is"))
+
+
+def _complain(message: str) -> int:
+    print(f"tenuto: {message}", file=sys.stderr)  # noqa: T201
+    return BAD_USAGE
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the main command."""
+    parser = _Parser(
+        prog="tenuto",
+        description="A coding agent for your terminal. Without a prompt it opens the full screen.",
+        epilog="Also: tenuto sessions list. Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in "
+        "offline model answers.",
+    )
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
+    parser.add_argument("-p", "--print", dest="print_mode", action="store_true", help="no screen: answer and exit")
+    parser.add_argument("--json", action="store_true", help="with -p: every event as one JSON line")
+    parser.add_argument("-c", "--continue", dest="continue_latest", action="store_true", help="the latest session here")
+    parser.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="a session by id, or choose one")
+    parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
+    parser.add_argument("--mode", choices=MODES, help="what needs approval")
+    parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
+    parser.add_argument("--no-session", action="store_true", help="keep nothing on disk afterwards")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
+    return parser
+
+
+def parse_arguments(arguments: list[str]) -> Options | int:
+    """Return the options, or the exit code when there is nothing more to do."""
+    if arguments[:1] == ["sessions"]:
+        return Options(subcommand=tuple(arguments))
+    if arguments[:1] and arguments[0] in RESERVED:
+        return _complain(f"“{arguments[0]}” is not available in this version")
+    try:
+        parsed = build_parser().parse_intermixed_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    if parsed.version:
+        from tenuto import __version__
+
+        print(f"tenuto {__version__}")  # noqa: T201
+        return 0
+    if parsed.continue_latest and parsed.resume is not None:
+        return _complain("--continue and --resume exclude each other")
+    if parsed.no_session and (parsed.continue_latest or parsed.resume is not None):
+        return _complain("--no-session cannot go on with an earlier session")
+    return Options(
+        prompt=" ".join(parsed.prompt),
+        print_mode=parsed.print_mode or parsed.json,
+        json=parsed.json,
+        continue_latest=parsed.continue_latest,
+        resume=parsed.resume,
+        model=parsed.model,
+        mode=parsed.mode,
+        cwd=parsed.cwd,
+        no_session=parsed.no_session,
+    )

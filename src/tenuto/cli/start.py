@@ -1,0 +1,128 @@
+"""From options to a front-end: where the prompt comes from, and whether there is a terminal to draw on."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tenuto.cli.arguments import BAD_USAGE, Options
+from tenuto.config.settings import home_directory
+
+STDIN_PATIENCE = 1.0
+"""Seconds to wait for the first byte of a pipe when a prompt was given as well (R-081)."""
+MAX_STDIN_BYTES = 10_000_000
+
+FrontEnd = Literal["print", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What of the three standard streams is a terminal, and what kind."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    name: str
+
+    @classmethod
+    def present(cls) -> Terminal:
+        """Return what this process has."""
+        return cls(*(os.isatty(descriptor) for descriptor in (0, 1, 2)), os.environ.get("TERM", ""))
+
+
+def choose_front_end(options: Options, terminal: Terminal, has_input: bool) -> FrontEnd | str:
+    """Return the front-end to use, or a sentence (more than one word) that says why there is none. Pure."""
+    if options.print_mode:
+        return "print" if options.prompt or has_input else "-p needs a prompt: as an argument, or on standard input"
+    if terminal.stdin and terminal.stdout and terminal.stderr:
+        if terminal.name in ("", "dumb"):
+            return "the full screen needs a terminal that can move its cursor (TERM is dumb); use -p PROMPT"
+        return "full"
+    if options.prompt or has_input:
+        return "print"
+    return "there is no terminal here and no prompt was given; use tenuto -p PROMPT"
+
+
+def run(options: Options) -> int:
+    """Run the front-end that fits and return the exit code."""
+    if options.subcommand:
+        from tenuto.cli.sessions import run_sessions
+
+        return run_sessions(options.subcommand[1:], home_directory(os.environ))
+    cwd = Path(options.cwd or ".").expanduser()
+    if not cwd.is_dir():
+        return complain(f"{cwd} is not a directory; name an existing one with --cwd")
+    terminal = Terminal.present()
+    text = "" if terminal.stdin else read_input(options.prompt)
+    choice = choose_front_end(options, terminal, bool(text.strip()))
+    if choice == "print":
+        from tenuto.frontend.print import run_print
+
+        return run_print(
+            runtime_start(options, cwd, interactive=False), join_prompt(options.prompt, text), options.json
+        )
+    if choice == "full":
+        from tenuto.tui.full.entry import run_full
+
+        return run_full(runtime_start(options, cwd, interactive=True), options.prompt, choose=options.resume == "")
+    return complain(choice)
+
+
+def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: ANN201 - imported late on purpose
+    """Return how the runtime is to begin."""
+    from tenuto.core.runtime import Start
+
+    return Start(
+        cwd=cwd.resolve(),
+        home=home_directory(os.environ),
+        model=options.model,
+        mode=options.mode,
+        resume=options.resume or "",
+        resume_latest=options.continue_latest or (options.resume == "" and not interactive),
+        temporary=options.no_session,
+        interactive=interactive,
+    )
+
+
+def complain(message: str) -> int:
+    """Print one line to standard error; returns the exit code for bad usage."""
+    print(f"tenuto: {message}", file=sys.stderr)  # noqa: T201
+    return BAD_USAGE
+
+
+def read_input(prompt: str) -> str:
+    """Return what is piped in. With a prompt given as well, a pipe that stays silent is not waited for (R-081)."""
+    if prompt in ("", "-"):
+        return _read_all()
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return ""
+    if stat.S_ISREG(mode):
+        return _read_all()
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    ready, _, _ = select.select([0], [], [], STDIN_PATIENCE)
+    return _read_all() if ready else ""
+
+
+def _read_all() -> str:
+    data = bytearray()
+    try:
+        while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, 65_536)):
+            data += chunk
+    except OSError:
+        pass
+    return data.decode("utf-8", errors="replace")
+
+
+def join_prompt(prompt: str, text: str) -> str:
+    """Return the prompt with what was piped in behind it."""
+    if prompt in ("", "-"):
+        return text.strip()
+    return f"{prompt}\n\n<stdin>\n{text.rstrip()}\n</stdin>" if text.strip() else prompt

@@ -1,0 +1,27 @@
+"""/context: what fills the model's window."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.core.runtime import Runtime
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show the meter's own numbers: the same that the footer and the trigger use (R-024)."""
+    del argument
+    live = runtime.live
+    size, budget = live.measure(), live.budget()
+    mark = "~" if size.estimated else ""
+    window = f"{budget.window:,}" if budget.known else f"{budget.window:,} (assumed; the model's window is not known)"
+    share = f" ({size.tokens * 100 // budget.window} %)" if budget.known else ""
+    rows = [
+        ("used", f"{mark}{size.tokens:,}{share}"),
+        ("  system prompt", f"~{size.system:,}"),
+        ("  tools", f"~{size.tools:,}"),
+        ("  conversation", f"~{max(0, size.tokens - size.fixed - size.queued):,}"),
+        ("  queued", f"~{size.queued:,}"),
+        ("window", f"{window}, from {live.facts.source}"),
+        ("compacts over", f"{budget.trigger:,}"),
+        ("output budget", f"{budget.output_budget:,}"),
+    ]
+    return [Say("\n".join(f"{name:<16} {value}" for name, value in rows))]

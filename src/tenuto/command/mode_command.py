@@ -1,0 +1,34 @@
+"""/mode: show or change the approval mode."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
+from tenuto.core.runtime import Runtime
+from tenuto.protocol.entry import Mode
+from tenuto.protocol.operation import ChangeModeOperation
+
+EXPLANATIONS: dict[Mode, str] = {
+    "ask": "ask before each edit and each command",
+    "edits": "edits in the working directory without asking",
+    "auto": "edits and commands without asking",
+    "plan": "only look and plan, change nothing",
+}
+MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Change to the mode that is named; without a name, offer all."""
+    if not argument:
+        present = runtime.live.session.state.mode
+        return [
+            Choose(
+                f"Mode (now {present})", "mode", tuple(Choice(mode, mode, text) for mode, text in EXPLANATIONS.items())
+            )
+        ]
+    mode = MODES.get(argument)
+    if mode is None:
+        return [Say(f"“{argument}” is not a mode; there are {', '.join(MODES)}", "warning")]
+    await runtime.submit(ChangeModeOperation(session_id=runtime.session_id, mode=mode))
+    return []

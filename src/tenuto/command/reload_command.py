@@ -1,0 +1,18 @@
+"""/reload: read instruction files and tools again."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.runtime import Runtime
+from tenuto.core.system import reload_system_entry
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Write a new `system` entry from the files as they are now; the next request starts a new cache."""
+    del argument
+    if runtime.executor.tasks.running(runtime.session_id) is not None:
+        raise TaskFailedError("something is running; /reload works when it has ended")
+    changed = reload_system_entry(runtime.live)
+    runtime.live.publish_usage()
+    return [Say("Instructions and tools are read again." if changed else "Nothing has changed.")]

@@ -1,0 +1,128 @@
+"""Print mode: one prompt, no screen. The answer goes to standard output, reasons and progress to standard error.
+
+Exit codes: 0 settled, 1 failed, 2 bad usage, 130 interrupted (DESIGN section 9; R-081, R-082).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import msgspec
+
+from tenuto.core.errors import UsageError
+from tenuto.core.runtime import Runtime, Start
+from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantMessageEvent,
+    NoticeEvent,
+    Outcome,
+    PromptReturnedEvent,
+    RetryEvent,
+    ToolStartedEvent,
+)
+from tenuto.protocol.operation import InterruptOperation
+from tenuto.protocol.part import TextPart, text_of
+
+EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": 130}
+BAD_USAGE = 2
+
+
+def run_print(start: Start, prompt: str, json: bool) -> int:
+    """Answer `prompt` and return the exit code."""
+    try:
+        return asyncio.run(_run(start, prompt, JsonOutput() if json else TextOutput()))
+    except UsageError as error:
+        print(f"tenuto: {error}", file=sys.stderr)  # noqa: T201
+        return BAD_USAGE
+    except BrokenPipeError:
+        # Whoever read our output is gone; nothing more can be said, and the flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+class TextOutput:
+    """The last answer's text on standard output; progress on standard error when that is a terminal."""
+
+    def __init__(self) -> None:
+        self._answer = ""
+        self._show_progress = sys.stderr.isatty()
+
+    def show(self, event: AnyEvent) -> None:
+        """Take note of one event."""
+        match event:
+            case AssistantMessageEvent():
+                self._answer = text_of(event.message.parts) or self._answer
+            case NoticeEvent(level="warning" | "error"):
+                self._say(event.text)
+            case PromptReturnedEvent() if event.reason:
+                self._say(event.reason)
+            case RetryEvent():
+                self._say(f"{event.reason}; trying again in {event.wait:.0f} s ({event.attempt}/{event.attempts})")
+            case ToolStartedEvent() if self._show_progress:
+                self._say(f"{event.name} {event.summary}")
+            case _:
+                pass
+
+    def finish(self, error: str) -> None:
+        """Print the answer, and the reason when there is none."""
+        if self._answer:
+            sys.stdout.write(_clean(self._answer).rstrip("\n") + "\n")
+            sys.stdout.flush()
+        if error:
+            self._say(error)
+
+    def _say(self, text: str) -> None:
+        print(f"tenuto: {sanitize_for_terminal(text)}", file=sys.stderr)  # noqa: T201
+
+
+class JsonOutput:
+    """Every event as one JSON line on standard output; the reason of a failure on standard error as well."""
+
+    def __init__(self) -> None:
+        self._encoder = msgspec.json.Encoder()
+
+    def show(self, event: AnyEvent) -> None:
+        """Print one event."""
+        sys.stdout.write(self._encoder.encode(event).decode() + "\n")
+        sys.stdout.flush()
+
+    def finish(self, error: str) -> None:
+        """Say why the run failed, if it did."""
+        if error:
+            print(f"tenuto: {sanitize_for_terminal(error)}", file=sys.stderr)  # noqa: T201
+
+
+def _clean(text: str) -> str:
+    """Keep control bytes from a terminal; a file or a pipe gets the text as it is."""
+    return sanitize_for_terminal(text) if sys.stdout.isatty() else text
+
+
+async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> int:
+    runtime = Runtime(start)
+    runtime.subscribe(output.show)
+    try:
+        await runtime.open()
+        _interrupt_on_signals(runtime)
+        await runtime.submit_prompt((TextPart(text=prompt),))
+        settled = await runtime.wait_settled()
+        output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
+        return EXIT_CODES[settled.outcome]
+    finally:
+        await runtime.close()
+
+
+def _interrupt_on_signals(runtime: Runtime) -> None:
+    loop = asyncio.get_running_loop()
+    running: set[asyncio.Task[str]] = set()
+
+    def interrupt() -> None:
+        task = loop.create_task(runtime.submit(InterruptOperation(session_id=runtime.session_id)))
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupt)
