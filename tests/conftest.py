@@ -1,0 +1,24 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+collect_ignore = ["fixtures"]
+
+# Hypothesis and httpx read these; a proxy of the machine must not get between a test and its own server.
+for _name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+    os.environ.pop(_name, None)
+
+
+@pytest.fixture
+def sample_repo(tmp_path: Path) -> Path:
+    """A small Python repository with one failing test (`shop/price.py`: the discount is taken off twice)."""
+    target = tmp_path / "sample_repo"
+    shutil.copytree(FIXTURES / "sample_repo", target, ignore=shutil.ignore_patterns("__pycache__"))
+    return target

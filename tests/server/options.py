@@ -1,0 +1,28 @@
+"""What a scripted server demands of its clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Options:
+    """Sizes are tokens (characters / 4).
+
+    `window`: longer prompts are refused with the provider's overflow text. `max_output`: the most that may be asked
+    for. `listed_window`: what the model list says (by default `window`, else 200 000). `check_thinking`: signatures
+    of returned thinking are held against the exact prefix. `one_system`: a chat server whose template takes one
+    system message, first. `alternate`: user and assistant must alternate (Anthropic always, chat when set).
+    `refuse`: request fields that this server does not know (`stream_options`, ...).
+    """
+
+    api_key: str | None = None
+    window: int | None = None
+    max_output: int | None = None
+    listed_window: int | None = None
+    check_thinking: bool = False
+    one_system: bool = False
+    alternate: bool | None = None
+    refuse: tuple[str, ...] = ()
+    models: tuple[str, ...] = ("test", "test-small")
+    reasoning_field: str = "reasoning_content"

@@ -1,0 +1,85 @@
+"""What the server keeps of a request."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tests.server import anthropic_wire, chat_wire, responses_wire
+from tests.server.item import Item
+
+Protocol = Literal["anthropic", "responses", "chat"]
+WIRES = {"anthropic": anthropic_wire, "responses": responses_wire, "chat": chat_wire}
+
+
+@dataclass(slots=True)
+class Request:
+    """One request. `index` counts the model calls from 0 (-1: none). Times are monotonic seconds, 0.0: not yet.
+
+    `received_first` is the first byte, `received` the last byte of the body; `started` the first byte of the
+    response, `ended` its last. `aborted`: the client left before the end. `refused`: why it got a 4xx by our checks.
+    """
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+    kind: Literal["model", "count", "models", "other"] = "other"
+    protocol: Protocol = "chat"
+    index: int = -1
+    received_first: float = 0.0
+    received: float = 0.0
+    started: float = 0.0
+    ended: float = 0.0
+    status: int = 0
+    aborted: bool = False
+    refused: str = ""
+    raw_size: int = 0
+    parsed: Any = field(default=None, repr=False)
+
+    @property
+    def body(self) -> Any:
+        """The parsed JSON body (parsed anew once the request is over: many bodies are large)."""
+        return self.parsed if self.parsed is not None else json.loads(self.raw)
+
+    @property
+    def items(self) -> list[Item]:
+        """The conversation in normal form."""
+        return WIRES[self.protocol].items(self.body)
+
+    @property
+    def prefix_items(self) -> list[str]:
+        """Tools, system blocks and message blocks in the order of the prefix cache, cache marks left out."""
+        return WIRES[self.protocol].prefix_items(self.body)
+
+    @property
+    def tokens(self) -> int:
+        """Our estimate of the prompt: characters / 4, 1 200 an image."""
+        return estimate(self.prefix_items)
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The names of the tools that came along."""
+        tools = self.body.get("tools") or []
+        return [tool.get("name") or tool.get("function", {}).get("name", "") for tool in tools]
+
+    @property
+    def last_user(self) -> str:
+        """The text of the newest user message."""
+        return next((item.text for item in reversed(self.items) if item.kind == "user"), "")
+
+    @property
+    def turn(self) -> list[Item]:
+        """The items after the newest user message."""
+        items = self.items
+        last = max((place for place, item in enumerate(items) if item.kind == "user"), default=-1)
+        return items[last + 1 :]
+
+
+def estimate(prefix_items: list[str]) -> int:
+    """Return the size of a prompt in tokens: characters / 4, at most 1 200 tokens for an image."""
+    return (
+        sum(min(len(item), 4800) if '"base64' in item or "data:image" in item else len(item) for item in prefix_items)
+        // 4
+    )

@@ -1,0 +1,156 @@
+"""Scripts by name, for the command line of the server, the benchmark and whoever wants a lively conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.server.item import Item
+from tests.server.reply import Call, Reply, Script
+from tests.server.request import Request
+
+GREETING = "Hello! I am a scripted model. What shall we do?"
+
+
+def hello(request: Request) -> Reply:
+    """Greet, whatever was said."""
+    del request
+    return Reply(GREETING)
+
+
+def fix_tests(request: Request) -> Reply:
+    """Repair `tests/fixtures/sample_repo`: run the tests, read, edit, run them again, say what was done.
+
+    Looks at the conversation alone, so it goes on rightly after a resume or a compaction; a step that was refused or
+    failed ends it with what went wrong.
+    """
+    turn = [item for item in request.turn if item.kind in ("call", "result")]
+    results = [item for item in turn if item.kind == "result"]
+    if results and results[-1].is_error and results[-1].name != "bash":
+        return Reply(f"I could not go on: {results[-1].text[:200]}")
+    test_run = Call("bash", {"command": "python -m pytest -q -p no:cacheprovider 2>&1 | tail -20"})
+    steps = [
+        Reply("Let me see what fails.", thinking="First the tests, then the code.", tool_calls=[test_run]),
+        Reply(
+            "Now the code.",
+            tool_calls=[Call("read", {"path": "shop/price.py"}), Call("read", {"path": "tests/test_price.py"})],
+        ),
+        Reply(
+            "`total` takes the discount off twice.",
+            tool_calls=[
+                Call(
+                    "edit",
+                    {
+                        "path": "shop/price.py",
+                        "old_text": "    return round(amount * (1 - discount) * (1 - discount), 2)",
+                        "new_text": "    return round(amount * (1 - discount), 2)",
+                    },
+                )
+            ],
+        ),
+        Reply("Once more the tests.", tool_calls=[test_run]),
+    ]
+    taken = _count_steps(turn)
+    if taken < len(steps):
+        return steps[taken]
+    passed = "passed" in results[-1].text and "failed" not in results[-1].text
+    if passed:
+        return Reply("**Fixed.** The discount was applied twice in `shop/price.py`; all tests pass now.")
+    return Reply(f"The tests still fail:\n\n```\n{results[-1].text[-400:]}\n```")
+
+
+def _count_steps(turn: list[Item]) -> int:
+    """Count the steps of a turn: runs of calls, however many results follow."""
+    return sum(
+        item.kind == "call" and (place == 0 or turn[place - 1].kind != "call") for place, item in enumerate(turn)
+    )
+
+
+def steps(count: int) -> Callable[[Request], Reply]:
+    """Ask for `count` cheap tool calls, one a step, then stop."""
+
+    def answer(request: Request) -> Reply:
+        taken = _count_steps([item for item in request.turn if item.kind in ("call", "result")])
+        if taken >= count:
+            return Reply(f"Done after {count} steps.")
+        return Reply(f"Step {taken + 1} of {count}.", tool_calls=[Call("bash", {"command": "true"})])
+
+    return answer
+
+
+def reads(count: int) -> Callable[[Request], Reply]:
+    """Ask for `count` reads of `README.md`, one a step, then stop."""
+
+    def answer(request: Request) -> Reply:
+        taken = _count_steps([item for item in request.turn if item.kind in ("call", "result")])
+        if taken >= count:
+            return Reply(f"Done after {count} reads.")
+        return Reply(tool_calls=[Call("read", {"path": "README.md", "limit": 20})])
+
+    return answer
+
+
+SECTION = """## Part {number}
+
+Some *prose* with `code`, a [link](https://example.org/{number}) and **weight**; the line goes on for a while so that
+it has to be wrapped on every terminal that is narrower than this sentence is long.
+
+- an item
+- another with `inline code`
+  - and one below it
+
+| name | value | note |
+|---|---:|---|
+| alpha | {number} | 漢字 and emoji 🎵 |
+| beta | {number}{number} | plain |
+
+```python
+def part_{number}(values: list[int]) -> int:
+    \"\"\"Add up.\"\"\"
+    return sum(value * {number} for value in values)
+```
+
+"""
+
+
+def markdown(kilobytes: int) -> str:
+    """Return Markdown of this many kilobytes (1024 bytes), with every kind of block in it."""
+    parts: list[str] = ["# A long answer\n\n"]
+    size, number = len(parts[0]), 0
+    while size < kilobytes * 1024:
+        number += 1
+        parts.append(SECTION.format(number=number))
+        size += len(parts[-1].encode())
+    return "".join(parts)
+
+
+def stream(kilobytes: int) -> Callable[[Request], Reply]:
+    """Answer with a long Markdown text as fast as it is read."""
+    text = markdown(kilobytes)
+
+    def answer(request: Request) -> Reply:
+        del request
+        return Reply(text, chunk_size=60)
+
+    return answer
+
+
+def slow(request: Request) -> Reply:
+    """Answer with about a hundred words, one every 50 ms, so that there is time to type, queue and interrupt."""
+    del request
+    words = " ".join(f"word{number}" for number in range(100))
+    return Reply(words, delay=0.3, delay_per_event=0.05, chunk_size=8)
+
+
+def script(name: str) -> Script:
+    """Return the script of this name: `hello`, `fix_tests`, `steps:N`, `reads:N`, `stream:KB`, `slow`.
+
+    Raises `ValueError` for another name.
+    """
+    base, _, size = name.partition(":")
+    plain: dict[str, Callable[[Request], Reply]] = {"hello": hello, "fix_tests": fix_tests, "slow": slow}
+    sized = {"steps": steps, "reads": reads, "stream": stream}
+    if base in plain and not size:
+        return plain[base]
+    if base in sized and size.isdigit():
+        return sized[base](int(size))
+    raise ValueError(f"no script {name!r}; there are {', '.join([*plain, *(f'{key}:N' for key in sized)])}")

@@ -1,0 +1,472 @@
+"""The scripted server: in the test's own loop (`ScriptedServer`) or in a thread (`ServerThread`)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, Self
+
+from tests.server.anthropic_rules import check as check_anthropic
+from tests.server.connection import Connection, Incoming
+from tests.server.item import Refusal
+from tests.server.openai_rules import check_chat, check_responses
+from tests.server.options import Options
+from tests.server.reply import AnyReply, Cut, Hang, HttpError, RawStream, Reply, Script, StreamError, Tokens
+from tests.server.request import WIRES, Protocol, Request, estimate
+
+CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat}
+ROUTES: dict[str, tuple[Protocol, bool]] = {
+    "/messages": ("anthropic", False),
+    "/messages/count_tokens": ("anthropic", True),
+    "/responses": ("responses", False),
+    "/responses/input_tokens": ("responses", True),
+    "/chat/completions": ("chat", False),
+}
+STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+
+
+class ScriptedServer:
+    """Serve a script on a loopback port. `async with ScriptedServer(script, window=8000) as server: ...`."""
+
+    def __init__(self, script: Script, *, port: int = 0, keep_bodies: bool = True, **options: Any) -> None:
+        self.script = script
+        self.options = Options(**options)
+        self.port = port
+        self.keep_bodies = keep_bodies
+        self.all_requests: list[Request] = []
+        self.faults: list[str] = []
+        """Tracebacks of the server itself or of the script's callable."""
+        self.control: dict[str, Any] = {}
+        self._used = 0
+        self._calls = 0
+        self._known: dict[Protocol, list[str]] = {}
+        self._server: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+
+    # --- what tests look at ---
+
+    @property
+    def base_url(self) -> str:
+        """For ANTHROPIC_BASE_URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """For OPENAI_BASE_URL."""
+        return f"{self.base_url}/v1"
+
+    def environ(self) -> dict[str, str]:
+        """The variables that point a client here."""
+        key = self.options.api_key or "test"
+        return {
+            "ANTHROPIC_BASE_URL": self.base_url,
+            "ANTHROPIC_API_KEY": key,
+            "OPENAI_BASE_URL": self.openai_url,
+            "OPENAI_API_KEY": key,
+            "NO_PROXY": "127.0.0.1,localhost",
+        }
+
+    @property
+    def requests(self) -> list[Request]:
+        """The model calls in order, refused ones included."""
+        return [request for request in self.all_requests if request.kind == "model"]
+
+    @property
+    def refusals(self) -> list[str]:
+        """What was wrong with requests, in order."""
+        return [request.refused for request in self.all_requests if request.refused]
+
+    @property
+    def remaining(self) -> int:
+        """How many replies of a list are left."""
+        return len(self.script) - self._used if isinstance(self.script, Sequence) else 0
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between the end of one model call's response and the whole next request."""
+        answered = [request for request in self.requests if request.ended]
+        return [after.received - before.ended for before, after in pairwise(answered)]
+
+    def prefix_breaks(self) -> list[tuple[int, int]]:
+        """Where a request does not begin with the whole one before: `(index of the request, place in its items)`.
+
+        Only neighbours of one protocol are compared; cache marks do not count.
+        """
+        found: list[tuple[int, int]] = []
+        for before, after in pairwise(self.requests):
+            if before.protocol != after.protocol:
+                continue
+            shared = count_shared(before.prefix_items, after.prefix_items)
+            if shared < len(before.prefix_items):
+                found.append((after.index, shared))
+        return found
+
+    async def wait_for_requests(self, count: int, timeout: float = 30.0) -> list[Request]:
+        """Wait until so many model calls have come in."""
+        async with asyncio.timeout(timeout):
+            while len(self.requests) < count:
+                await asyncio.sleep(0.005)
+        return self.requests
+
+    # --- life ---
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen; the port is known afterwards."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connect, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Close everything, running streams included."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            if connection.task is not None:
+                connection.task.cancel()
+            if connection.transport is not None:
+                connection.transport.abort()
+        tasks = [connection.task for connection in self._connections if connection.task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _connect(self) -> Connection:
+        connection = Connection(self._handle)
+        self._connections.add(connection)
+        return connection
+
+    # --- one request ---
+
+    async def _handle(self, connection: Connection, incoming: Incoming) -> None:
+        request = self._record(incoming)
+        wire = WIRES[request.protocol]
+        try:
+            if incoming.target.startswith("/_/"):
+                await self._answer_control(connection, request)
+                return
+            self._check_key(request)
+            if request.kind == "models":
+                await self._answer_models(connection, request)
+            elif request.kind == "other":
+                raise Refusal(f"Invalid URL ({request.method} {request.path})", status=404)
+            else:
+                await self._answer_call(connection, request, wire)
+        except Refusal as refusal:
+            request.refused = refusal.message
+            body = wire.error_object(refusal.status, refusal.message, refusal.code, refusal.param)
+            await self._respond(connection, request, refusal.status, {}, encode(body))
+        except ConnectionError:
+            request.aborted = True
+            raise
+        except Exception:
+            self.faults.append(traceback.format_exc())
+            if request.status:
+                connection.drop()
+                return
+            await self._respond(connection, request, 500, {}, encode({"error": {"message": self.faults[-1]}}))
+        except asyncio.CancelledError:
+            request.aborted = connection.gone.is_set()
+            raise
+        finally:
+            if not request.ended:
+                request.ended = time.monotonic()
+            request.parsed = None
+            if not self.keep_bodies:
+                request.raw = b""
+
+    def _record(self, incoming: Incoming) -> Request:
+        path = incoming.target.partition("?")[0].rstrip("/")
+        path = path.removeprefix("/v1") or "/"
+        request = Request(incoming.method, path, incoming.headers, incoming.body)
+        request.received_first, request.received = incoming.first_byte, incoming.complete
+        request.raw_size = len(incoming.body)
+        if incoming.method == "POST" and path in ROUTES:
+            request.protocol, counting = ROUTES[path]
+            request.kind = "count" if counting else "model"
+        elif incoming.method == "GET" and (path == "/models" or path.startswith("/models/")):
+            request.kind = "models"
+            request.protocol = "anthropic" if "anthropic-version" in incoming.headers else "chat"
+        if request.kind == "model":
+            request.index = self._calls
+            self._calls += 1
+        if not incoming.target.startswith("/_/"):
+            self.all_requests.append(request)
+        return request
+
+    def _check_key(self, request: Request) -> None:
+        if self.options.api_key is None:
+            return
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        given = bearer or request.headers.get("x-api-key", "")
+        if given == self.options.api_key:
+            return
+        if request.protocol == "anthropic":
+            raise Refusal("invalid x-api-key" if given else "x-api-key header is required", status=401)
+        if given:
+            raise Refusal(f"Incorrect API key provided: {given[:4]}****.", status=401, code="invalid_api_key")
+        raise Refusal("You didn't provide an API key. You need to provide your API key.", status=401)
+
+    async def _answer_call(self, connection: Connection, request: Request, wire: ModuleType) -> None:
+        body = request.parsed = read_json(request.raw)
+        for name in self.options.refuse:
+            if name in body:
+                raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
+        prefix = prefix_of(wire, body)
+        size = estimate(prefix)
+        check = CHECKS[request.protocol]
+        check(body, request.headers, self.options, size, counting=request.kind == "count")
+        if request.kind == "count":
+            await self._respond(
+                connection, request, 200, {}, encode({"object": "response.input_tokens", "input_tokens": size})
+            )
+            return
+        reply = await self._next_reply(request)
+        shared = count_shared(self._known.get(request.protocol, []), prefix)
+        self._known[request.protocol] = prefix
+        await self._play(connection, request, reply, wire, (size, estimate(prefix[:shared])))
+
+    async def _next_reply(self, request: Request) -> AnyReply:
+        if not isinstance(self.script, Sequence):
+            made = self.script(request)
+            return await made if inspect.isawaitable(made) else made
+        if self._used >= len(self.script):
+            raise Refusal(f"the script has no reply left (it had {len(self.script)})")
+        self._used += 1
+        return self.script[self._used - 1]
+
+    # --- replies ---
+
+    async def _play(
+        self, connection: Connection, request: Request, reply: AnyReply, wire: ModuleType, sizes: tuple[int, int]
+    ) -> None:
+        match reply:
+            case Reply():
+                await self._play_whole(connection, request, reply, wire, sizes)
+            case HttpError():
+                await connection.pause(reply.delay)
+                await self._play_error(connection, request, reply, wire)
+            case StreamError():
+                events = self._events(request, reply.reply, wire, sizes)
+                last = wire.stream_error(reply, request.body, request.index)
+                await self._stream(connection, request, [*first(events, reply.after_events), last], reply.reply)
+            case Cut():
+                events = first(self._events(request, reply.reply, wire, sizes), reply.after_events)
+                await self._stream(connection, request, events, reply.reply, finish=reply.how == "clean")
+            case Hang():
+                await self._play_hang(connection, request, reply, wire, sizes)
+            case RawStream():
+                pace = Reply(delay_per_event=reply.delay_per_event, headers={"content-type": reply.content_type})
+                await self._stream(connection, request, reply.chunks, pace)
+
+    async def _play_whole(
+        self, connection: Connection, request: Request, reply: Reply, wire: ModuleType, sizes: tuple[int, int]
+    ) -> None:
+        if request.body.get("stream"):
+            await self._stream(connection, request, self._events(request, reply, wire, sizes), reply)
+            return
+        await connection.pause(reply.delay)
+        tokens = count_tokens(reply, *sizes)
+        body = wire.whole(reply, request.body, tokens, request.index, self.options)
+        await self._respond(connection, request, 200, reply.headers, encode(body))
+
+    async def _play_error(self, connection: Connection, request: Request, reply: HttpError, wire: ModuleType) -> None:
+        match reply.body:
+            case None:
+                body = b""
+            case bytes():
+                body = reply.body
+            case str():
+                body = encode(wire.error_object(reply.status, reply.body))
+            case _:
+                body = encode(reply.body)
+        await self._respond(connection, request, reply.status, reply.headers, body)
+
+    async def _play_hang(
+        self, connection: Connection, request: Request, reply: Hang, wire: ModuleType, sizes: tuple[int, int]
+    ) -> None:
+        if reply.headers_first:
+            request.status = 200
+            connection.head(200, {**STREAM_HEADERS, "transfer-encoding": "chunked"})
+        await connection.pause(reply.seconds)
+        if reply.reply is None:
+            connection.drop()
+        elif reply.headers_first:
+            await self._write_events(connection, request, self._events(request, reply.reply, wire, sizes), reply.reply)
+        else:
+            await self._play_whole(connection, request, reply.reply, wire, sizes)
+
+    def _events(self, request: Request, reply: Reply, wire: ModuleType, sizes: tuple[int, int]) -> Iterator[bytes]:
+        tokens = count_tokens(reply, *sizes)
+        return wire.events(reply, request.body, tokens, request.index, self.options)
+
+    async def _stream(
+        self,
+        connection: Connection,
+        request: Request,
+        events: Iterator[bytes] | Sequence[bytes],
+        pace: Reply,
+        *,
+        finish: bool = True,
+    ) -> None:
+        await connection.pause(pace.delay)
+        request.status = 200
+        connection.head(200, {**STREAM_HEADERS, **pace.headers, "transfer-encoding": "chunked"})
+        await self._write_events(connection, request, events, pace, finish=finish)
+
+    async def _write_events(
+        self,
+        connection: Connection,
+        request: Request,
+        events: Iterator[bytes] | Sequence[bytes],
+        pace: Reply,
+        *,
+        finish: bool = True,
+    ) -> None:
+        request.started = time.monotonic()
+        for place, data in enumerate(events):
+            if place:
+                await connection.pause(pace.delay_per_event)
+            connection.chunk(data)
+            await connection.drain()
+        if not finish:
+            connection.drop()
+            return
+        connection.chunk(b"")
+        await connection.drain()
+        request.ended = time.monotonic()
+
+    async def _respond(
+        self, connection: Connection, request: Request, status: int, headers: dict[str, str], body: bytes
+    ) -> None:
+        request.status = status
+        request.started = time.monotonic()
+        await connection.respond(status, {"request-id": "req_test", **headers}, body)
+        request.ended = time.monotonic()
+
+    # --- lists and control ---
+
+    async def _answer_models(self, connection: Connection, request: Request) -> None:
+        window = self.options.listed_window or self.options.window or 200_000
+        limit = self.options.max_output or 16_384
+        if request.protocol == "anthropic":
+            models: list[dict[str, Any]] = [
+                {"type": "model", "id": name, "display_name": name.title(), "created_at": "2026-01-01T00:00:00Z"}
+                | {"max_input_tokens": window, "max_tokens": limit, "capabilities": {}}
+                for name in self.options.models
+            ]
+            listing = {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
+        else:
+            models = [
+                {"id": name, "object": "model", "created": 1_790_000_000, "owned_by": "tests"}
+                | {"context_length": window, "max_model_len": window}
+                for name in self.options.models
+            ]
+            listing = {"object": "list", "data": models}
+        wanted = request.path.removeprefix("/models").strip("/")
+        if not wanted:
+            await self._respond(connection, request, 200, {}, encode(listing))
+            return
+        found = next((model for model in models if model["id"] == wanted), None)
+        if found is None:
+            raise Refusal(f"The model '{wanted}' does not exist", status=404, code="model_not_found")
+        await self._respond(connection, request, 200, {}, encode(found))
+
+    async def _answer_control(self, connection: Connection, request: Request) -> None:
+        """`GET /_/requests`: what was recorded; `POST /_/reset`: forget it and, with a body, play another script."""
+        if request.path == "/_/reset":
+            name = request.raw.decode().strip()
+            if name:
+                self.script = self.control["script"](name)
+            self.all_requests.clear()
+            self._known.clear()
+            self._used = self._calls = 0
+            await self._respond(connection, request, 200, {}, b"{}")
+            return
+        keys = ("kind", "protocol", "index", "received_first", "received", "started", "ended", "status", "aborted")
+        rows = [{key: getattr(kept, key) for key in (*keys, "refused", "raw_size")} for kept in self.all_requests]
+        await self._respond(connection, request, 200, {}, encode(rows))
+
+
+class ServerThread:
+    """The same server on a loop of its own in a thread, for tests that block."""
+
+    def __init__(self, script: Script, **options: Any) -> None:
+        self.server = ScriptedServer(script, **options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> ScriptedServer:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.server.start(), self._loop).result(10)
+        return self.server
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.stop(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+def encode(value: Any) -> bytes:
+    """Return the JSON bytes of a value."""
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def read_json(raw: bytes) -> dict[str, Any]:
+    """Parse a body as the real APIs do: UTF-8, one object, no lone surrogates."""
+    try:
+        body = json.loads(raw.decode("utf-8"))
+        if b"\\ud" in raw or b"\\uD" in raw:
+            json.dumps(body, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        place = f"line 1 column {error.start} (char {error.start})"
+        raise Refusal(f"The request body is not valid JSON: no low surrogate in string: {place}") from None
+    except ValueError as error:
+        raise Refusal(f"The request body is not valid JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise Refusal("The request body is not valid JSON: expected an object")
+    return body
+
+
+def prefix_of(wire: ModuleType, body: dict[str, Any]) -> list[str]:
+    """Return the prefix items of a body whose shape is not checked yet."""
+    try:
+        return wire.prefix_items(body)
+    except (TypeError, KeyError, AttributeError):
+        return [json.dumps(body)]
+
+
+def count_tokens(reply: Reply, size: int, shared: int) -> Tokens:
+    """Return the usage to report: the script's, else estimates with what the prefix cache would have read."""
+    if reply.usage is not None:
+        return reply.usage
+    reasoning = len(reply.thinking) // 4
+    output = len(reply.text) // 4 + reasoning + sum(len(call.arguments) // 4 + 8 for call in reply.tool_calls)
+    return Tokens(input=max(1, size - shared), output=max(1, output), cache_read=shared, reasoning=reasoning)
+
+
+def count_shared(before: list[str], after: list[str]) -> int:
+    """Return how many leading items two prefixes share."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def first(events: Iterator[bytes], count: int) -> list[bytes]:
+    """Return the first events of a stream."""
+    return [event for _, event in zip(range(count), events, strict=False)]
