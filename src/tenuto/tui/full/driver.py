@@ -1,0 +1,115 @@
+"""Textual's terminal driver with three faults taken out. The only place that knows a driver's insides.
+
+- Invalid UTF-8 in the input ended the program; now it is a replacement character.
+- A bracketed paste lost escape sequences, and one without its end swallowed all keys (`paste_splitter.py`).
+- A terminal that went away made the input thread spin; now it ends the app.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from codecs import getincrementaldecoder
+from typing import override
+
+from textual import events
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from tenuto.tui.full.paste_splitter import Paste, PasteSplitter
+
+READ_BYTES = 65_536
+PASTE_SILENCE = 2.0
+"""Seconds without input after which an unfinished paste counts as finished."""
+POLL_IDLE = 0.1
+POLL_WAITING = 0.02
+"""Seconds between looks at the clock: nothing waited for, or a lone ESC that may become a sequence."""
+
+
+class HungUp(Message):
+    """The terminal is gone."""
+
+    bubble = False
+
+
+class TerminalDriver(LinuxDriver):
+    """The driver of `TenutoApp`."""
+
+    @override
+    def _enable_mouse_support(self) -> None:
+        if not self._mouse:
+            return
+        # Motion only while a button is down (1002): hovering means nothing here and would cost bytes and wake-ups.
+        self.write("\x1b[?1000h\x1b[?1002h\x1b[?1006h")
+        self.flush()
+
+    @override
+    def _disable_mouse_support(self) -> None:
+        if not self._mouse:
+            return
+        self.write("\x1b[?1006l\x1b[?1002l\x1b[?1000l")
+        self.flush()
+
+    @override
+    def run_input_thread(self) -> None:
+        """Read the terminal until the app ends."""
+        reader = InputReader()
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(reader.timeout):
+                    data = self._read()
+                    if not data:
+                        self.send_message(HungUp())
+                        return
+                    messages = reader.feed(data)
+                else:
+                    messages = reader.idle()
+                for message in messages:
+                    self.process_message(message)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, READ_BYTES)
+        except OSError:
+            return b""
+
+
+class InputReader:
+    """Bytes of the terminal to Textual's messages."""
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")(errors="replace")
+        self._splitter = PasteSplitter()
+        self._parser = XTermParser()
+        self._last_input = time.monotonic()
+
+    @property
+    def timeout(self) -> float:
+        """Seconds after which `idle` wants to be called."""
+        waiting = self._splitter.holding or self._parser._timeout_time is not None  # pyright: ignore[reportPrivateUsage]
+        return POLL_WAITING if waiting else POLL_IDLE
+
+    def feed(self, data: bytes) -> list[Message]:
+        """Return the keys, pastes and mouse events that are complete with `data`."""
+        self._last_input = time.monotonic()
+        return self._parse(self._splitter.feed(self._decoder.decode(data)))
+
+    def idle(self) -> list[Message]:
+        """Nothing came: return a key that only waited for more, or a paste whose end was lost."""
+        messages = list(self._parser.tick())
+        limit = PASTE_SILENCE if self._splitter.inside else POLL_WAITING
+        if time.monotonic() - self._last_input >= limit:
+            messages += self._parse(self._splitter.give_up())
+        return messages
+
+    def _parse(self, parts: list[str]) -> list[Message]:
+        messages: list[Message] = []
+        for part in parts:
+            if isinstance(part, Paste):
+                messages.append(events.Paste(str(part)))
+            else:
+                messages.extend(self._parser.feed(part))
+        return messages

@@ -1,0 +1,87 @@
+"""Takes bracketed pastes out of the terminal's input, whole, before keys are parsed. Pure.
+
+Textual's parser reads a paste character by character and loses escape sequences inside it. Here a paste of a megabyte
+is one search and one join, and every character of it arrives (R-099).
+"""
+
+from __future__ import annotations
+
+PASTE_BEGIN = "\x1b[200~"
+PASTE_END = "\x1b[201~"
+
+
+class Paste(str):
+    """A text that came as one bracketed paste, line ends as `\\n`."""
+
+    __slots__ = ()
+
+
+class PasteSplitter:
+    """Feed it what was read, in any pieces; it returns plain input (`str`) and pastes (`Paste`) in order."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] | None = None
+        self._held = ""
+
+    @property
+    def inside(self) -> bool:
+        """Whether a paste has begun and not ended."""
+        return self._pieces is not None
+
+    @property
+    def holding(self) -> bool:
+        """Whether something is held back that may be a key (a lone ESC): call `give_up` soon."""
+        return bool(self._held)
+
+    def feed(self, data: str) -> list[str]:
+        """Return what is complete. A possible beginning of a mark at the end is held back until the next call."""
+        parts: list[str] = []
+        rest, self._held = self._held + data, ""
+        while rest:
+            rest = self._end_paste(rest, parts) if self._pieces is not None else self._find_paste(rest, parts)
+        return parts
+
+    def give_up(self) -> list[str]:
+        """End a paste whose end mark never came, so that keys work again; return it. Also returns what is held back."""
+        if self._pieces is None:
+            held, self._held = self._held, ""
+            return [held] if held else []
+        text = "".join(self._pieces) + self._held
+        self._pieces, self._held = None, ""
+        return [_paste(text)]
+
+    def _find_paste(self, rest: str, parts: list[str]) -> str:
+        plain, mark, after = rest.partition(PASTE_BEGIN)
+        if mark:
+            self._pieces = []
+        elif held := _mark_beginning(plain, PASTE_BEGIN):
+            plain, self._held = plain[:-held], plain[-held:]
+        if plain:
+            parts.append(plain)
+        return after
+
+    def _end_paste(self, rest: str, parts: list[str]) -> str:
+        assert self._pieces is not None
+        text, mark, after = rest.partition(PASTE_END)
+        if mark:
+            self._pieces.append(text)
+            parts.append(_paste("".join(self._pieces)))
+            self._pieces = None
+            return after
+        if held := _mark_beginning(text, PASTE_END):
+            text, self._held = text[:-held], text[-held:]
+        self._pieces.append(text)
+        return ""
+
+
+def _mark_beginning(text: str, mark: str) -> int:
+    """Return how many characters at the end of `text` may be the beginning of `mark`."""
+    for size in range(min(len(mark) - 1, len(text)), 0, -1):
+        if text.endswith(mark[:size]):
+            return size
+    return 0
+
+
+def _paste(text: str) -> Paste:
+    # Terminals send a line end of a paste as a carriage return.
+    return Paste(text.replace("\r\n", "\n").replace("\r", "\n"))
