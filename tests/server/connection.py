@@ -32,7 +32,7 @@ class Incoming:
     complete: float = 0.0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Connection(asyncio.Protocol):
     """A keep-alive connection; `handle` answers one request after the other."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Self
+from weakref import WeakSet
 
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.connection import Connection, Incoming
@@ -43,12 +44,13 @@ class ScriptedServer:
         self.all_requests: list[Request] = []
         self.faults: list[str] = []
         """Tracebacks of the server itself or of the script's callable."""
+        self.connections_made = 0
         self.control: dict[str, Any] = {}
         self._used = 0
         self._calls = 0
         self._known: dict[Protocol, list[str]] = {}
         self._server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: WeakSet[Connection] = WeakSet()
 
     # --- what tests look at ---
 
@@ -145,6 +147,7 @@ class ScriptedServer:
     def _connect(self) -> Connection:
         connection = Connection(self._handle)
         self._connections.add(connection)
+        self.connections_made += 1
         return connection
 
     # --- one request ---
