@@ -16,6 +16,9 @@ TARGET_SHARE = 0.8
 MANUAL_KEEP_DIVISOR = 4
 SUMMARY_SHARE_OF_RESERVE = 0.8
 PREFIX_SHARE_OF_RESERVE = 0.5
+TAIL_SHARE, SUMMARY_SHARE, PREFIX_SHARE, USER_SHARE, EXTRAS_SHARE = 0.45, 0.25, 0.12, 0.2, 0.1
+MIN_FREE = 1_000
+"""What a compaction works with even where fixed parts and queued texts leave less."""
 MIN_OUTPUT = 256
 """A request is never sent with room for less output than this."""
 
@@ -44,10 +47,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
-    """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target."""
+    """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target.
+
+    `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole.
+    """
 
     free: int
     tail: int
+    tail_ceiling: int
     summary: int
     turn_prefix: int
     user_messages: int
@@ -86,18 +93,32 @@ def budget_for(facts: ModelFacts, settings: CompactionSettings, max_output_token
     )
 
 
-def allowance_for(budget: Budget, *, fixed: int, queued: int = 0, manual: bool = False) -> Allowance:
+def allowance_for(
+    budget: Budget,
+    *,
+    fixed: int,
+    queued: int = 0,
+    calibration: float = 1.0,
+    manual: bool = False,
+    keep_tokens: int | None = None,
+) -> Allowance:
     """Share out what `fixed` parts (system prompt, tools) and queued texts leave of the target.
 
-    A manual compaction keeps a quarter of the usual tail. All zero when the fixed parts alone reach the target.
+    A manual compaction keeps a quarter of the usual tail; `keep_tokens` sets another size. The shares are in plain
+    estimated tokens: real ones divided by `calibration`, so that estimates can be compared with them as they are.
     """
-    free = max(0, budget.target - fixed - queued)
+    free = int(max(MIN_FREE, budget.target - fixed - queued) / calibration)
     keep = budget.keep_recent // MANUAL_KEEP_DIVISOR if manual else budget.keep_recent
+    if keep_tokens is not None:
+        keep = keep_tokens
+    share = int(TAIL_SHARE * free)
+    tail = min(int(keep / calibration), share)
     return Allowance(
         free=free,
-        tail=min(keep, int(0.45 * free)),
-        summary=min(budget.max_summary, int(0.25 * free)),
-        turn_prefix=min(budget.max_turn_prefix, int(0.25 * free)),
-        user_messages=min(budget.user_messages, int(0.2 * free)),
-        extras=int(0.1 * free),
+        tail=tail,
+        tail_ceiling=min(2 * tail, share),
+        summary=min(int(budget.max_summary / calibration), int(SUMMARY_SHARE * free)),
+        turn_prefix=min(int(budget.max_turn_prefix / calibration), int(PREFIX_SHARE * free)),
+        user_messages=min(int(budget.user_messages / calibration), int(USER_SHARE * free)),
+        extras=int(EXTRAS_SHARE * free),
     )

@@ -1,0 +1,137 @@
+"""What of a path the model sees, entry by entry, and which places a cut may fall on (DESIGN section 5). Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from tenuto.compaction.meter import MESSAGE_OVERHEAD, Meter, estimate_parts
+from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry, UndoEntry
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    DeveloperMessage,
+    HistoryEvent,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ToolCallPart
+from tenuto.text.estimate import estimate_text
+
+Visible = (
+    UserMessage
+    | AssistantMessage
+    | ToolResultMessage
+    | DeveloperMessage
+    | ShellEntry
+    | BranchSummaryEntry
+    | ExtensionEntry
+)
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A visible entry and its estimated tokens as it stands in the view (edits applied)."""
+
+    entry: Visible
+    tokens: int
+
+
+def visible_entry(entry: HistoryEvent) -> Visible | None:
+    """Return `entry` if the model sees it, else `None` (state, compactions, excluded commands)."""
+    if isinstance(entry, UserMessage | AssistantMessage | ToolResultMessage | DeveloperMessage | BranchSummaryEntry):
+        return entry
+    if isinstance(entry, ShellEntry):
+        return None if entry.excluded else entry
+    if isinstance(entry, ExtensionEntry):
+        return entry if entry.in_view else None
+    return None
+
+
+def position_of(path: Sequence[HistoryEvent], seq: int) -> int:
+    """Return the index of the first entry of the path whose seq is at least `seq`."""
+    return bisect_left(path, seq, key=lambda entry: entry.seq)
+
+
+def active_compaction(path: Sequence[HistoryEvent], model_id: str) -> CompactionEntry | None:
+    """Return the compaction that the view starts from: the newest that is not undone and that the model can read."""
+    cancelled: set[int] = set()
+    for entry in reversed(path):
+        if isinstance(entry, UndoEntry) and entry.seq not in cancelled:
+            cancelled.add(entry.target)
+        elif isinstance(entry, CompactionEntry) and entry.seq not in cancelled:
+            items = entry.provider_items
+            if items is None or model_id in (f"{items.provider}/{items.model}", items.model):
+                return entry
+    return None
+
+
+def visible_items(entries: Iterable[HistoryEvent], view: Mapping[int, Message], meter: Meter) -> list[Item]:
+    """Return what the model sees of `entries`; `view` has the live view's messages by seq.
+
+    A message that an edit took out of the view is left out here too.
+    """
+    items: list[Item] = []
+    for entry in entries:
+        visible = visible_entry(entry)
+        if visible is None:
+            continue
+        shown = view.get(visible.seq)
+        if shown is not None:
+            items.append(Item(visible, meter.estimate(shown)))
+        elif not isinstance(visible, UserMessage | AssistantMessage | ToolResultMessage | DeveloperMessage):
+            items.append(Item(visible, _estimate_entry(visible)))
+    return items
+
+
+def _estimate_entry(entry: ShellEntry | BranchSummaryEntry | ExtensionEntry) -> int:
+    if isinstance(entry, ShellEntry):
+        return MESSAGE_OVERHEAD + estimate_text(entry.command) + estimate_text(entry.output)
+    if isinstance(entry, BranchSummaryEntry):
+        return MESSAGE_OVERHEAD + estimate_text(entry.summary)
+    return MESSAGE_OVERHEAD + estimate_parts(entry.parts)
+
+
+def calls_of(message: AssistantMessage) -> list[ToolCallPart]:
+    """Return the tool calls of an answer."""
+    return [part for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def valid_cuts(items: Sequence[Item]) -> list[int]:
+    """Return the indexes that a kept tail may begin with, in order.
+
+    Never a tool result, never a developer message, never between a call and its result, parallel calls included.
+    """
+    call_index: dict[str, int] = {}
+    last_result: dict[int, int] = {}
+    for index, item in enumerate(items):
+        if isinstance(item.entry, AssistantMessage):
+            for call in calls_of(item.entry):
+                call_index[call.id] = index
+        elif isinstance(item.entry, ToolResultMessage) and item.entry.call_id in call_index:
+            last_result[call_index[item.entry.call_id]] = index
+    cuts: list[int] = []
+    open_until = -1
+    for index, item in enumerate(items):
+        if index > open_until and not isinstance(item.entry, ToolResultMessage | DeveloperMessage):
+            cuts.append(index)
+        open_until = max(open_until, last_result.get(index, -1))
+    return cuts
+
+
+def starts_turn(items: Sequence[Item], index: int) -> bool:
+    """Say whether a turn begins at `index`: a user message, or something else that comes while the model is at rest."""
+    entry = items[index].entry
+    if isinstance(entry, UserMessage):
+        return True
+    if not isinstance(entry, ShellEntry | BranchSummaryEntry | ExtensionEntry):
+        return False
+    for earlier in range(index - 1, -1, -1):
+        before = items[earlier].entry
+        if isinstance(before, AssistantMessage):
+            return not calls_of(before)
+        if isinstance(before, UserMessage | ToolResultMessage):
+            return False
+    return True

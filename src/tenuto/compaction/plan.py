@@ -1,0 +1,251 @@
+"""Where to cut, and what the cut means: pure (DESIGN section 5, seeds 000 and 003).
+
+A plan is made from the path and the live view alone. It says which entries a summary has to cover, which stay word
+for word, and which results in the kept tail are shortened so that one huge output does not defeat the compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from tenuto.compaction.budget import Allowance, Budget, allowance_for
+from tenuto.compaction.entries import (
+    Item,
+    Visible,
+    active_compaction,
+    position_of,
+    starts_turn,
+    valid_cuts,
+    visible_entry,
+    visible_items,
+)
+from tenuto.compaction.files import FileOperations, collect_files, strip_file_lists
+from tenuto.compaction.meter import ContextSize, Meter
+from tenuto.compaction.truncation import MIN_KEEP_TOKENS, truncate_result
+from tenuto.protocol.entry import ViewEdit
+from tenuto.protocol.message import (
+    CompactionEntry,
+    DeveloperMessage,
+    FileUse,
+    HistoryEvent,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+)
+
+RESULT_SHARE_OF_KEEP = 4
+"""A result in the kept tail that is larger than a quarter of keep-recent is shortened."""
+
+
+class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compaction will do. `cut` is the seq that the kept tail begins with; token numbers are plain estimates.
+
+    `turn_start` is the seq of the split turn's first entry (0: no split) and `turn_message` its user message, if that
+    is what it began with. `tokens_before` is the meter's number of the whole request.
+    """
+
+    cut: int
+    is_split_turn: bool
+    turn_start: int
+    turn_message: UserMessage | None
+    history: tuple[Visible, ...]
+    turn_prefix: tuple[Visible, ...]
+    kept: tuple[Visible, ...]
+    kept_tokens: int
+    replaced_tokens: int
+    tokens_before: int
+    size: ContextSize
+    budget: Budget
+    allowance: Allowance
+    previous: CompactionEntry | None
+    previous_summary: str
+    edits: tuple[ViewEdit, ...]
+    file_operations: FileOperations
+    path: Sequence[HistoryEvent]
+
+
+class NothingToCompact(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is nothing to summarise, as one line. `edits` can make the view smaller all the same, if not empty."""
+
+    reason: str
+    edits: tuple[ViewEdit, ...] = ()
+
+
+def plan_compaction(
+    path: Sequence[HistoryEvent],
+    view: Sequence[Message],
+    *,
+    size: ContextSize,
+    budget: Budget,
+    meter: Meter,
+    model_id: str,
+    manual: bool = False,
+    keep_tokens: int | None = None,
+    tracker: Mapping[str, FileUse] | None = None,
+) -> CompactionPlan | NothingToCompact:
+    """Return what a compaction of this path would do, or why it would do nothing.
+
+    `path` is the entries from root to leaf, `view` the live view, `size` the meter's measure of it. `keep_tokens`
+    overrides how much of the end is kept. `tracker` is the session's newest use of every file.
+    """
+    if size.fixed + size.queued >= budget.trigger:
+        return NothingToCompact(reason=_fixed_parts_reason(size, budget))
+    allowance = allowance_for(
+        budget,
+        fixed=size.fixed,
+        queued=size.queued,
+        calibration=size.calibration,
+        manual=manual,
+        keep_tokens=keep_tokens,
+    )
+    previous = active_compaction(path, model_id)
+    start = position_of(path, previous.first_kept_index) if previous is not None else 0
+    by_seq = {message.seq: message for message in view if message.seq}
+    items = visible_items(path[start:], by_seq, meter)
+    if not items:
+        return NothingToCompact(reason="there are no messages yet")
+    shortened = _Shortening(items, max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP))
+    cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling)
+    shortened = shortened.fitting(cut, allowance.tail_ceiling)
+    split = _find_split(path, start, items, cut)
+    if not _has_content(items[:cut], split.message):
+        return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0))
+    history_end = split.index if split.index is not None else cut
+    prefix = items[history_end:cut]
+    return CompactionPlan(
+        cut=items[cut].entry.seq,
+        is_split_turn=split.start > 0,
+        turn_start=split.start,
+        turn_message=split.message,
+        history=tuple(item.entry for item in items[:history_end]),
+        turn_prefix=tuple(item.entry for item in prefix) if _has_content(prefix, split.message) else (),
+        kept=tuple(item.entry for item in items[cut:]),
+        kept_tokens=sum(item.tokens for item in shortened.items[cut:]),
+        replaced_tokens=sum(item.tokens for item in items[:cut])
+        + (meter.estimate_all(previous.replacement) if previous is not None else 0),
+        tokens_before=size.tokens,
+        size=size,
+        budget=budget,
+        allowance=allowance,
+        previous=previous,
+        previous_summary=strip_file_lists(previous.summary) if previous is not None else "",
+        edits=shortened.edits(cut),
+        file_operations=collect_files(
+            (item.entry for item in items[:cut]),
+            (item.entry for item in items[cut:]),
+            previous.details if previous is not None else None,
+            tracker or {},
+        ),
+        path=path,
+    )
+
+
+def find_cut(items: Sequence[Item], keep: int, ceiling: int) -> int:
+    """Return the index that the kept tail begins with; 0 keeps everything.
+
+    The first valid point at or after the entry with which the tail reaches `keep` tokens; the last valid one if there
+    is none after it. A developer message moves the cut back to what it belongs to. While the tail is over `ceiling`
+    (its first entry alone can be huge), the cut moves on.
+    """
+    cuts = valid_cuts(items)
+    reached = _reached(items, keep)
+    if reached is None or not cuts:
+        return 0
+    if isinstance(items[reached].entry, DeveloperMessage):
+        place = max((n for n, index in enumerate(cuts) if index < reached), default=0)
+    else:
+        place = next((n for n, index in enumerate(cuts) if index >= reached), len(cuts) - 1)
+    tail = sum(item.tokens for item in items[cuts[place] :])
+    while tail > ceiling and place + 1 < len(cuts):
+        tail -= sum(item.tokens for item in items[cuts[place] : cuts[place + 1]])
+        place += 1
+    return cuts[place]
+
+
+def _reached(items: Sequence[Item], keep: int) -> int | None:
+    total = 0
+    for index in range(len(items) - 1, -1, -1):
+        total += items[index].tokens
+        if total >= keep:
+            return index
+    return None
+
+
+class _Shortening:
+    """The items with every result over `limit` tokens counted as shortened, and the edits that shorten them."""
+
+    def __init__(self, items: Sequence[Item], limit: int) -> None:
+        self._original = items
+        self._limit = limit
+        self._edits: dict[int, ViewEdit] = {}
+        self.items = [self._shorten(item) for item in items]
+
+    def _shorten(self, item: Item) -> Item:
+        entry = item.entry
+        if item.tokens <= self._limit or not isinstance(entry, ToolResultMessage):
+            return item
+        found = truncate_result(entry, self._limit)
+        if found is None or found.tokens >= item.tokens:
+            return item
+        self._edits[entry.seq] = found.edit
+        return Item(entry, found.tokens)
+
+    def fitting(self, cut: int, ceiling: int) -> _Shortening:
+        """Return this, or a stricter one, so that the tail from `cut` fits `ceiling` tokens if shortening can do it."""
+        present = self
+        while present._limit > MIN_KEEP_TOKENS and sum(item.tokens for item in present.items[cut:]) > ceiling:
+            present = _Shortening(self._original, max(MIN_KEEP_TOKENS, present._limit // 2))
+        return present
+
+    def edits(self, cut: int) -> tuple[ViewEdit, ...]:
+        """Return the edits of results that stand at or after `cut`."""
+        kept = (self._edits.get(item.entry.seq) for item in self.items[cut:])
+        return tuple(edit for edit in kept if edit is not None)
+
+
+class _Split(msgspec.Struct, frozen=True):
+    """The turn that a cut falls into: its first seq (0: none), its place among the items, its user message."""
+
+    start: int = 0
+    index: int | None = None
+    message: UserMessage | None = None
+
+
+def _find_split(path: Sequence[HistoryEvent], start: int, items: Sequence[Item], cut: int) -> _Split:
+    """Return the turn that the cut divides. A turn that an earlier compaction divided begins before `start`."""
+    if starts_turn(items, cut):
+        return _Split()
+    for index in range(cut - 1, -1, -1):
+        if starts_turn(items, index):
+            entry = items[index].entry
+            return _Split(entry.seq, index, entry if isinstance(entry, UserMessage) else None)
+    for position in range(start - 1, -1, -1):
+        entry = visible_entry(path[position])
+        if isinstance(entry, UserMessage):
+            return _Split(entry.seq, None, entry)
+    return _Split()
+
+
+def _has_content(items: Sequence[Item], turn_message: UserMessage | None) -> bool:
+    """Say whether there is anything to summarise beside the user message that is kept word for word anyway."""
+    return any(item.entry is not turn_message and not isinstance(item.entry, DeveloperMessage) for item in items)
+
+
+def _fixed_parts_reason(size: ContextSize, budget: Budget) -> str:
+    return (
+        f"the parts that no compaction can shorten are too big for the usable {budget.trigger:,} tokens: "
+        f"system prompt {size.system:,}, tools {size.tools:,}, queued texts {size.queued:,}"
+    )
+
+
+def _too_small_reason(items: Sequence[Item], previous: CompactionEntry | None, allowance: Allowance) -> str:
+    if previous is not None and items[-1].entry.seq < previous.seq:
+        return "nothing has been said since the last compaction"
+    total = sum(item.tokens for item in items)
+    since = " since the last compaction" if previous is not None else ""
+    return (
+        f"the conversation{since} is about {total:,} tokens, all of it in the recent part that stays word for word "
+        f"(about {allowance.tail:,} tokens or its last step)"
+    )

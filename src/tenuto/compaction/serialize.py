@@ -1,0 +1,208 @@
+"""A conversation as plain text for the summariser: something to report on, not something to continue (DESIGN 5).
+
+Pure. Everything is bounded: results and arguments by head and tail, thinking by its head, texts as a whole up to a
+limit, images by a placeholder (R-052). Error lines from what is left out of a result are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from tenuto.compaction.entries import Visible, calls_of
+from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart
+from tenuto.text.estimate import estimate_text
+
+SEPARATOR = "\n\n"
+_ERROR_WORDS = ("Error:", "error:", "FAILED", "Exception", "panicked", "fatal:")
+_ERROR_LINE = 200
+_MAX_ERROR_LINES = 3
+_CLOSING_TAGS = ("</conversation>", "</previous-summary>")
+_NO_ROOM = 200
+"""Tokens below which a part of the conversation is not worth a request."""
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Characters that are kept of each kind of text."""
+
+    result_head: int = 2_000
+    result_tail: int = 500
+    thinking: int = 1_000
+    text: int = 8_000
+
+    def tightened(self, divisor: int) -> Bounds:
+        """Return bounds that are `divisor` times smaller, for a conversation that is far too large."""
+        return Bounds(
+            result_head=self.result_head // divisor,
+            result_tail=self.result_tail // divisor,
+            thinking=self.thinking // divisor,
+            text=self.text // divisor,
+        )
+
+
+BOUNDS = Bounds()
+
+
+def serialize(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> str:
+    """Return the entries as one text."""
+    return SEPARATOR.join(serialize_blocks(entries, bounds))
+
+
+def serialize_blocks(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> list[str]:
+    """Return one text for each entry that has anything to say, in order."""
+    blocks = (_serialize_entry(entry, bounds) for entry in entries)
+    return [_defused(block) for block in blocks if block]
+
+
+def _serialize_entry(entry: Visible, bounds: Bounds) -> str:
+    match entry:
+        case UserMessage():
+            return _labelled("User", _clip_middle(_content(entry.parts), bounds.text))
+        case AssistantMessage():
+            return _serialize_assistant(entry, bounds)
+        case ToolResultMessage():
+            return _serialize_result(entry, bounds)
+        case DeveloperMessage():
+            return _labelled("Developer", _clip_middle(entry.text, bounds.text))
+        case ShellEntry():
+            output = _clip_output(entry.output, bounds)
+            status = f"\n(exit code {entry.exit_code})" if entry.exit_code else ""
+            return _labelled("User ran", f"{entry.command}\n{output}{status}".rstrip())
+        case BranchSummaryEntry():
+            return _labelled("Branch summary", _clip_middle(entry.summary, bounds.text))
+        case ExtensionEntry():
+            return _labelled("Developer", _clip_middle(_content(entry.parts), bounds.text))
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"[{label}]: {text}" if text else ""
+
+
+def _content(parts: Sequence[ContentPart]) -> str:
+    texts = [part.text if isinstance(part, TextPart) else image_placeholder(part) for part in parts]
+    return "\n".join(text for text in texts if text)
+
+
+def image_placeholder(part: ImagePart) -> str:
+    """Return what stands for an image where none can be sent."""
+    return f"[image{': ' + part.name if part.name else ''}]"
+
+
+def _serialize_assistant(message: AssistantMessage, bounds: Bounds) -> str:
+    thinking = "\n".join(part.text for part in message.parts if isinstance(part, ThinkingPart) and part.text)
+    text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart) and part.text)
+    calls = "; ".join(f"{call.name}({_arguments(call.arguments, bounds)})" for call in calls_of(message))
+    sections = (
+        _labelled("Assistant thinking", _clip_head(thinking, bounds.thinking)),
+        _labelled("Assistant", _clip_middle(text, bounds.text)),
+        _labelled("Assistant tool calls", calls),
+    )
+    return SEPARATOR.join(section for section in sections if section)
+
+
+def _arguments(arguments: str, bounds: Bounds) -> str:
+    """Return JSON arguments as `key="value", …`, each value bounded."""
+    try:
+        decoded = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return _clip_output(arguments, bounds)
+    if not isinstance(decoded, dict):
+        return _clip_output(arguments, bounds)
+    values = cast("dict[str, Any]", decoded)
+    return ", ".join(f"{key}={_argument(value, bounds)}" for key, value in values.items())
+
+
+def _argument(value: Any, bounds: Bounds) -> str:
+    if isinstance(value, str):
+        return json.dumps(_clip_output(value, bounds), ensure_ascii=False)
+    return _clip_output(json.dumps(value, ensure_ascii=False), bounds)
+
+
+def _serialize_result(message: ToolResultMessage, bounds: Bounds) -> str:
+    text = _clip_output(_content(message.parts), bounds) or "(no output)"
+    state = "(interrupted) " if message.interrupted else "(failed) " if message.is_error else ""
+    return _labelled("Tool result", state + text)
+
+
+def _clip_head(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]} [… {len(text) - limit} characters left out]"
+
+
+def _clip_middle(text: str, limit: int) -> str:
+    return clip(text, limit * 3 // 4, limit - limit * 3 // 4)
+
+
+def clip(text: str, head: int, tail: int) -> str:
+    """Return at most `head` + `tail` characters of `text` and a mark that says how many are missing between."""
+    if len(text) <= head + tail:
+        return text
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[len(text) - tail :]}"
+
+
+def _clip_output(text: str, bounds: Bounds) -> str:
+    """Bound an output or an argument, keeping error lines of the part that goes."""
+    head, tail = bounds.result_head, bounds.result_tail
+    if len(text) <= head + tail:
+        return text
+    errors = _error_lines(text, head, len(text) - tail)
+    left_out = f"[… {len(text) - head - tail} characters left out …]"
+    return "\n".join((text[:head], left_out, *errors, text[len(text) - tail :]))
+
+
+def _error_lines(text: str, start: int, end: int) -> list[str]:
+    """Return a few lines between `start` and `end` that name an error, in order."""
+    lines: dict[int, str] = {}
+    for word in _ERROR_WORDS:
+        at = text.find(word, start, end)
+        if at < 0:
+            continue
+        begin = max(start, text.rfind("\n", start, at) + 1, at - _ERROR_LINE)
+        stop = text.find("\n", at, end)
+        lines.setdefault(begin, text[begin : min(stop if stop >= 0 else end, begin + 2 * _ERROR_LINE)])
+    return [lines[begin] for begin in sorted(lines)][:_MAX_ERROR_LINES]
+
+
+def _defused(block: str) -> str:
+    """Keep the text from closing the tags that it is put into."""
+    for tag in _CLOSING_TAGS:
+        if tag in block:
+            block = block.replace(tag, tag.replace("</", "<\\/"))
+    return block
+
+
+def take_blocks(blocks: Sequence[str], room: int) -> tuple[list[str], int]:
+    """Return as many leading blocks as fit `room` tokens, and how many of `blocks` that uses up; at least one.
+
+    A block that is larger than the room by itself is cut in its middle.
+    """
+    taken: list[str] = []
+    used = 0
+    for block in blocks:
+        tokens = estimate_text(block) + 1
+        if taken and used + tokens > room:
+            break
+        if tokens > room:
+            block = _fit_block(block, tokens, room)
+        taken.append(block)
+        used += tokens
+        if used > room:
+            break
+    return taken, len(taken)
+
+
+def _fit_block(block: str, tokens: int, room: int) -> str:
+    """Cut the middle out of a block until it fits; the density of what stays may differ, so it is measured again."""
+    keep = len(block) * max(room, _NO_ROOM) // tokens
+    while keep > _NO_ROOM:
+        clipped = _clip_middle(block, keep)
+        if estimate_text(clipped) <= room:
+            return clipped
+        keep = keep * 3 // 4
+    return _clip_middle(block, keep)
