@@ -1,0 +1,64 @@
+"""Private files and directories: 0600 and 0700 whatever the umask (R-075)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def make_directory(path: Path) -> None:
+    """Create the directory and every missing parent with mode 0700. An existing one is left as it is.
+
+    Raises `OSError`.
+    """
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    path.chmod(0o700)
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open a file with `flags` and make its mode 0600; return the descriptor. Raises `OSError`."""
+    descriptor = os.open(path, flags | _CLOEXEC | _BINARY, 0o600)
+    with contextlib.suppress(OSError):  # a file system without modes is no reason to lose a session
+        if os.fstat(descriptor).st_mode & 0o777 != 0o600:
+            os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything, however many calls it takes. Raises `OSError`."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Create a private file that must not exist yet. A half-written one is removed. Raises `OSError`."""
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        write_all(descriptor, data)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` in the place of the file in one atomic step. Raises `OSError`."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
+    write_new(temporary, data)
+    try:
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

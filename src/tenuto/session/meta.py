@@ -1,0 +1,90 @@
+"""`meta.json`: the fold of a session's state as of a place in its log, so that nobody has to read the log for it.
+
+It can always be rebuilt. It is believed if the log still has, at that place, the line that was the last one then.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from tenuto.protocol.entry import HeaderEntry
+from tenuto.protocol.usage import Usage
+from tenuto.session.files import replace_file
+from tenuto.session.log import LOG_NAME, Damage, read_log
+from tenuto.session.state import SessionState, apply_entry
+
+META_NAME = "meta.json"
+META_VERSION = 1
+_CHECK_BYTES = 4096
+
+
+class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What `meta.json` holds. `size` is the log's length in bytes then, `check` the CRC-32 of the bytes before it.
+
+    `held_usage` is what calls cost that are not in the log yet. Path state (todo, pins) in `state` is that of the
+    leaf at that time.
+    """
+
+    version: int = META_VERSION
+    session_id: str = ""
+    cwd: str = ""
+    parent_session: str = ""
+    seq: int = 0
+    size: int = 0
+    check: int = 0
+    held_usage: Usage | None = None
+    state: SessionState = msgspec.field(default_factory=SessionState)
+
+
+def read_meta(directory: Path) -> Meta | None:
+    """Return the stored fold, `None` when there is none that can be used."""
+    try:
+        meta = msgspec.json.decode((directory / META_NAME).read_bytes(), type=Meta)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return meta if meta.version == META_VERSION else None
+
+
+def write_meta(directory: Path, meta: Meta) -> None:
+    """Store the fold in one atomic step. Raises `OSError`."""
+    replace_file(directory / META_NAME, msgspec.json.encode(meta))
+
+
+def log_check(file: BinaryIO, size: int) -> int:
+    """Return the CRC-32 of the last bytes before `size`. Raises `OSError`."""
+    start = max(0, size - _CHECK_BYTES)
+    file.seek(start)
+    return zlib.crc32(file.read(size - start))
+
+
+def current_meta(directory: Path) -> Meta:
+    """Return the fold as of now: the stored one, brought up to date with what the log has gained since.
+
+    Reads the whole log only where the stored one is missing or does not belong to it. Path state is not brought up
+    to date. Raises `OSError`.
+    """
+    meta = read_meta(directory)
+    with (directory / LOG_NAME).open("rb") as file:
+        length = file.seek(0, 2)
+        if meta is None or meta.size > length or (meta.check != log_check(file, meta.size)):
+            meta = Meta(session_id=directory.name)
+        if meta.size < length:
+            file.seek(meta.size)
+            _bring_up(meta, file)
+            meta.check = log_check(file, meta.size)
+    return meta
+
+
+def _bring_up(meta: Meta, file: BinaryIO) -> None:
+    damages: list[Damage] = []
+    for record in read_log(file, damages):
+        entry = record.entry
+        meta.seq = max(meta.seq, entry.seq)
+        if isinstance(entry, HeaderEntry):
+            meta.session_id, meta.cwd, meta.parent_session = entry.session_id, entry.cwd, entry.parent_session
+        apply_entry(meta.state, entry)
+    meta.size = file.tell()

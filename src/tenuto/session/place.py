@@ -1,0 +1,24 @@
+"""Where sessions lie and what they are called."""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from pathlib import Path
+
+SESSIONS = "sessions"
+_SLUG_LENGTH = 60
+
+
+def project_directory(home: Path, cwd: Path) -> Path:
+    """Return the folder of a project's sessions: a readable slug and 8 hex digits of its real path."""
+    real = os.path.realpath(cwd)
+    slug = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in real).strip("-")
+    digest = zlib.crc32(os.fsencode(real))
+    return home / SESSIONS / f"{slug[-_SLUG_LENGTH:].strip('-') or 'root'}-{digest:08x}"
+
+
+def new_session_id(now: float) -> str:
+    """Return a fresh id that sorts by time: date, time (UTC), six random hex digits."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{os.urandom(3).hex()}"

@@ -1,0 +1,261 @@
+"""The LLM view: what the model is sent, as a pure function of the path (DESIGN section 3, "Projection").
+
+`project` computes it at once, `view.LiveView` keeps it up by appending; both go through `ViewBuilder`, which is what
+makes every call followed by its results, once, in call order (R-048, R-049). No clock, no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tenuto.protocol.entry import (
+    BranchSummaryEntry,
+    ExtensionEntry,
+    ShellEntry,
+    UndoEntry,
+    ViewEdit,
+    ViewEditEntry,
+)
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    DeveloperMessage,
+    HistoryEvent,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart, text_of
+
+INTERRUPTED_TEXT = "interrupted; may have taken effect; check"
+OMITTED_TEXT = "(left out of the context)"
+Memo = dict[tuple[int, int], Message]
+"""Messages that were made from entries, by the identities of entry and edit; keeps encoders' caches warm."""
+
+
+class Reading(msgspec.Struct, kw_only=True):
+    """What a path says about its view: the compaction in effect, the system prompt, and the edits by target seq."""
+
+    compaction: CompactionEntry | None = None
+    system: SystemMessage | None = None
+    edits: dict[int, ViewEdit] = {}
+
+    @property
+    def first_kept(self) -> int:
+        """The seq from which on messages stand in the view as themselves."""
+        return self.compaction.first_kept_index if self.compaction else 0
+
+
+def read_path(path: Iterable[HistoryEvent], model: str = "") -> Reading:
+    """Find the compaction, system prompt and edits in effect on a path, for the model `provider/name`.
+
+    An undone compaction takes the system prompt and the edits that it brought with it. A compaction whose provider
+    items the model cannot read is passed over, as is one that lost what it needs to stand for history (R-102).
+    """
+    marks = [entry for entry in path if isinstance(entry, _MARKS)]
+    cancelled = _cancelled(marks)
+    prompts = {mark.seq: mark for mark in marks if isinstance(mark, SystemMessage)}
+    brought = {mark.system_seq for mark in marks if isinstance(mark, CompactionEntry) and mark.seq in cancelled}
+    reading = Reading()
+    for mark in marks:
+        if isinstance(mark, SystemMessage):
+            if mark.seq not in brought:
+                reading.system = mark
+        elif mark.seq in cancelled:
+            continue
+        elif isinstance(mark, ViewEditEntry):
+            reading.edits.update((edit.target, edit) for edit in mark.edits)
+        elif isinstance(mark, CompactionEntry) and is_usable(mark, model):
+            reading.compaction = mark
+            reading.system = prompts.get(mark.system_seq, reading.system)
+            reading.edits.update((edit.target, edit) for edit in mark.edits)
+    return reading
+
+
+_MARKS = (SystemMessage, CompactionEntry, ViewEditEntry, UndoEntry)
+
+
+def _cancelled(marks: Sequence[HistoryEvent]) -> set[int]:
+    """Return the seqs that an undo cancels; the undo of an undo gives its target back."""
+    cancelled: set[int] = set()
+    for mark in reversed(marks):
+        if isinstance(mark, UndoEntry) and mark.seq not in cancelled and mark.target < mark.seq:
+            cancelled.add(mark.target)
+    return cancelled
+
+
+def is_usable(entry: CompactionEntry, model: str) -> bool:
+    """Return whether a compaction can stand for history in a request to `model`."""
+    if entry.first_kept_index < 1:
+        return False
+    items = entry.provider_items
+    return items is None or model in (items.model, f"{items.provider}/{items.model}")
+
+
+def project(path: Iterable[HistoryEvent], model: str = "") -> list[Message]:
+    """Return the view of a path (root to leaf) for the model `provider/name`, system prompt first."""
+    entries = path if isinstance(path, Sequence) else list(path)
+    builder = ViewBuilder({})
+    builder.build(entries, read_path(entries, model))
+    return builder.messages
+
+
+class ViewBuilder:
+    """A view that grows at its end. A result takes the place that its call keeps for it.
+
+    Results belong to the answer before them and to no earlier one, because some providers number the calls of every
+    answer alike. Without a call, or a second time, a result is left out; a call without result shows fixed text.
+    """
+
+    def __init__(self, memo: Memo) -> None:
+        self.messages: list[Message] = []
+        self._memo = memo
+        self._open: dict[str, list[int]] = {}
+
+    def build(self, path: Iterable[HistoryEvent], reading: Reading) -> dict[int, ViewEdit]:
+        """Fill an empty view from a path; return the edits that found no target on it."""
+        if reading.system is not None:
+            self.messages.append(reading.system)
+        if reading.compaction is not None:
+            for message in self._replacement(reading.compaction):
+                self.add_message(message)
+        edits = dict(reading.edits)
+        for entry in path:
+            if entry.seq >= reading.first_kept:
+                self.add(entry, edits.pop(entry.seq, None) if edits else None)
+        return edits
+
+    def add(self, entry: HistoryEvent, edit: ViewEdit | None = None) -> None:
+        """Add what an entry shows to the model, if it shows anything."""
+        if not isinstance(entry, _SHOWN):
+            return
+        key = (id(entry), id(edit))
+        message = self._memo.get(key)
+        if message is None:
+            message = show_entry(entry)
+            if message is not None and edit is not None:
+                message = edit_message(message, edit)
+            if message is None:
+                return
+            if message is not entry:
+                self._memo[key] = message
+        self.add_message(message)
+
+    def add_message(self, message: Message) -> None:
+        """Add a message at its place."""
+        if isinstance(message, ToolResultMessage):
+            places = self._open.get(message.call_id)
+            if places:
+                self.messages[places.pop(0)] = message
+            return
+        self.messages.append(message)
+        if isinstance(message, AssistantMessage):
+            self._open = {}
+            for part in message.parts:
+                if isinstance(part, ToolCallPart):
+                    self._open.setdefault(part.id, []).append(len(self.messages))
+                    self.messages.append(self._stand_in(part))
+
+    def _stand_in(self, call: ToolCallPart) -> Message:
+        """Return the result of a call that has none."""
+        key = (id(call), 0)
+        message = self._memo.get(key)
+        if message is None:
+            message = self._memo[key] = interrupted_result(call)
+        return message
+
+    def _replacement(self, compaction: CompactionEntry) -> tuple[Message, ...]:
+        if compaction.replacement or not compaction.summary:
+            return compaction.replacement
+        key = (id(compaction), 0)
+        message = self._memo.get(key)
+        if message is None:
+            message = self._memo[key] = SystemMessage(text=compaction.summary)
+        return (message,)
+
+
+def interrupted_result(call: ToolCallPart) -> ToolResultMessage:
+    """Return the result that stands in for one that never came (R-068)."""
+    return ToolResultMessage(
+        call_id=call.id, name=call.name, parts=(TextPart(text=INTERRUPTED_TEXT),), is_error=True, interrupted=True
+    )
+
+
+_SHOWN = (
+    UserMessage,
+    AssistantMessage,
+    ToolResultMessage,
+    DeveloperMessage,
+    ShellEntry,
+    BranchSummaryEntry,
+    ExtensionEntry,
+)
+
+
+def show_entry(entry: HistoryEvent) -> Message | None:
+    """Return the message that an entry is to the model, `None` where it is none. Messages are themselves."""
+    if isinstance(entry, (UserMessage, AssistantMessage, ToolResultMessage, DeveloperMessage)):
+        return entry
+    if isinstance(entry, ShellEntry):
+        return None if entry.excluded else _framed(entry, (TextPart(text=frame_shell(entry)),))
+    if isinstance(entry, BranchSummaryEntry):
+        return _framed(entry, (TextPart(text=frame_branch_summary(entry)),))
+    if isinstance(entry, ExtensionEntry) and entry.in_view and entry.parts:
+        return _framed(entry, entry.parts)
+    return None
+
+
+def _framed(entry: ShellEntry | BranchSummaryEntry | ExtensionEntry, parts: tuple[ContentPart, ...]) -> UserMessage:
+    return UserMessage(seq=entry.seq, ts=entry.ts, parts=parts, origin="extension")
+
+
+def frame_shell(entry: ShellEntry) -> str:
+    """Return the text by which the model learns of a command that the person ran."""
+    status = "did not finish" if entry.exit_code is None else f"exit code {entry.exit_code}"
+    lines = ["The user ran a command in this directory:", "<command>", entry.command, "</command>"]
+    lines += [f"<output>  ({status})", entry.output.rstrip("\n"), "</output>"]
+    if entry.truncated and entry.output_path:
+        lines.append(f"The output is shortened here; all of it is in {entry.output_path}")
+    return "\n".join(lines)
+
+
+def frame_branch_summary(entry: BranchSummaryEntry) -> str:
+    """Return the text by which the model learns of a branch that was left."""
+    return (
+        "From this point the conversation first went another way, which was then left. What happened there:\n"
+        f"<branch-summary>\n{entry.summary}\n</branch-summary>"
+    )
+
+
+def edit_message(message: Message, edit: ViewEdit) -> Message | None:
+    """Return the message as an edit makes it look, `None` when it leaves the view.
+
+    A result that is omitted keeps its place, because its call does. Answers cannot be shortened, only omitted: their
+    blocks may be signed.
+    """
+    if edit.kind == "omitted" and not isinstance(message, ToolResultMessage):
+        return None
+    if isinstance(message, (UserMessage, ToolResultMessage)):
+        return msgspec.structs.replace(message, parts=_edit_parts(message.parts, edit))
+    if isinstance(message, DeveloperMessage):
+        return msgspec.structs.replace(message, text=_edit_text(message.text, edit))
+    return message
+
+
+def _edit_parts(parts: tuple[ContentPart, ...], edit: ViewEdit) -> tuple[ContentPart, ...]:
+    edited = TextPart(text=_edit_text(text_of(parts), edit))
+    if edit.kind != "truncated":
+        return (edited,)
+    return (edited, *(part for part in parts if not isinstance(part, TextPart)))
+
+
+def _edit_text(text: str, edit: ViewEdit) -> str:
+    if edit.kind != "truncated":
+        return edit.text or OMITTED_TEXT
+    head, tail = max(edit.keep_head, 0), max(edit.keep_tail, 0)
+    if len(text) <= head + tail:
+        return text
+    return text[:head] + edit.text + (text[-tail:] if tail else "")

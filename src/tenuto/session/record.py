@@ -1,0 +1,181 @@
+"""The codec of `events.jsonl`: one entry, one line of JSON (DESIGN sections 2 and 3).
+
+Writing never fails on what a text holds: lone surrogates are replaced (R-073), broken raw blocks become null. Reading
+keeps what it can: an entry of a type that this version does not know stays as its line, a field of a newer version
+that does not fit is left out of the entry (and stays in the file).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import msgspec
+
+from tenuto.protocol.entry import Entry, ExtensionEntry, HeaderEntry, UnknownEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, KnownEntry
+
+_MOST_REPAIRS = 64
+_WITH_RAW = (AssistantMessage, CompactionEntry, ExtensionEntry)
+_encode = msgspec.json.Encoder().encode
+
+
+class DamagedLine(ValueError):  # noqa: N818 (it says what the line is)
+    """A line that holds no entry; the text says why in a few words."""
+
+
+@functools.cache
+def decoder() -> msgspec.json.Decoder[KnownEntry]:
+    """Return the one decoder of entries; made at first use because it looks at every type."""
+    return msgspec.json.Decoder(KnownEntry)
+
+
+@functools.cache
+def known_types() -> frozenset[str]:
+    """Return the `type` names that this version knows."""
+    kinds = cast("tuple[type[Entry], ...]", KnownEntry.__args__)
+    return frozenset(str(kind.__struct_config__.tag) for kind in kinds)
+
+
+def encode(entry: HistoryEvent) -> tuple[HistoryEvent, bytes]:
+    """Return the entry as it will be read back, and its line with the newline.
+
+    The entry is the same object unless a text or a raw block in it had to be made writable.
+    """
+    try:
+        line = _encode(entry)
+        if isinstance(entry, _WITH_RAW):
+            _check_raw(line)
+    except (UnicodeError, msgspec.DecodeError):
+        entry = clean(entry)
+        line = _encode(entry)
+    return entry, line + b"\n"
+
+
+def _check_raw(line: bytes) -> None:
+    """Raise if a raw block that was copied in breaks the line."""
+    if b"\n" in line:
+        raise msgspec.DecodeError("a newline in a raw block")
+    if not line.isascii():
+        line.decode()
+    msgspec.json.decode(line, type=msgspec.Raw)
+
+
+def clean(value: Any) -> Any:
+    """Return `value` with every lone surrogate replaced and every raw block as one line of valid JSON.
+
+    Halves of a pair that stand side by side become the character that they stand for. Works on structs, lists,
+    tuples, dicts and plain values; what needs no change is returned as the same object.
+    """
+    if isinstance(value, str):
+        return value if _is_writable(value) else _join_surrogates(value)
+    if isinstance(value, msgspec.Raw):
+        return _clean_raw(value)
+    if isinstance(value, msgspec.Struct):
+        old = {name: getattr(value, name) for name in value.__struct_fields__}
+        new = {name: clean(item) for name, item in old.items()}
+        changed = {name: item for name, item in new.items() if item is not old[name]}
+        return msgspec.structs.replace(value, **changed) if changed else value
+    if isinstance(value, (list, tuple)):
+        items = cast("list[Any] | tuple[Any, ...]", value)
+        cleaned = [clean(item) for item in items]
+        if all(new is old for new, old in zip(cleaned, items, strict=True)):
+            return items
+        return type(items)(cleaned)
+    if isinstance(value, dict):
+        return {clean(key): clean(item) for key, item in cast("dict[Any, Any]", value).items()}
+    return value
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _join_surrogates(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _clean_raw(raw: msgspec.Raw) -> msgspec.Raw:
+    try:
+        block = bytes(raw)
+        block.decode()
+        msgspec.json.decode(block, type=msgspec.Raw)
+        return msgspec.Raw(msgspec.json.format(block, indent=-1)) if b"\n" in block else raw
+    except (UnicodeError, msgspec.DecodeError):
+        return msgspec.Raw(b"null")
+
+
+def decode(line: bytes) -> HistoryEvent:
+    """Return the entry of one line (with or without its newline).
+
+    Raises `DamagedLine` when the line holds none. An entry other than the header without a `seq` counts as damaged,
+    because nothing can refer to it.
+    """
+    try:
+        entry = decoder().decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        entry = _decode_leniently(line)
+    if entry.seq < 1 and not isinstance(entry, HeaderEntry):
+        raise DamagedLine("an entry without a seq")
+    return entry
+
+
+def _decode_leniently(line: bytes) -> HistoryEvent:
+    """Read a line that the strict decoder refused: escaped surrogates, newer types, fields that do not fit."""
+    import json
+
+    if b"\0" in line:
+        raise DamagedLine("NUL bytes")
+    try:
+        fields: Any = json.loads(line.decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError:
+        raise DamagedLine("invalid UTF-8") from None
+    except (ValueError, RecursionError):
+        raise DamagedLine("not valid JSON") from None
+    return from_fields(fields, line)
+
+
+def from_fields(fields: Any, line: bytes) -> HistoryEvent:
+    """Return the entry that an already parsed object stands for; `line` is its raw text.
+
+    Raises `DamagedLine` when it is no entry.
+    """
+    if not isinstance(fields, dict):
+        raise DamagedLine("not an object")
+    members = cast("dict[str, Any]", clean(fields))
+    kind = members.get("type")
+    if not isinstance(kind, str):
+        raise DamagedLine("an object without a type")
+    if kind in known_types():
+        for _ in range(_MOST_REPAIRS):
+            try:
+                return decoder().decode(_encode(members))
+            except msgspec.ValidationError as error:
+                if not _drop_misfit(members, str(error)):
+                    break
+    seq, ts = members.get("seq"), members.get("ts")
+    return UnknownEntry(
+        kind=kind,
+        raw=line.strip(),
+        seq=seq if isinstance(seq, int) else 0,
+        ts=float(ts) if isinstance(ts, (int, float)) else 0.0,
+    )
+
+
+def _drop_misfit(members: dict[str, Any], message: str) -> bool:
+    """Take out the member, or the one element of a list, that the decoder's message points to."""
+    import re
+
+    found = re.search(r"`\$\.(\w+)(?:\[(\d+)\])?", message)
+    if found is None or found[1] not in members or found[1] in ("type", "seq"):
+        return False
+    value: Any = members[found[1]]
+    if found[2] is not None and isinstance(value, list) and int(found[2]) < len(cast("list[Any]", value)):
+        del value[int(found[2])]
+    else:
+        del members[found[1]]
+    return True

@@ -1,0 +1,314 @@
+"""A session: the one thing that touches its log, and the one way that its state changes (DESIGN sections 2 and 3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tenuto.protocol.entry import BranchEntry, HeaderEntry, QueuedEntry, UnknownEntry, UsageEntry
+from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
+from tenuto.protocol.part import ImagePart
+from tenuto.protocol.usage import Usage
+from tenuto.session.errors import SessionReadOnly, SessionUnreadable
+from tenuto.session.lock import SessionLock
+from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter, read_log
+from tenuto.session.meta import Meta, log_check, read_meta, write_meta
+from tenuto.session.place import new_session_id, project_directory
+from tenuto.session.projection import Reading, interrupted_result
+from tenuto.session.record import encode
+from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
+from tenuto.session.store import Store
+from tenuto.session.tree import Tree
+from tenuto.session.view import LiveView
+
+Clock = Callable[[], float]
+_SYNC_POINTS = (UserMessage, QueuedEntry, CompactionEntry)
+
+
+class Unsaved(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries that the disk did not take; they are kept in memory and tried again with every append."""
+
+    reason: str
+    entries: int
+
+
+class Session:
+    """A session that is open. `state` is what its entries add up to; `damages` what could not be read of them."""
+
+    def __init__(self, header: HeaderEntry, directory: Path, clock: Clock) -> None:
+        self.id = header.session_id
+        self.header = header
+        self.directory = directory
+        self.cwd = Path(header.cwd)
+        self.store = Store(directory)
+        self.state = SessionState()
+        self.damages: tuple[Damage, ...] = ()
+        self.held_usage = Usage()
+        self._clock = clock
+        self._tree = Tree()
+        self._view = LiveView(self._tree.path, "")
+        self._lock = SessionLock(directory)
+        self._log: LogWriter | None = None
+        self._is_temporary = False
+
+    # --- opening and closing ---
+
+    @classmethod
+    def create(
+        cls,
+        home: Path,
+        cwd: Path,
+        *,
+        clock: Clock = time.time,
+        durability: Durability = "points",
+        directory: Path | None = None,
+        parent_session: str = "",
+    ) -> Session:
+        """Start a session in `cwd`.
+
+        It lies under `home`, in the folder of the project, or for a sub-agent's session in `directory`. A disk that
+        cannot be written to does not stop it: `unsaved` says so.
+        """
+        session_id = directory.name if directory else new_session_id(clock())
+        header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()), parent_session=parent_session)
+        return cls._start(header, directory or project_directory(home, cwd) / session_id, clock, durability)
+
+    @classmethod
+    def create_temporary(cls, cwd: Path, *, clock: Clock = time.time) -> Session:
+        """Start a session in a temporary folder that `close` removes (`--no-session`). Raises `OSError`."""
+        import tempfile
+
+        session_id = new_session_id(clock())
+        directory = Path(tempfile.mkdtemp(prefix="tenuto-")) / session_id
+        header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()))
+        session = cls._start(header, directory, clock, "none")
+        session._is_temporary = True
+        return session
+
+    @classmethod
+    def _start(cls, header: HeaderEntry, directory: Path, clock: Clock, durability: Durability) -> Session:
+        header = msgspec.structs.replace(header, ts=clock())
+        session = cls(header, directory, clock)
+        session._log = LogWriter(directory / LOG_NAME, durability)
+        session._log.create()
+        session._lock.acquire()
+        session._write(header)
+        return session
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        clock: Clock = time.time,
+        durability: Durability = "points",
+        read_only: bool = False,
+    ) -> Session:
+        """Open a session to go on with it, or to read it.
+
+        A writer takes the lock, and gives every call of the last answer that has no result one that says so (R-068).
+        Raises `SessionLocked` when another process writes to it, `SessionUnreadable` when its log cannot be read.
+        """
+        lock = SessionLock(directory)
+        try:
+            if read_only:
+                return cls._read(directory, clock)
+            if (directory / LOG_NAME).is_file():
+                lock.acquire()
+            session = cls._read(directory, clock)
+        except OSError as error:
+            lock.release()
+            raise SessionUnreadable(directory, error.strerror or str(error)) from error
+        session._lock = lock
+        session._log = LogWriter(directory / LOG_NAME, durability)
+        session._log.resume()
+        session._repair()
+        return session
+
+    @classmethod
+    def _read(cls, directory: Path, clock: Clock) -> Session:
+        damages: list[Damage] = []
+        session = cls(HeaderEntry(session_id=directory.name, cwd=""), directory, clock)
+        with (directory / LOG_NAME).open("rb") as file:
+            for record in read_log(file, damages):
+                session._remember(record.entry)
+        session.damages = tuple(damages)
+        meta = read_meta(directory)
+        if meta is not None:
+            session.held_usage = meta.held_usage or session.held_usage
+            if not session.header.cwd and meta.cwd:
+                session._take_header(msgspec.structs.replace(session.header, cwd=meta.cwd))
+        return session
+
+    def _repair(self) -> None:
+        """Write what a crash left out: the header of a log that lost it, the results of the last answer's calls."""
+        if not any(isinstance(entry, HeaderEntry) for entry in self._tree.entries):
+            self._write(self.header)
+        for call in self._tree.open_calls():
+            self.append(interrupted_result(call))
+
+    def close(self) -> None:
+        """Save the metadata, let go of the files, and remove a temporary session. Safe to call twice."""
+        if self._log is not None:
+            if not self._is_temporary:
+                self.save_meta()
+            self._log.close()
+            self._log = None
+        self._lock.release()
+        if self._is_temporary:
+            import shutil
+
+            shutil.rmtree(self.directory.parent, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Close the session and delete its folder; for one in which nothing was ever said. Raises `OSError`."""
+        import shutil
+
+        if self._log is None:
+            raise SessionReadOnly(self.id)
+        self._log.close()
+        self._log = None
+        shutil.rmtree(self.directory)
+        self._lock.release()
+
+    # --- writing ---
+
+    def append(self, entry: HistoryEvent) -> HistoryEvent:
+        """Write an entry and take it into the state; return it as stored, with its `seq` and `ts`.
+
+        The line is written before anything acts on it. A disk that fails does not raise: the entry is kept and
+        `unsaved` says so. A branch into a step is moved to the end of that step. Raises `SessionReadOnly`.
+        """
+        if isinstance(entry, (HeaderEntry, UnknownEntry)):
+            raise TypeError(f"{type(entry).__name__} is not for appending")
+        if isinstance(entry, BranchEntry):
+            entry = msgspec.structs.replace(entry, parent=self._tree.end_of_step(entry.parent))
+        stored = msgspec.structs.replace(entry, seq=self._tree.highest_seq + 1, ts=self._clock())
+        return self._write(stored)
+
+    def _write(self, entry: HistoryEvent) -> HistoryEvent:
+        if self._log is None:
+            raise SessionReadOnly(self.id)
+        entry, line = encode(entry)
+        self._log.write(line)
+        if isinstance(entry, _SYNC_POINTS):
+            self._log.sync()
+        self._remember(entry)
+        return entry
+
+    def _remember(self, entry: HistoryEvent) -> None:
+        self._tree.add(entry)
+        apply_entry(self.state, entry)
+        if isinstance(entry, BranchEntry):
+            reset_path_state(self.state, self._tree.path)
+        else:
+            apply_path_entry(self.state, entry)
+        if isinstance(entry, HeaderEntry) and not self.header.cwd:
+            self._take_header(entry)
+        self._view.follow(entry, self._tree.path, self.state.model)
+
+    def _take_header(self, header: HeaderEntry) -> None:
+        self.header, self.id, self.cwd = header, header.session_id, Path(header.cwd)
+
+    @property
+    def unsaved(self) -> Unsaved | None:
+        """What is not on disk, and why; `None` when all is well."""
+        if self._log is None or not self._log.problem:
+            return None
+        return Unsaved(reason=self._log.problem, entries=self._log.waiting)
+
+    def retry_save(self) -> bool:
+        """Try again to write what waits; return whether everything is on disk now."""
+        return self._log is not None and self._log.flush()
+
+    def save_meta(self) -> None:
+        """Store `meta.json`, from which pickers list the session; a disk that fails only makes them slower."""
+        if self._log is None:
+            raise SessionReadOnly(self.id)
+        self._log.flush()
+        meta = Meta(
+            session_id=self.id,
+            cwd=self.header.cwd,
+            parent_session=self.header.parent_session,
+            seq=self._tree.highest_seq,
+            size=self._log.size,
+            held_usage=self.held_usage if self.held_usage != Usage() else None,
+            state=self.state,
+        )
+        try:
+            with (self.directory / LOG_NAME).open("rb") as file:
+                meta.check = log_check(file, meta.size)
+            if self._log.waiting == 0:
+                write_meta(self.directory, meta)
+        except OSError:
+            return
+
+    def hold_usage(self, usage: Usage) -> None:
+        """Count what a call cost that may not leave an entry now (a cancelled compaction); kept in `meta.json`."""
+        self.held_usage += usage
+        self.save_meta()
+
+    def flush_held_usage(self) -> None:
+        """Write what is held as a `usage` entry, if anything is."""
+        if self.held_usage != Usage():
+            usage, self.held_usage = self.held_usage, Usage()
+            self.append(UsageEntry(usage=usage, purpose="unfinished calls"))
+
+    # --- reading ---
+
+    def get_llm_history(self) -> list[Message]:
+        """Return the live view, system prompt first; the same list until something is appended. Do not change it."""
+        return self._view.messages()
+
+    @property
+    def reading(self) -> Reading:
+        """The compaction, system prompt and view edits in effect on the active path."""
+        return self._view.reading
+
+    def path(self) -> Sequence[HistoryEvent]:
+        """Return the entries from the root to the leaf, without header and branches. It grows with the session."""
+        return self._tree.path
+
+    def entries(self) -> Iterator[HistoryEvent]:
+        """Yield the whole history in file order, the header first."""
+        return iter(self._tree.entries)
+
+    def entries_after(self, seq: int) -> Iterator[HistoryEvent]:
+        """Yield the entries of the history with a higher seq, in file order."""
+        return self._tree.entries_after(seq)
+
+    def find(self, seq: int) -> HistoryEvent | None:
+        """Return the entry with this seq, `None` if there is none."""
+        return self._tree.find(seq)
+
+    @property
+    def usage(self) -> Usage:
+        """Everything that the session used so far, with what is held."""
+        return self.state.usage + self.held_usage
+
+    # --- beside the log ---
+
+    @property
+    def outputs(self) -> Path:
+        """The folder of full tool outputs."""
+        return self.store.outputs
+
+    @property
+    def blobs(self) -> Path:
+        """The folder of images."""
+        return self.store.blobs
+
+    def store_output(self, name: str, data: bytes | str) -> Path:
+        """Write a tool's full output; return its path. Raises `OSError`."""
+        return self.store.store_output(name, data)
+
+    def store_blob(self, data: bytes, media_type: str, *, name: str = "", width: int = 0, height: int = 0) -> ImagePart:
+        """Write an image under its hash; return the part that stands for it. Raises `OSError`."""
+        return self.store.store_blob(data, media_type, name=name, width=width, height=height)
+
+    def load_blob(self, sha256: str) -> bytes:
+        """Return an image's bytes. Raises `FileNotFoundError`."""
+        return self.store.load_blob(sha256)

@@ -1,0 +1,175 @@
+"""The state of a session, folded from its entries (DESIGN section 3).
+
+Session state is read over the whole log, newest wins. Path state (todo, pins) is read along the active path; a branch
+folds it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from tenuto.protocol.entry import (
+    ApprovalEntry,
+    BranchSummaryEntry,
+    DequeuedEntry,
+    HeaderEntry,
+    LabelEntry,
+    Mode,
+    ModeEntry,
+    ModelEntry,
+    PinEntry,
+    QueuedEntry,
+    TitleEntry,
+    TodoEntry,
+    TodoItem,
+    UnpinEntry,
+    UsageEntry,
+)
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    FileUse,
+    HistoryEvent,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import text_of
+from tenuto.protocol.usage import Usage
+
+_TEXT_LENGTH = 240
+
+
+class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything that a session has beside its messages. Changed by `apply_entry` and `apply_path_entry` alone.
+
+    `model` is empty and `mode` is `None` until an entry sets them. `usage` is the sum over all calls. `first_text`
+    and `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
+    """
+
+    model: str = ""
+    effort: str = ""
+    mode: Mode | None = None
+    title: str = ""
+    todo: tuple[TodoItem, ...] = ()
+    pins: tuple[PinEntry, ...] = ()
+    queue: tuple[QueuedEntry, ...] = ()
+    approvals: tuple[ApprovalEntry, ...] = ()
+    files: dict[str, FileUse] = {}
+    labels: dict[int, str] = {}
+    usage: Usage = Usage()
+    messages: int = 0
+    steps: int = 0
+    first_text: str = ""
+    last_text: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+
+
+def apply_entry(state: SessionState, entry: HistoryEvent) -> None:
+    """Fold one entry, wherever it stands in the tree, into the session state."""
+    state.updated = max(state.updated, entry.ts)
+    fold = _SESSION_FOLDS.get(type(entry))
+    if fold is not None:
+        fold(state, entry)
+
+
+def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
+    """Fold one entry of the active path into the path state."""
+    if isinstance(entry, TodoEntry):
+        state.todo = entry.items
+    elif isinstance(entry, PinEntry):
+        state.pins = (*state.pins, entry)
+    elif isinstance(entry, UnpinEntry):
+        state.pins = tuple(pin for pin in state.pins if pin.seq != entry.target)
+
+
+def reset_path_state(state: SessionState, path: Iterable[HistoryEvent]) -> None:
+    """Fold the path state anew, after the leaf moved."""
+    state.todo, state.pins = (), ()
+    for entry in path:
+        apply_path_entry(state, entry)
+
+
+def _header(state: SessionState, entry: HeaderEntry) -> None:
+    state.created = state.created or entry.ts
+
+
+def _model(state: SessionState, entry: ModelEntry) -> None:
+    state.model, state.effort = entry.model, entry.effort
+
+
+def _mode(state: SessionState, entry: ModeEntry) -> None:
+    state.mode = entry.mode
+
+
+def _title(state: SessionState, entry: TitleEntry) -> None:
+    state.title = entry.title
+
+
+def _approval(state: SessionState, entry: ApprovalEntry) -> None:
+    state.approvals = (*state.approvals, entry)
+
+
+def _label(state: SessionState, entry: LabelEntry) -> None:
+    if entry.text:
+        state.labels[entry.target] = entry.text
+    else:
+        state.labels.pop(entry.target, None)
+
+
+def _queued(state: SessionState, entry: QueuedEntry) -> None:
+    state.queue = (*state.queue, entry)
+
+
+def _dequeued(state: SessionState, entry: DequeuedEntry) -> None:
+    _unqueue(state, entry.target)
+
+
+def _unqueue(state: SessionState, seq: int) -> None:
+    state.queue = tuple(queued for queued in state.queue if queued.seq != seq)
+
+
+def _user(state: SessionState, entry: UserMessage) -> None:
+    state.messages += 1
+    if entry.from_queued:
+        _unqueue(state, entry.from_queued)
+    text = text_of(entry.parts)[:_TEXT_LENGTH]
+    state.first_text = state.first_text or text
+    state.last_text = text
+
+
+def _assistant(state: SessionState, entry: AssistantMessage) -> None:
+    state.messages += 1
+    state.steps += 1
+    _cost(state, entry)
+
+
+def _cost(state: SessionState, entry: AssistantMessage | UsageEntry | CompactionEntry | BranchSummaryEntry) -> None:
+    if entry.usage is not None:
+        state.usage += entry.usage
+
+
+def _tool_result(state: SessionState, entry: ToolResultMessage) -> None:
+    for use in entry.files:
+        state.files[use.path] = use
+
+
+_SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] = {
+    HeaderEntry: _header,
+    ModelEntry: _model,
+    ModeEntry: _mode,
+    TitleEntry: _title,
+    ApprovalEntry: _approval,
+    LabelEntry: _label,
+    QueuedEntry: _queued,
+    DequeuedEntry: _dequeued,
+    UserMessage: _user,
+    AssistantMessage: _assistant,
+    UsageEntry: _cost,
+    CompactionEntry: _cost,
+    BranchSummaryEntry: _cost,
+    ToolResultMessage: _tool_result,
+}

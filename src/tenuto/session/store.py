@@ -1,0 +1,70 @@
+"""What lies beside the log: full tool outputs by name, images by hash."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tenuto.protocol.part import ImagePart
+from tenuto.session.files import make_directory, write_new
+
+_NAME_LENGTH = 80
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_HEX = frozenset("0123456789abcdef")
+
+
+class Store:
+    """Files of one session. Nothing is created before something is stored."""
+
+    def __init__(self, directory: Path) -> None:
+        self.outputs = directory / "outputs"
+        self.blobs = directory / "blobs"
+
+    def store_output(self, name: str, data: bytes | str) -> Path:
+        """Write a tool's full output under a name that is made safe and unique; return its path. Raises `OSError`."""
+        if isinstance(data, str):
+            data = data.encode("utf-8", "replace")
+        make_directory(self.outputs)
+        base = Path(_safe_name(name))
+        for number in range(1, 1_000_000):
+            path = self.outputs / (base if number == 1 else f"{base.stem}-{number}{base.suffix}")
+            try:
+                write_new(path, data)
+            except FileExistsError:
+                continue
+            return path
+        raise FileExistsError(name)
+
+    def store_blob(self, data: bytes, media_type: str, *, name: str = "", width: int = 0, height: int = 0) -> ImagePart:
+        """Write an image under its hash, once, and return the part that stands for it. Raises `OSError`."""
+        import hashlib
+
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.blobs / digest
+        if not (path.is_file() and path.stat().st_size == len(data)):
+            make_directory(self.blobs)
+            path.unlink(missing_ok=True)
+            write_new(path, data)
+        return ImagePart(sha256=digest, media_type=media_type, size=len(data), name=name, width=width, height=height)
+
+    def load_blob(self, sha256: str) -> bytes:
+        """Return the bytes of an image. Raises `FileNotFoundError` when they are not here (or the hash is none)."""
+        if not sha256 or not set(sha256) <= _HEX:
+            raise FileNotFoundError(sha256)
+        return (self.blobs / sha256).read_bytes()
+
+    def copy_blob(self, sha256: str, other: Store) -> None:
+        """Give another session the same image, as a second name of the same file where possible. Raises `OSError`."""
+        source, target = self.blobs / sha256, other.blobs / sha256
+        if target.exists() or not set(sha256) <= _HEX or not source.is_file():
+            return
+        make_directory(other.blobs)
+        try:
+            os.link(source, target)
+        except OSError:
+            write_new(target, source.read_bytes())
+
+
+def _safe_name(name: str) -> str:
+    safe = "".join(character if character in _SAFE else "-" for character in name).strip(".-")
+    return safe[-_NAME_LENGTH:].lstrip(".-") or "output"
