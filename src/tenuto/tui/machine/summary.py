@@ -31,8 +31,8 @@ def summarise_call(name: str, arguments: str) -> str:
         return ""
     values = cast("dict[str, Any]", decoded)
     if name == "todo":
-        items = values.get("items") or values.get("todos") or []
-        return f"{len(items)} items" if isinstance(items, list) else ""
+        items: Any = values.get("items")
+        return f"{len(cast('list[Any]', items))} items" if isinstance(items, list) else ""
     known = [str(values[key]) for key in SUBJECTS.get(name, ()) if values.get(key)]
     if known:
         return _one_line(" in ".join(known) if name in {"grep", "glob"} else known[0])

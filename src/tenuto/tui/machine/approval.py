@@ -1,0 +1,190 @@
+"""The approval panel. It never steals keys (DESIGN section 9).
+
+It opens in a pause of typing only, and for a moment after it has opened it takes no answer: a key that was under way
+was meant for something else. Several requests wait in order, each answered for itself.
+"""
+
+from __future__ import annotations
+
+from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
+from tenuto.protocol.operation import AnswerApprovalOperation
+from tenuto.tui.effects import Bell, Submit
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import AnswerApproval, AnswerApprovalWith, FeedbackChanged, MoveApproval
+from tenuto.tui.machine.item import ToolItem, ToolState
+from tenuto.tui.machine.state import ApprovalOption, approval_options
+from tenuto.tui.machine.tools import find_call, label_running_calls
+
+TABLE = HandlerTable()
+TYPING_PAUSE = 1.0
+"""Seconds without a key before the panel opens over a draft."""
+EMPTY_PAUSE = 0.3
+"""The same with an empty editor."""
+GRACE = 0.5
+"""Seconds after opening in which answers are ignored."""
+
+
+@TABLE.on(ApprovalRequestedEvent)
+def request_approval(change: Change, event: ApprovalRequestedEvent) -> None:
+    """A call waits for the person: call them, and open the panel as soon as they do not type."""
+    change.state.approvals.requests.append(event)
+    mark_call(change, event.call_id, "waiting")
+    change.emit(Bell("approval"))
+    change.panel()
+    open_if_due(change)
+
+
+@TABLE.on(ApprovalResolvedEvent)
+def resolve_approval(change: Change, event: ApprovalResolvedEvent) -> None:
+    """It is answered elsewhere, or no longer needed. After an answer given here there is nothing left to do."""
+    requests = change.state.approvals.requests
+    request = next((each for each in requests if each.request_id == event.request_id), None)
+    if request is not None:
+        mark_call(change, request.call_id, "denied" if event.decision == "deny" else "running")
+        close_request(change, request)
+
+
+@TABLE.on(MoveApproval)
+def move_selection(change: Change, intent: MoveApproval) -> None:
+    """Select another answer; it stops at the ends."""
+    approvals = change.state.approvals
+    if approvals.current is not None:
+        last = len(approval_options(approvals.current)) - 1
+        approvals.selected = max(0, min(last, approvals.selected + intent.delta))
+        change.panel()
+
+
+@TABLE.on(AnswerApproval)
+def answer_by_place(change: Change, intent: AnswerApproval) -> None:
+    """Give the answer with that number, or the selected one; with a feedback open, deny with it."""
+    approvals = change.state.approvals
+    if approvals.current is None:
+        return
+    options = approval_options(approvals.current)
+    if approvals.feedback is not None:
+        give_answer(change, options[-1])
+        return
+    place = approvals.selected if intent.index is None else intent.index
+    if 0 <= place < len(options):
+        choose(change, options[place], place)
+
+
+@TABLE.on(AnswerApprovalWith)
+def answer_by_letter(change: Change, intent: AnswerApprovalWith) -> None:
+    """Give the answer with that letter."""
+    approvals = change.state.approvals
+    if approvals.current is None:
+        return
+    for place, option in enumerate(approval_options(approvals.current)):
+        if option.letter == intent.letter:
+            choose(change, option, place)
+            return
+
+
+@TABLE.on(FeedbackChanged)
+def set_feedback(change: Change, intent: FeedbackChanged) -> None:
+    """The feedback is being written."""
+    approvals = change.state.approvals
+    if approvals.feedback is not None and approvals.feedback != intent.text:
+        approvals.feedback = intent.text
+        change.panel()
+
+
+def deny_current(change: Change) -> None:
+    """Esc: leave the feedback, else deny the request that shows, and only that one."""
+    approvals = change.state.approvals
+    if approvals.current is None:
+        return
+    if approvals.feedback is not None:
+        approvals.feedback = None
+        change.panel()
+    elif change.now >= approvals.accept_after:
+        give_answer(change, next(option for option in approval_options(approvals.current) if option.letter == "n"))
+
+
+def open_if_due(change: Change) -> None:
+    """Open the panel for the oldest request, unless the person is typing."""
+    state = change.state
+    if not state.approvals.held_back:
+        return
+    pause = EMPTY_PAUSE if state.draft.empty else TYPING_PAUSE
+    if change.now - state.draft.changed_at >= pause:
+        show_request(change)
+
+
+def show_request(change: Change) -> None:
+    """Show the oldest request and begin its grace."""
+    approvals = change.state.approvals
+    approvals.opened_at = change.now
+    approvals.accept_after = change.now + GRACE
+    approvals.selected = 0
+    approvals.feedback = None
+    change.panel()
+
+
+def choose(change: Change, option: ApprovalOption, place: int) -> None:
+    """Take an answer, if it can have been meant for this request; ask for the feedback where it has one."""
+    approvals = change.state.approvals
+    if change.now < approvals.accept_after:
+        return
+    approvals.selected = place
+    if option.feedback:
+        approvals.feedback = ""
+        change.panel()
+    else:
+        give_answer(change, option)
+
+
+def give_answer(change: Change, option: ApprovalOption) -> None:
+    """Hand the answer to the core and go on to the next request."""
+    approvals = change.state.approvals
+    request = approvals.current
+    if request is None:
+        return
+    feedback = (approvals.feedback or "").strip() if option.feedback else ""
+    change.emit(
+        Submit(
+            AnswerApprovalOperation(
+                session_id=request.session_id,
+                request_id=request.request_id,
+                decision=option.decision,
+                feedback=feedback,
+            )
+        )
+    )
+    mark_call(change, request.call_id, "denied" if option.decision == "deny" else "running")
+    close_request(change, request)
+
+
+def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
+    """Take a request off the list; the next one shows with a grace of its own."""
+    approvals = change.state.approvals
+    was_current = approvals.current is request
+    approvals.requests.remove(request)
+    approvals.answered += 1
+    if not approvals.requests:
+        approvals.answered = 0
+        approvals.opened_at = None
+        approvals.feedback = None
+    elif was_current:
+        show_request(change)
+    change.panel()
+
+
+def mark_call(change: Change, call_id: str, call_state: ToolState) -> None:
+    """Show on the call that it waits, runs or was denied. Waiting does not count as running time."""
+    item = find_call(change, call_id)
+    if item is None or item.final:
+        return
+    item.state = call_state
+    if call_state == "running":
+        change.start_clock(item)
+    else:
+        stop_and_forget(change, item)
+    change.touch(item)
+    label_running_calls(change)
+
+
+def stop_and_forget(change: Change, item: ToolItem) -> None:
+    """Stop the seconds and show none."""
+    change.stop_clock(item, 0.0)

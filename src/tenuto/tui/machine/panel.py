@@ -1,0 +1,173 @@
+"""What opens around the editor: the completion popup, the picker, the todo list, the help."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import Choice
+from tenuto.tui.complete.fuzzy import rank
+from tenuto.tui.effects import RunCommand
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import (
+    AcceptCompletion,
+    ChoiceOffered,
+    CompletionOffered,
+    FilterChanged,
+    MoveCompletion,
+    MovePicker,
+    PickChoice,
+    SearchHistory,
+    ToggleHelp,
+    ToggleTodo,
+)
+from tenuto.tui.machine.prompt import send
+from tenuto.tui.machine.state import CompletionPopup, Picker
+
+TABLE = HandlerTable()
+HISTORY_ROWS = 1_000
+LABEL_CHARACTERS = 200
+
+
+# --- completion ---
+
+
+@TABLE.on(CompletionOffered)
+def offer_completion(change: Change, intent: CompletionOffered) -> None:
+    """Show what was found, if the draft is still the one that it was looked for."""
+    state = change.state
+    if intent.generation != state.completion_generation:
+        return
+    popup = CompletionPopup(intent.start, intent.end, intent.items) if intent.items else None
+    if popup is not None or state.completion is not None:
+        state.completion = popup
+        change.panel()
+
+
+@TABLE.on(MoveCompletion)
+def move_completion(change: Change, intent: MoveCompletion) -> None:
+    """Select another one."""
+    popup = change.state.completion
+    if popup is not None:
+        popup.selected = (popup.selected + intent.delta) % len(popup.items)
+        change.panel()
+
+
+@TABLE.on(AcceptCompletion)
+def accept_completion(change: Change, intent: AcceptCompletion) -> None:
+    """Put it in. With `send`, a whole command, or one that was typed out already, goes off at once."""
+    state = change.state
+    popup = state.completion
+    if popup is None:
+        return
+    place = popup.selected if intent.index is None else intent.index
+    if not 0 <= place < len(popup.items):
+        return
+    item = popup.items[place]
+    draft = state.draft
+    typed_out = draft.text[popup.start : popup.end] == item.insert.rstrip()
+    rest = draft.text[popup.end :]
+    insert = item.insert.rstrip() if rest[:1].isspace() else item.insert
+    state.completion_generation += 1
+    change.set_draft(f"{draft.text[: popup.start]}{insert}{rest}", popup.start + len(insert))
+    if intent.send and (item.runs or typed_out):
+        send(change, draft.text, draft.images)
+
+
+def close_completion(change: Change) -> None:
+    """Close the popup; it stays closed for this word."""
+    state = change.state
+    if state.completion is not None:
+        state.completion_closed_at = state.completion.start
+        state.completion = None
+        state.completion_generation += 1
+        change.panel()
+
+
+# --- picker ---
+
+
+@TABLE.on(ChoiceOffered)
+def open_picker(change: Change, intent: ChoiceOffered) -> None:
+    """Show the choices."""
+    shown = list(range(len(intent.choices)))
+    change.state.picker = Picker(intent.title, intent.command, intent.choices, shown=shown)
+    change.panel()
+
+
+@TABLE.on(SearchHistory)
+def search_history(change: Change, _intent: SearchHistory) -> None:
+    """Show the prompts sent before, newest first."""
+    prompts = list(dict.fromkeys(reversed(change.state.history.prompts)))[:HISTORY_ROWS]
+    if not prompts:
+        change.toast("There are no earlier prompts yet")
+        return
+    choices = tuple(Choice(prompt, " ".join(prompt[:LABEL_CHARACTERS].split())) for prompt in prompts)
+    picker = Picker("Earlier prompts", "", choices, filter=change.state.draft.text)
+    apply_filter(picker)
+    change.state.picker = picker
+    change.panel()
+
+
+@TABLE.on(FilterChanged)
+def set_filter(change: Change, intent: FilterChanged) -> None:
+    """Show the choices that match."""
+    picker = change.state.picker
+    if picker is not None and picker.filter != intent.text:
+        picker.filter = intent.text
+        apply_filter(picker)
+        change.panel()
+
+
+@TABLE.on(MovePicker)
+def move_picker(change: Change, intent: MovePicker) -> None:
+    """Select another row."""
+    picker = change.state.picker
+    if picker is not None and picker.shown:
+        picker.selected = max(0, min(len(picker.shown) - 1, picker.selected + intent.delta))
+        change.panel()
+
+
+@TABLE.on(PickChoice)
+def pick_choice(change: Change, intent: PickChoice) -> None:
+    """Take a row: run the command with it, or put it into the editor."""
+    state = change.state
+    picker = state.picker
+    if picker is None:
+        return
+    place = picker.selected if intent.index is None else intent.index
+    if not 0 <= place < len(picker.shown):
+        return
+    choice = picker.choices[picker.shown[place]]
+    close_picker(change)
+    if picker.command:
+        change.emit(RunCommand(f"/{picker.command} {choice.value}"))
+    else:
+        change.set_draft(state.pastes.fold(choice.value))
+
+
+def apply_filter(picker: Picker) -> None:
+    """Find the rows that match the filter, best first; with none, all in order."""
+    texts = [f"{choice.label} {choice.detail}" for choice in picker.choices]
+    picker.shown = rank(picker.filter, texts, limit=len(texts)) if picker.filter.strip() else list(range(len(texts)))
+    picker.selected = 0
+
+
+def close_picker(change: Change) -> None:
+    """Close it."""
+    change.state.picker = None
+    change.panel()
+
+
+# --- todo and help ---
+
+
+@TABLE.on(ToggleTodo)
+def toggle_todo(change: Change, _intent: ToggleTodo) -> None:
+    """Show all of the todo list, or its head."""
+    change.state.todo_open = not change.state.todo_open
+    change.panel()
+
+
+@TABLE.on(ToggleHelp)
+def toggle_help(change: Change, _intent: ToggleHelp) -> None:
+    """Show or hide the keys."""
+    change.state.help_open = not change.state.help_open
+    change.panel()

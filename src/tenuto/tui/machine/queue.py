@@ -1,0 +1,131 @@
+"""Prompts on their way: echoed at once, queued, sent, or back in the editor. None shows twice, none is lost (R-043)."""
+
+from __future__ import annotations
+
+from tenuto.protocol.event import PromptReturnedEvent, QueueChangedEvent, UserMessageEvent
+from tenuto.protocol.part import ContentPart, ImagePart, text_of
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import SendFailed
+from tenuto.tui.machine.item import UserItem
+from tenuto.tui.machine.state import Echo, QueueRow
+
+TABLE = HandlerTable()
+TAKEN_BACK = "taken back"
+
+
+@TABLE.on(UserMessageEvent)
+def add_user_message(change: Change, event: UserMessageEvent) -> None:
+    """The prompt is in the history: its echo becomes the message, here."""
+    state = change.state
+    text = text_of(event.parts)
+    echo = find_echo(change, event.from_queued, text)
+    item = state.transcript.get(echo.item_id) if echo else None
+    if echo is not None:
+        state.echoes.remove(echo)
+    if not isinstance(item, UserItem):
+        item = UserItem()
+        change.add(item)
+    item.text, item.images, item.origin = text, images_of(event.parts), event.origin
+    item.seq, item.final = event.seq, True
+    change.settle([item.id])
+    change.touch(item)
+    if event.from_queued and any(row.seq == event.from_queued for row in state.queue):
+        state.queue = [row for row in state.queue if row.seq != event.from_queued]
+        change.panel()
+
+
+@TABLE.on(QueueChangedEvent)
+def set_queue(change: Change, event: QueueChangedEvent) -> None:
+    """Show what is queued, except what shows in the transcript already; what waits for Enter always shows here."""
+    state = change.state
+    known = {row.seq for row in state.queue}
+    typed = [row for row in state.queue if row.seq == 0]
+    rows: list[QueueRow] = []
+    for queued in event.items:
+        text = text_of(queued.parts)
+        echo = find_echo(change, queued.seq, text) if queued.seq not in known else None
+        if echo is not None and not event.waiting:
+            echo.seq = queued.seq
+            continue
+        if echo is not None:
+            drop_echo(change, echo)
+        elif queued.seq not in known:
+            same = next((row for row in typed if row.text == text), None)
+            if same is not None:
+                typed.remove(same)
+        rows.append(QueueRow(queued.seq, text, images_of(queued.parts), queued.steer))
+    queued_now = {queued.seq for queued in event.items}
+    for echo in [echo for echo in state.echoes if echo.seq and echo.seq not in queued_now]:
+        drop_echo(change, echo)
+    state.queue = rows + typed
+    state.waiting = event.waiting
+    change.panel()
+
+
+@TABLE.on(PromptReturnedEvent)
+def take_prompt_back(change: Change, event: PromptReturnedEvent) -> None:
+    """A prompt was not sent: it goes back into the editor, before what is there."""
+    forget_sent(change, text_of(event.parts))
+    put_back(change, text_of(event.parts), images_of(event.parts))
+    if event.reason and event.reason != TAKEN_BACK:
+        change.toast(event.reason, "warning")
+
+
+@TABLE.on(SendFailed)
+def take_failed_back(change: Change, intent: SendFailed) -> None:
+    """A prompt could not be handed over: it goes back into the editor, and the reason stays on the screen."""
+    forget_sent(change, intent.text)
+    put_back(change, intent.text, intent.images)
+    change.notice(intent.reason, "error")
+
+
+def show_sent(change: Change, text: str, images: tuple[ImagePart, ...], *, steer: bool) -> None:
+    """Show a prompt the moment it is sent: as a message when nothing is before it, else as queued."""
+    state = change.state
+    if state.running or state.echoes or state.queue:
+        state.queue.append(QueueRow(0, text, images, steer))
+        change.panel()
+        return
+    item = UserItem(text=text, images=images)
+    change.add(item)
+    state.echoes.append(Echo(item.id, text))
+
+
+def put_back(change: Change, text: str, images: tuple[ImagePart, ...]) -> None:
+    """Put a text into the editor, before the draft that is there; a long one as a mark."""
+    state = change.state
+    shown = state.pastes.fold(text)
+    draft = state.draft
+    draft.images = images + draft.images
+    change.set_draft(f"{shown}\n\n{draft.text}" if draft.text.strip() else shown, len(shown))
+
+
+def forget_sent(change: Change, text: str) -> None:
+    """Take a prompt that comes back off the transcript or the queue."""
+    state = change.state
+    echo = next((echo for echo in state.echoes if echo.text == text), None)
+    if echo is not None:
+        drop_echo(change, echo)
+        return
+    row = next((row for row in state.queue if row.seq == 0 and row.text == text), None)
+    if row is not None:
+        state.queue.remove(row)
+        change.panel()
+
+
+def find_echo(change: Change, queued_seq: int, text: str) -> Echo | None:
+    """Return the echo of a queued entry: the one bound to it, else one of the same text that is bound to none."""
+    echoes = change.state.echoes
+    bound = next((echo for echo in echoes if queued_seq and echo.seq == queued_seq), None)
+    return bound or next((echo for echo in echoes if not echo.seq and echo.text == text), None)
+
+
+def drop_echo(change: Change, echo: Echo) -> None:
+    """Take an echo off the transcript."""
+    change.state.echoes.remove(echo)
+    change.remove(echo.item_id)
+
+
+def images_of(parts: tuple[ContentPart, ...]) -> tuple[ImagePart, ...]:
+    """Return the images of a prompt."""
+    return tuple(part for part in parts if isinstance(part, ImagePart))

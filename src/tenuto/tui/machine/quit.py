@@ -1,0 +1,153 @@
+"""Esc, Ctrl+C, Ctrl+D: one key, one meaning at a time, and never a lost text (anchors: tui 4.1).
+
+Esc closes the top context; with none open it interrupts; twice when idle it stashes the draft, twice again brings it
+back. Ctrl+C clears the draft (into the history), else interrupts, else asks to be pressed again to quit.
+"""
+
+from __future__ import annotations
+
+from tenuto.protocol.operation import InterruptOperation
+from tenuto.tui.effects import Quit, Submit
+from tenuto.tui.machine.approval import deny_current
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave
+from tenuto.tui.machine.panel import close_completion, close_picker
+from tenuto.tui.machine.prompt import remember
+from tenuto.tui.machine.spin import set_label
+
+TABLE = HandlerTable()
+ESCAPE_AGAIN = 1.0
+"""Seconds in which a second Esc counts as a double one."""
+QUIT_AGAIN = 2.0
+"""Seconds in which a second Ctrl+C or Ctrl+D quits."""
+INTERRUPT_PATIENCE = 2.0
+"""Seconds in which a task that was asked to stop is not asked again."""
+
+
+@TABLE.on(Escape)
+def escape(change: Change, _intent: Escape) -> None:
+    """Close the top context, else interrupt, else stash."""
+    state = change.state
+    match state.contexts[0]:
+        case "approval" | "feedback":
+            deny_current(change)
+        case "picker":
+            close_picker(change)
+        case "help":
+            state.help_open = False
+            change.panel()
+        case "completion":
+            close_completion(change)
+        case "shell":
+            text = state.draft.text[1:]
+            change.set_draft(text, max(0, state.draft.cursor - 1))
+        case _ if state.running:
+            press_interrupt(change)
+        case _:
+            press_stash(change)
+
+
+@TABLE.on(Cancel)
+def cancel(change: Change, _intent: Cancel) -> None:
+    """Clear, interrupt, or ask to be pressed again."""
+    state = change.state
+    context = state.contexts[0]
+    if context == "picker":
+        close_picker(change)
+    elif context == "help":
+        state.help_open = False
+        change.panel()
+    elif context in {"approval", "feedback"}:
+        interrupt(change)
+    elif state.draft.text or state.draft.images:
+        clear_draft(change)
+    elif state.running and not interrupting(change):
+        interrupt(change)
+    elif change.now - state.ladder.cancel_at <= QUIT_AGAIN:
+        change.emit(Quit())
+    else:
+        state.ladder.cancel_at = change.now
+        change.hint("Press Ctrl+C again to quit", QUIT_AGAIN)
+
+
+@TABLE.on(EndOfInput)
+def end_input(change: Change, _intent: EndOfInput) -> None:
+    """Quit when pressed twice on an empty draft."""
+    state = change.state
+    if state.contexts[0] != "empty" or state.draft.images:
+        return
+    if change.now - state.ladder.end_at <= QUIT_AGAIN:
+        change.emit(Quit())
+    else:
+        state.ladder.end_at = change.now
+        change.hint("Press Ctrl+D again to quit", QUIT_AGAIN)
+
+
+@TABLE.on(Leave)
+def leave(change: Change, _intent: Leave) -> None:
+    """Quit now; what is in the editor, or stashed, is in the history next time."""
+    state = change.state
+    for text in (state.ladder.stash, state.draft.text):
+        remember(change, state.pastes.expand(text))
+    change.emit(Quit())
+
+
+def press_interrupt(change: Change) -> None:
+    """Interrupt at the first press, or at the second where the person wants it so."""
+    ladder = change.state.ladder
+    if interrupting(change):
+        return
+    if change.state.interrupt_presses > 1 and change.now - ladder.escape_at > ESCAPE_AGAIN:
+        ladder.escape_at = change.now
+        change.hint("Press Esc again to interrupt", ESCAPE_AGAIN)
+        return
+    # The press that interrupted does not count towards a double one.
+    ladder.escape_at = float("-inf")
+    interrupt(change)
+
+
+def interrupt(change: Change) -> None:
+    """Ask the running task to stop."""
+    state = change.state
+    state.ladder.interrupted_at = change.now
+    change.emit(Submit(InterruptOperation(session_id=state.session_id)))
+    for kind in state.spinner.layers:
+        set_label(change, kind, "Interrupting")
+
+
+def interrupting(change: Change) -> bool:
+    """Say whether the running task has been asked to stop a moment ago."""
+    asked = change.state.ladder.interrupted_at
+    return asked is not None and change.now - asked < INTERRUPT_PATIENCE
+
+
+def press_stash(change: Change) -> None:
+    """Esc Esc: put the draft aside, or bring it back."""
+    state = change.state
+    ladder = state.ladder
+    can_stash, can_restore = bool(state.draft.text.strip()), bool(ladder.stash)
+    if not can_stash and not can_restore:
+        return
+    if change.now - ladder.escape_at > ESCAPE_AGAIN:
+        ladder.escape_at = change.now
+        change.hint(f"Press Esc again to {'put the draft aside' if can_stash else 'bring it back'}", ESCAPE_AGAIN)
+        return
+    ladder.escape_at = float("-inf")
+    stashed = state.draft.text
+    if can_stash:
+        remember(change, state.pastes.expand(stashed))
+        ladder.stash = stashed
+        change.set_draft("")
+        change.hint("The draft is put aside; Esc Esc brings it back", QUIT_AGAIN)
+    else:
+        change.set_draft(ladder.stash)
+        ladder.stash = ""
+
+
+def clear_draft(change: Change) -> None:
+    """Empty the editor; the text is the newest of the history, one Up away."""
+    state = change.state
+    remember(change, state.pastes.expand(state.draft.text))
+    state.draft.images = ()
+    change.set_draft("")
+    state.pastes.keep([state.ladder.stash])

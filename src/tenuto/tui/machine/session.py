@@ -1,0 +1,169 @@
+"""The session as a whole: opening and replay, the facts of the status line, notices, detail."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from tenuto.protocol.event import (
+    ContextUsageEvent,
+    ModeChangedEvent,
+    ModelChangedEvent,
+    NoticeEvent,
+    ReplayFinishedEvent,
+    SessionOpenedEvent,
+    TitleChangedEvent,
+)
+from tenuto.tui.effects import Repaint, TranscriptReset
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import (
+    BranchRead,
+    ClearTranscript,
+    Failed,
+    RepaintScreen,
+    Said,
+    ToggleDetail,
+    ToggleItem,
+)
+from tenuto.tui.machine.item import Transcript
+from tenuto.tui.machine.state import StatusLine, UiState
+from tenuto.tui.machine.turn import close_open_calls
+
+TABLE = HandlerTable()
+KEPT = frozenset({"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open"})
+"""What belongs to the person and not to the session, and outlives a change of session."""
+
+
+@TABLE.on(SessionOpenedEvent)
+def open_session(change: Change, event: SessionOpenedEvent) -> None:
+    """Begin with an empty transcript; a resumed session's entries follow and show when they are all there."""
+    state = change.state
+    fresh = UiState(
+        session_id=event.session_id,
+        transcript=Transcript(next_id=state.transcript.next_id),
+        status=StatusLine(
+            model=event.model,
+            effort=event.effort,
+            mode=event.mode,
+            cwd=event.cwd,
+            title=event.title,
+            directory=event.directory,
+            branch=state.status.branch if event.cwd == state.status.cwd else "",
+        ),
+        terminal_title=state.terminal_title,
+    )
+    for part in fields(UiState):
+        if part.name not in KEPT:
+            setattr(state, part.name, getattr(fresh, part.name))
+    show_everything(change)
+    state.replaying = event.resumed
+
+
+@TABLE.on(ReplayFinishedEvent)
+def finish_replay(change: Change, _event: ReplayFinishedEvent) -> None:
+    """Everything is there: show it at once."""
+    close_open_calls(change)
+    change.state.replaying = False
+    show_everything(change)
+
+
+@TABLE.on(ModelChangedEvent)
+def set_model(change: Change, event: ModelChangedEvent) -> None:
+    """Another model, another effort."""
+    change.state.status.model, change.state.status.effort = event.model, event.effort
+    change.status()
+
+
+@TABLE.on(ModeChangedEvent)
+def set_mode(change: Change, event: ModeChangedEvent) -> None:
+    """Another approval mode."""
+    change.state.status.mode = event.mode
+    change.status()
+
+
+@TABLE.on(TitleChangedEvent)
+def set_title(change: Change, event: TitleChangedEvent) -> None:
+    """Another title, also of the terminal."""
+    change.state.status.title = event.title
+    change.status()
+    change.title()
+
+
+@TABLE.on(ContextUsageEvent)
+def set_usage(change: Change, event: ContextUsageEvent) -> None:
+    """The window is so full."""
+    status = change.state.status
+    status.tokens, status.window, status.trigger = event.tokens, event.window, event.trigger
+    status.estimated, status.total = event.estimated, event.total
+    change.status()
+
+
+@TABLE.on(BranchRead)
+def set_branch(change: Change, intent: BranchRead) -> None:
+    """Another git branch."""
+    if change.state.status.branch != intent.branch:
+        change.state.status.branch = intent.branch
+        change.status()
+
+
+@TABLE.on(NoticeEvent)
+def show_notice(change: Change, event: NoticeEvent) -> None:
+    """Tell the person."""
+    change.notice(event.text, event.level, event.kind)
+
+
+@TABLE.on(Said)
+def show_answer(change: Change, intent: Said) -> None:
+    """Show what a command answered."""
+    change.notice(intent.text, intent.level, "command")
+
+
+@TABLE.on(Failed)
+def show_failure(change: Change, intent: Failed) -> None:
+    """Show what went wrong in the front-end."""
+    change.notice(intent.text, "error")
+
+
+@TABLE.on(ClearTranscript)
+def clear_transcript(change: Change, _intent: ClearTranscript) -> None:
+    """Take everything off the screen that is not under way."""
+    state = change.state
+    open_items = {item_id: item for item_id, item in state.transcript.items.items() if not item.final}
+    state.transcript.items = open_items
+    change.emit(TranscriptReset())
+
+
+@TABLE.on(ToggleDetail)
+def toggle_detail(change: Change, _intent: ToggleDetail) -> None:
+    """Fold or unfold everything, now and from now on."""
+    state = change.state
+    state.detail = "expanded" if state.detail == "folded" else "folded"
+    folded = state.detail == "folded"
+    for item in state.transcript.items.values():
+        if item.folded != folded:
+            item.folded = folded
+            item.version += 1
+    change.emit(TranscriptReset())
+    change.status()
+
+
+@TABLE.on(ToggleItem)
+def toggle_item(change: Change, intent: ToggleItem) -> None:
+    """Fold or unfold one item."""
+    item = change.state.transcript.get(intent.id)
+    if item is not None:
+        item.folded = not item.folded
+        change.touch(item)
+
+
+@TABLE.on(RepaintScreen)
+def repaint(change: Change, _intent: RepaintScreen) -> None:
+    """Paint everything again."""
+    change.emit(Repaint())
+
+
+def show_everything(change: Change) -> None:
+    """Ask the front-end to read all of the state."""
+    change.emit(TranscriptReset())
+    change.status()
+    change.panel()
+    change.title()

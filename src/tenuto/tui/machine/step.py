@@ -1,0 +1,37 @@
+"""`step`: the one function that changes what the person sees.
+
+Every type of event and intent has exactly one handler; that is checked when this module is imported, so a new event
+that nobody handles cannot ship.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalResolvedEvent, Event, SessionOpenedEvent
+from tenuto.tui.effects import Effect
+from tenuto.tui.machine import approval, compaction, panel, prompt, queue, quit, session, tick, tools, turn
+from tenuto.tui.machine.change import Change, Handler, merge_tables
+from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.state import UiState
+
+TOPICS = (turn, tools, approval, queue, compaction, session, quit, panel, prompt, tick)
+FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
+"""Events that count whatever session they come from: a sub-agent's approvals are the person's too."""
+HANDLERS: dict[type[Any], Handler] = merge_tables(
+    (topic.TABLE for topic in TOPICS), frozenset((*get_args(AnyEvent), *get_args(Intent)))
+)
+
+
+def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> tuple[UiState, list[Effect]]:
+    """Take one event or intent in; return the state (the same object, changed) and what is to be done.
+
+    `now` is seconds of the caller's clock (any zero, never backwards), `columns` the screen's width in cells. Events
+    of another session than the open one are left out, except approvals.
+    """
+    foreign = isinstance(input, Event) and input.session_id not in {"", state.session_id}
+    if foreign and not isinstance(input, FROM_ANY_SESSION):
+        return state, []
+    change = Change(state, now, columns)
+    HANDLERS[type(input)](change, input)
+    return state, change.effects

@@ -1,0 +1,30 @@
+"""What only time changes: seconds that count up, hints that go away, a panel that waited for a pause in typing."""
+
+from __future__ import annotations
+
+from tenuto.tui.machine.approval import open_if_due
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import Tick
+from tenuto.tui.machine.item import CompactionItem, ShellItem, ThinkingItem, ToolItem
+
+TABLE = HandlerTable()
+
+
+@TABLE.on(Tick)
+def pass_time(change: Change, _intent: Tick) -> None:
+    """Bring everything that depends on the time up to now."""
+    state = change.state
+    for item_id in state.timed:
+        item = state.transcript.items[item_id]
+        if isinstance(item, ThinkingItem | ToolItem | ShellItem | CompactionItem):
+            seconds = change.now - item.started
+            if int(seconds) != int(item.seconds):
+                item.seconds = seconds
+                change.touch(item)
+    if state.hint is not None and change.now >= state.hint.until:
+        state.hint = None
+        change.status()
+    if (state.spinner.top or state.retry) and int(change.now) != int(state.last_tick):
+        change.status()
+    state.last_tick = change.now
+    open_if_due(change)

@@ -1,0 +1,293 @@
+"""Tasks, steps and the answer that streams.
+
+What streams is provisional: `AssistantMessageEvent` stands for all of it. The items of a finished answer are planned
+from the message alone, so the live path (deltas, then message) and the replay (message only) end the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenuto.protocol.event import (
+    AssistantMessageEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    AssistantWithdrawnEvent,
+    RetryEvent,
+    StepStartedEvent,
+    TaskFinishedEvent,
+    TaskSettledEvent,
+    TaskStartedEvent,
+    ToolCallDeltaEvent,
+)
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
+from tenuto.tui.effects import Bell
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.item import AssistantItem, Item, ThinkingItem, ToolItem, append_text
+from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
+from tenuto.tui.machine.state import Retry
+from tenuto.tui.machine.summary import summarise_call
+
+TABLE = HandlerTable()
+
+
+# --- tasks ---
+
+
+@TABLE.on(TaskStartedEvent)
+def start_task(change: Change, event: TaskStartedEvent) -> None:
+    """Note that the task runs; a compaction shows itself when it starts."""
+    state = change.state
+    state.tasks[event.submission_id] = event.kind
+    if event.kind == "agent":
+        set_layer(change, "agent", "Working")
+    elif event.kind == "shell":
+        set_layer(change, "shell", "Running a command")
+    change.title()
+    change.status()
+
+
+@TABLE.on(TaskFinishedEvent)
+def finish_task(change: Change, event: TaskFinishedEvent) -> None:
+    """Take the task's spinner away and say why it failed; what its stream left open stays readable."""
+    state = change.state
+    state.tasks.pop(event.submission_id, None)
+    if event.kind not in state.tasks.values():
+        drop_layer(change, event.kind)
+    if event.kind == "agent":
+        keep_unfinished_answer(change)
+        state.retry = None
+    if event.outcome == "failed" and event.error:
+        change.notice(event.error, "error")
+    if not state.tasks:
+        state.ladder.interrupted_at = None
+        change.title()
+    change.status()
+
+
+@TABLE.on(TaskSettledEvent)
+def settle(change: Change, event: TaskSettledEvent) -> None:
+    """Nothing runs any more: no spinner, no open call, and the person is called back."""
+    state = change.state
+    for submission_id in list(state.tasks):
+        del state.tasks[submission_id]
+    for kind in list(state.spinner.layers):
+        drop_layer(change, kind)
+    keep_unfinished_answer(change)
+    close_open_calls(change)
+    state.retry = None
+    state.ladder.interrupted_at = None
+    if event.outcome != "interrupted":
+        change.emit(Bell("failed" if event.outcome == "failed" else "finished"))
+    change.title()
+    change.status()
+    change.panel()
+
+
+@TABLE.on(StepStartedEvent)
+def start_step(change: Change, _event: StepStartedEvent) -> None:
+    """A request is under way."""
+    change.state.retry = None
+    set_label(change, "agent", "Waiting for the model")
+
+
+@TABLE.on(RetryEvent)
+def show_retry(change: Change, event: RetryEvent) -> None:
+    """Count down to the next attempt."""
+    change.state.retry = Retry(event.attempt, event.attempts, change.now + event.wait, event.reason)
+    set_label(change, "agent", "Waiting to try again")
+
+
+# --- the stream ---
+
+
+@TABLE.on(AssistantThinkingDeltaEvent)
+def add_thinking(change: Change, event: AssistantThinkingDeltaEvent) -> None:
+    """More reasoning."""
+    change.state.retry = None
+    item = newest_streamed(change)
+    if isinstance(item, ThinkingItem):
+        append_text(item, event.text)
+        change.touch(item)
+    elif event.text.strip():
+        end_thinking(change)
+        item = ThinkingItem(text=event.text)
+        add_streamed(change, item)
+        change.start_clock(item)
+    set_label(change, "agent", "Thinking")
+
+
+@TABLE.on(AssistantTextDeltaEvent)
+def add_text(change: Change, event: AssistantTextDeltaEvent) -> None:
+    """More text."""
+    change.state.retry = None
+    item = newest_streamed(change)
+    if isinstance(item, AssistantItem):
+        append_text(item, event.text)
+        change.touch(item)
+    elif event.text.strip():
+        end_thinking(change)
+        add_streamed(change, AssistantItem(text=event.text))
+    set_label(change, "agent", "Answering")
+
+
+@TABLE.on(ToolCallDeltaEvent)
+def grow_call(change: Change, event: ToolCallDeltaEvent) -> None:
+    """A call is being written: show its name and how long it is already."""
+    change.state.retry = None
+    items = change.state.transcript.items
+    calls = [item for item_id in change.state.streaming if isinstance(item := items[item_id], ToolItem)]
+    if event.index < len(calls):
+        item = calls[event.index]
+        item.name = event.name or item.name
+        item.characters = event.characters
+        change.touch(item)
+    else:
+        end_thinking(change)
+        item = ToolItem(name=event.name, characters=event.characters)
+        add_streamed(change, item)
+    set_label(change, "agent", f"Preparing {item.name or 'a call'}")
+
+
+@TABLE.on(AssistantWithdrawnEvent)
+def withdraw(change: Change, _event: AssistantWithdrawnEvent) -> None:
+    """Take back what was streamed of the failed attempt."""
+    for item_id in change.state.streaming:
+        change.remove(item_id)
+    change.state.streaming = []
+
+
+@TABLE.on(AssistantMessageEvent)
+def finish_answer(change: Change, event: AssistantMessageEvent) -> None:
+    """Turn what was streamed into what is in the history."""
+    state = change.state
+    end_thinking(change)
+    planned = plan_items(event.message)
+    streamed = [state.transcript.items[item_id] for item_id in state.streaming]
+    state.streaming = []
+    fitting = count_fitting(planned, streamed)
+    for item in streamed[fitting:]:
+        change.remove(item.id)
+    settled: list[Item] = []
+    for place, plan in enumerate(planned):
+        if place < fitting:
+            take_over(change, streamed[place], plan)
+            settled.append(streamed[place])
+        else:
+            change.add(plan)
+            settled.append(plan)
+    change.settle([item.id for item in settled])
+    for item in settled:
+        if isinstance(item, ToolItem):
+            state.calls[item.call_id] = item.id
+
+
+# --- helpers ---
+
+
+def plan_items(message: AssistantMessage) -> list[Item]:
+    """Return the items that an answer in the history stands for: neighbouring texts as one, blank ones not at all."""
+    planned: list[Item] = []
+    phase = ""
+    seconds = message.thinking_duration
+    for part in message.parts:
+        last = planned[-1] if planned else None
+        match part:
+            case TextPart(text=text) if text and isinstance(last, AssistantItem):
+                last.text += text if part.phase == phase else f"\n\n{text}"
+                phase = part.phase
+            case TextPart(text=text) if text.strip():
+                interrupted = message.stop_reason == "interrupted"
+                planned.append(AssistantItem(text=text, seq=message.seq, interrupted=interrupted, final=True))
+                phase = part.phase
+            case ThinkingPart(text=text) if text.strip() and isinstance(last, ThinkingItem):
+                last.text += f"\n\n{text}"
+            case ThinkingPart(text=text) if text.strip():
+                planned.append(ThinkingItem(text=text, seconds=seconds, final=True))
+                seconds = 0.0
+            case ToolCallPart():
+                summary = summarise_call(part.name, part.arguments)
+                planned.append(
+                    ToolItem(
+                        call_id=part.id, name=part.name, arguments=part.arguments, summary=summary, state="waiting"
+                    )
+                )
+            case _:
+                continue
+    return planned
+
+
+def count_fitting(planned: Sequence[Item], streamed: Sequence[Item]) -> int:
+    """Return how many of the streamed items, from the first on, are of the planned kind."""
+    count = 0
+    for plan, item in zip(planned, streamed, strict=False):
+        if type(plan) is not type(item):
+            break
+        count += 1
+    return count
+
+
+def take_over(change: Change, item: Item, plan: Item) -> None:
+    """Make the streamed item what is planned."""
+    match item, plan:
+        case AssistantItem(), AssistantItem():
+            item.text, item.seq, item.interrupted = plan.text, plan.seq, plan.interrupted
+        case ThinkingItem(), ThinkingItem():
+            item.text = plan.text
+            change.stop_clock(item, plan.seconds)
+        case ToolItem(), ToolItem():
+            item.call_id, item.name, item.arguments = plan.call_id, plan.name, plan.arguments
+            item.summary, item.state, item.characters = plan.summary, plan.state, 0
+        case _:
+            raise TypeError(f"{type(item).__name__} cannot become {type(plan).__name__}")
+    item.final = plan.final
+    change.touch(item)
+
+
+def newest_streamed(change: Change) -> Item | None:
+    """Return the item that was streamed last, `None` at the beginning of an answer."""
+    streaming = change.state.streaming
+    return change.state.transcript.items[streaming[-1]] if streaming else None
+
+
+def add_streamed(change: Change, item: Item) -> None:
+    """Add an item of the answer that streams."""
+    change.add(item)
+    change.state.streaming.append(item.id)
+
+
+def end_thinking(change: Change) -> None:
+    """Stop the seconds of the reasoning that came before what comes now."""
+    item = newest_streamed(change)
+    if isinstance(item, ThinkingItem) and item.id in change.state.timed:
+        change.stop_clock(item)
+        change.touch(item)
+
+
+def keep_unfinished_answer(change: Change) -> None:
+    """A stream that just stopped: its text was read and stays, marked; half-written calls go."""
+    state = change.state
+    end_thinking(change)
+    for item_id in state.streaming:
+        item = state.transcript.items[item_id]
+        if isinstance(item, ToolItem):
+            change.remove(item_id)
+            continue
+        if isinstance(item, AssistantItem):
+            item.interrupted = True
+        item.final = True
+        change.touch(item)
+    state.streaming = []
+
+
+def close_open_calls(change: Change) -> None:
+    """Calls that will get no result any more show as interrupted."""
+    state = change.state
+    for item_id in state.calls.values():
+        item = state.transcript.items.get(item_id)
+        if isinstance(item, ToolItem) and not item.final:
+            item.state, item.final = "interrupted", True
+            change.stop_clock(item)
+            change.touch(item)
+    state.calls.clear()
