@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tenuto.tui.full.viewport import Viewport
 
-HEIGHTS = st.lists(st.integers(1, 30), min_size=1, max_size=60)
+HEIGHTS = st.lists(st.integers(0, 30), min_size=1, max_size=60)
 
 
 def make(true_heights: list[int], estimates: list[int] | None = None, rows: int = 10) -> Viewport:

@@ -52,6 +52,24 @@ class TerminalDriver(LinuxDriver):
         self.write("\x1b[?1006l\x1b[?1002l\x1b[?1000l")
         self.flush()
 
+    muted = False
+    """While another program has the terminal (an editor), nothing is drawn on it; the app itself goes on."""
+
+    @override
+    def write(self, data: str) -> None:
+        if not self.muted:
+            super().write(data)
+
+    @override
+    def suspend_application_mode(self) -> None:
+        super().suspend_application_mode()
+        self.muted = True
+
+    @override
+    def resume_application_mode(self) -> None:
+        self.muted = False
+        super().resume_application_mode()
+
     @override
     def run_input_thread(self) -> None:
         """Read the terminal until the app ends."""

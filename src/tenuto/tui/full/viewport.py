@@ -15,7 +15,8 @@ from itertools import accumulate
 class Viewport:
     """A window of `rows` rows over items of known or estimated height.
 
-    `measure(index)` returns the true height of an item in rows; it is asked only for items at or near the screen.
+    `measure(index)` returns the true height of an item in rows (0: not to be seen); it is asked only for items at or
+    near the screen.
     `follow` keeps the window at the end; any way up ends it, reaching the end resumes it. `unseen` counts the items
     that were added while it was off.
     """
@@ -99,9 +100,6 @@ class Viewport:
         while line < 0 and index > 0:
             index -= 1
             line += self.height(index)
-        while index < len(self.heights) - 1 and line >= (height := self.height(index)):
-            line -= height
-            index += 1
         self.index, self.line, self.follow = index, max(0, line), False
         self._stop_at_end()
 
@@ -163,6 +161,9 @@ class Viewport:
         return 0, 0
 
     def _stop_at_end(self) -> None:
+        while self.index < len(self.heights) - 1 and self.line >= (height := self.height(self.index)):
+            self.line -= height
+            self.index += 1
         if (self.index, self.line) >= (tail := self._tail()):
             self.index, self.line = tail
             self.follow = True

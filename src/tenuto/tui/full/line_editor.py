@@ -1,0 +1,75 @@
+"""A one-line text with a cursor: the filter of a picker, the feedback to a denial. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_WORD_BEFORE = re.compile(r"\S*\s*$")
+_WORD_AFTER = re.compile(r"\s*\S*")
+
+
+@dataclass(slots=True)
+class LineEditor:
+    """`cursor` is an offset in characters."""
+
+    text: str = ""
+    cursor: int = 0
+
+    def set(self, text: str) -> None:
+        """Take another text over, the cursor at its end; the same text leaves the cursor where it is."""
+        if text != self.text:
+            self.text = text
+            self.cursor = len(text)
+
+    def insert(self, text: str) -> None:
+        """Insert at the cursor; line ends become spaces."""
+        flat = " ".join(text.splitlines()) if "\n" in text or "\r" in text else text
+        self.text = self.text[: self.cursor] + flat + self.text[self.cursor :]
+        self.cursor += len(flat)
+
+    def press(self, key: str) -> bool:
+        """Do what an editing key asks; say whether it was one."""
+        action = _ACTIONS.get(key)
+        if action is None:
+            return False
+        action(self)
+        return True
+
+    def _move(self, cursor: int) -> None:
+        self.cursor = max(0, min(cursor, len(self.text)))
+
+    def _delete(self, begin: int, end: int) -> None:
+        self.text = self.text[: max(0, begin)] + self.text[end:]
+        self.cursor = max(0, begin)
+
+    @property
+    def _word_start(self) -> int:
+        match = _WORD_BEFORE.search(self.text, 0, self.cursor)
+        return match.start() if match else 0
+
+    @property
+    def _word_end(self) -> int:
+        match = _WORD_AFTER.match(self.text, self.cursor)
+        return match.end() if match else self.cursor
+
+
+def _each(keys: str, action: Callable[[LineEditor], None]) -> dict[str, Callable[[LineEditor], None]]:
+    return dict.fromkeys(keys.split(), action)
+
+
+_ACTIONS: dict[str, Callable[[LineEditor], None]] = {
+    **_each("left ctrl+b", lambda editor: editor._move(editor.cursor - 1)),
+    **_each("right ctrl+f", lambda editor: editor._move(editor.cursor + 1)),
+    **_each("home ctrl+a", lambda editor: editor._move(0)),
+    **_each("end ctrl+e", lambda editor: editor._move(len(editor.text))),
+    **_each("ctrl+left alt+b alt+left", lambda editor: editor._move(editor._word_start)),
+    **_each("ctrl+right alt+f alt+right", lambda editor: editor._move(editor._word_end)),
+    **_each("backspace ctrl+h", lambda editor: editor._delete(editor.cursor - 1, editor.cursor)),
+    **_each("delete ctrl+d", lambda editor: editor._delete(editor.cursor, editor.cursor + 1)),
+    **_each("ctrl+w alt+backspace ctrl+backspace", lambda editor: editor._delete(editor._word_start, editor.cursor)),
+    **_each("alt+d alt+delete", lambda editor: editor._delete(editor.cursor, editor._word_end)),
+    **_each("ctrl+u", lambda editor: editor._delete(0, editor.cursor)),
+    **_each("ctrl+k", lambda editor: editor._delete(editor.cursor, len(editor.text))),
+}

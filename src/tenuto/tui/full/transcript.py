@@ -1,0 +1,401 @@
+"""The transcript: one widget that paints rows, whatever the number of items (DESIGN section 9).
+
+It reads the machine's items, renders those on the screen, and repaints only the rows that changed. Scrolling is
+`viewport.py`, selecting is `selection.py`; both are pure.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import override
+
+from textual import events
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tenuto.tui.full.line_cache import LineCache, LineRenderer, estimate_lines
+from tenuto.tui.full.palette import Palette
+from tenuto.tui.full.selection import Place, Selection, selected_text, whole_line, word_at
+from tenuto.tui.full.viewport import Viewport
+from tenuto.tui.machine.item import Item, Transcript
+from tenuto.tui.render.items import gap_before
+from tenuto.tui.render.line import EMPTY, Line
+
+FLUSH_SECONDS = 1 / 15
+"""A text that streams is painted at most this often, and never more than a quarter of the time is spent on it."""
+FLUSH_SHARE = 4
+WHEEL_ROWS = 3
+DRAG_SCROLL_SECONDS = 0.05
+SCROLLBAR_CELLS = 1
+Row = tuple[int, int]
+
+
+class TranscriptView(Widget, can_focus=False):
+    """Paints `source()`; `toggle` is called with the id of an item whose head is clicked, `copy` with a selected text."""
+
+    def __init__(
+        self,
+        source: Callable[[], Transcript],
+        render: LineRenderer,
+        palette: Palette,
+        *,
+        toggle: Callable[[int], None],
+        copy: Callable[[str], None],
+    ) -> None:
+        super().__init__(id="transcript")
+        self._source = source
+        self._palette = palette
+        self._toggle = toggle
+        self._copy = copy
+        self.cache = LineCache(render)
+        self.viewport = Viewport(self._measure)
+        self.selection: Selection | None = None
+        self._ids: list[int] = []
+        self._places: dict[int, int] = {}
+        self._measured: dict[int, int] = {}
+        self._stale: set[int] = set()
+        self._rows: list[Row] = []
+        self._painted: list[Line] = []
+        self._thumb: tuple[int, int] | None = None
+        self._flush_timer: Timer | None = None
+        self._flush_cost = 0.0
+        self._flushed_at = 0.0
+        self._drag_timer: Timer | None = None
+        self._drag_at: tuple[int, int] | None = None
+        self._bar_drag = False
+
+    # --- what the machine says ---
+
+    def reset(self) -> None:
+        """Everything may be different: read all items anew."""
+        items = self._source().ordered()
+        self._ids = [item.id for item in items]
+        self._places = {item_id: place for place, item_id in enumerate(self._ids)}
+        self._forget()
+        width = self._text_width
+        self.viewport.reset([self._estimate(item, width) for item in items])
+        self.repaint()
+
+    def rerender(self) -> None:
+        """Theme, detail or options changed: the same items look different; what is being read stays."""
+        self._forget()
+        self._estimate_again()
+        self.repaint()
+
+    def add(self, item_id: int) -> None:
+        """An item was added at the end."""
+        item = self._source().get(item_id)
+        if item is None:
+            return
+        self._places[item_id] = len(self._ids)
+        self._ids.append(item_id)
+        self.viewport.append(self._estimate(item, self._text_width))
+        self.repaint()
+
+    def change(self, item_id: int) -> None:
+        """An item has a new version. One that streams is painted with the next flush, any other at once."""
+        place = self._places.get(item_id)
+        item = self._source().get(item_id)
+        if place is None or item is None:
+            return
+        if item.final or not hasattr(item, "text"):
+            self._stale.discard(item_id)
+            if self._near_screen(place):
+                self.repaint()
+            return
+        self._stale.add(item_id)
+        if self._flush_timer is None:
+            wait = max(FLUSH_SECONDS, FLUSH_SHARE * self._flush_cost) - (time.monotonic() - self._flushed_at)
+            self._flush_timer = self.set_timer(max(0.001, wait), self.flush)
+
+    def remove(self, item_id: int) -> None:
+        """An item is gone."""
+        place = self._places.pop(item_id, None)
+        if place is None:
+            return
+        del self._ids[place]
+        for later in range(place, len(self._ids)):
+            self._places[self._ids[later]] = later
+        self.viewport.remove(place)
+        self.cache.drop(item_id)
+        if place < len(self._ids):
+            self._measured.pop(self._ids[place], None)  # the gap before it may be another now
+        self._measured.pop(item_id, None)
+        self._stale.discard(item_id)
+        self.selection = self.selection.without(place) if self.selection else None
+        self.repaint()
+
+    def flush(self) -> None:
+        """Paint what has streamed in since the last time."""
+        started = time.monotonic()
+        if self._flush_timer is not None:
+            self._flush_timer.stop()
+            self._flush_timer = None
+        self._stale.clear()
+        self.repaint()
+        self._flushed_at = time.monotonic()
+        self._flush_cost = self._flushed_at - started
+
+    # --- scrolling ---
+
+    def scroll_rows(self, delta: int) -> None:
+        """Scroll by rows, down when positive."""
+        self.viewport.scroll(delta)
+        self.repaint()
+
+    def scroll_page(self, direction: int) -> None:
+        """Scroll by a screenful."""
+        self.viewport.scroll_page(direction)
+        self.repaint()
+
+    def scroll_to_start(self) -> None:
+        """Go to the first row."""
+        self.viewport.go_to_start()
+        self.repaint()
+
+    def scroll_to_end(self) -> None:
+        """Go to the end and follow."""
+        self.viewport.go_to_end()
+        self.repaint()
+
+    # --- selecting ---
+
+    @property
+    def selected(self) -> str:
+        """The logical text of the selection, empty when there is none."""
+        return selected_text(self.selection, self._lines) if self.selection else ""
+
+    def clear_selection(self) -> bool:
+        """Take the selection away; say whether there was one."""
+        had = self.selection is not None
+        self.selection = None
+        if had:
+            self.refresh()
+        return had
+
+    # --- painting ---
+
+    def repaint(self) -> None:
+        """Work out the rows on the screen and refresh those that differ from what is painted."""
+        size = self.size
+        if not size.height or not size.width:
+            return
+        self.viewport.rows = size.height
+        self.viewport.settle()
+        self._rows = self.viewport.visible()
+        lines = [self._lines(index)[line] for index, line in self._rows]
+        lines += [EMPTY] * (size.height - len(lines))
+        thumb = self.viewport.thumb()
+        before, self._painted = self._painted, lines
+        if len(before) != len(lines) or self.selection is not None or not self.viewport.follow or thumb != self._thumb:
+            self._thumb = thumb
+            self.refresh()
+            return
+        changed = [row for row, (old, new) in enumerate(zip(before, lines, strict=True)) if old is not new and old != new]
+        if changed:
+            self.refresh(*(Region(0, row, size.width, 1) for row in changed))
+
+    @override
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        strip = self._palette.strip(self._painted[y], width) if y < len(self._painted) else Strip.blank(width)
+        cells = self._selected_cells(y)
+        if cells is not None:
+            strip = self._palette.mark_selected(strip, *cells)
+        if self._thumb is not None:
+            strip = self._with_scrollbar(strip, y)
+        if y == self.size.height - 1 and not self.viewport.follow:
+            strip = self._palette.overlay_right(strip, self.mark_text(), "accent", SCROLLBAR_CELLS)
+        return strip
+
+    def mark_text(self) -> str:
+        """Return what the mark at the bottom says while the end is not on the screen."""
+        unseen = self.viewport.unseen
+        return f" ↓ {unseen} new " if unseen else " ↓ End "
+
+    def _with_scrollbar(self, strip: Strip, y: int) -> Strip:
+        assert self._thumb is not None
+        first, size = self._thumb
+        glyph = ("▐", "scrollbar.thumb") if first <= y < first + size else (" ", "scrollbar")
+        return self._palette.overlay_right(strip, *glyph, 0)
+
+    def _selected_cells(self, y: int) -> tuple[int, int] | None:
+        if self.selection is None or y >= len(self._rows):
+            return None
+        cells = self.selection.cells(*self._rows[y])
+        if cells is None:
+            return None
+        line = self._painted[y]
+        end = line.width if cells[1] is None else min(cells[1], line.width)
+        begin = max(cells[0], line.gutter)
+        return (begin, end) if begin < end else None
+
+    # --- items and their lines ---
+
+    @property
+    def _text_width(self) -> int:
+        return max(1, self.size.width - SCROLLBAR_CELLS)
+
+    def _item(self, index: int) -> Item:
+        item = self._source().get(self._ids[index])
+        assert item is not None, "the order and the items agree"
+        return item
+
+    def _lines(self, index: int) -> Sequence[Line]:
+        """Return the lines of the item at `index`, with the empty row that sets it apart from the one before."""
+        item = self._item(index)
+        gap = gap_before(self._item(index - 1) if index else None, item)
+        return self.cache.lines(item, self._text_width, gap, stale=item.id in self._stale)
+
+    def _measure(self, index: int) -> int:
+        item = self._item(index)
+        known = self._measured.get(item.id)
+        if known is None or (known != item.version and item.id not in self._stale):
+            self.viewport.heights[index] = len(self._lines(index))
+            self._measured[item.id] = item.version
+        return self.viewport.heights[index]
+
+    def _estimate(self, item: Item, width: int) -> int:
+        return estimate_lines(item, width) + 1
+
+    def _estimate_again(self) -> None:
+        width = self._text_width
+        source = self._source()
+        heights = [self._estimate(item, width) for item_id in self._ids if (item := source.get(item_id))]
+        self.viewport.estimate_again(heights)
+
+    def _forget(self) -> None:
+        self.cache.clear()
+        self._measured.clear()
+        self._stale.clear()
+        self._painted = []
+        self.selection = None
+
+    def _near_screen(self, place: int) -> bool:
+        return self.viewport.follow or place >= self.viewport.index
+
+    # --- events ---
+
+    def on_resize(self) -> None:
+        """Another width renders everything anew; another height only shows more or less."""
+        if self._measured and self.cache.width != self._text_width:
+            self._measured.clear()
+            self._stale.clear()
+            self.selection = None
+            self.viewport.rows = self.size.height
+            self._estimate_again()
+        self._painted = []
+        self.repaint()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll back."""
+        event.stop()
+        self.scroll_rows(-WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll on."""
+        event.stop()
+        self.scroll_rows(WHEEL_ROWS)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin a selection, or take hold of the scrollbar."""
+        if event.button != 1:
+            return
+        event.stop()
+        self.capture_mouse()
+        self._bar_drag = self._thumb is not None and event.x >= self.size.width - SCROLLBAR_CELLS
+        if self._bar_drag:
+            self._drag_bar(event.y)
+            return
+        if self._on_mark(event.x, event.y):
+            self.scroll_to_end()
+            return
+        place = self._place_at(event.x, event.y)
+        self.clear_selection()
+        self.selection = Selection(place, place) if place else None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Go on with it."""
+        if self._bar_drag:
+            self._drag_bar(event.y)
+        elif self.selection is not None and self.app.mouse_captured is self:
+            self._drag_at = (event.x, event.y)
+            self._drag_to(event.x, event.y)
+            outside = event.y < 0 or event.y >= self.size.height
+            if outside and self._drag_timer is None:
+                self._drag_timer = self.set_interval(DRAG_SCROLL_SECONDS, self._drag_on)
+            elif not outside:
+                self._stop_drag_timer()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """End it: a selection is copied, a click on an item's head folds or unfolds it."""
+        event.stop()
+        self.release_mouse()
+        self._stop_drag_timer()
+        self._bar_drag = False
+        if self.selection is not None and self.selection.empty:
+            self.selection = None
+        elif text := self.selected:
+            self._copy(text)
+
+    def on_click(self, event: events.Click) -> None:
+        """Once: fold or unfold; twice: a word; three times: a line."""
+        event.stop()
+        place = self._place_at(event.x, event.y)
+        if place is None or self.selection is not None and event.chain == 1:
+            return
+        lines = self._lines(place.index)
+        if event.chain == 1:
+            item = self._item(place.index)
+            if item.folded or place.line <= 1:
+                self._toggle(item.id)
+            return
+        ends = word_at(lines[place.line], place.cell) if event.chain == 2 else None
+        if ends is not None:
+            self._select(place._replace(cell=ends[0]), place._replace(cell=ends[1]))
+        elif event.chain >= 3:
+            first, last = whole_line(lines, place.line)
+            self._select(Place(place.index, first.row, first.cell), Place(place.index, last.row, last.cell))
+
+    def _select(self, anchor: Place, head: Place) -> None:
+        self.selection = Selection(anchor, head)
+        self.refresh()
+        self._copy(self.selected)
+
+    def _place_at(self, x: int, y: int) -> Place | None:
+        """Return the place under the pointer, the nearest one when it is outside the rows."""
+        if not self._rows:
+            return None
+        row = max(0, min(y, len(self._rows) - 1))
+        cell = 0 if y < 0 else self.size.width if y >= len(self._rows) else max(0, x)
+        return Place(*self._rows[row], cell)
+
+    def _on_mark(self, x: int, y: int) -> bool:
+        first = self.size.width - SCROLLBAR_CELLS - len(self.mark_text())
+        return not self.viewport.follow and y == self.size.height - 1 and x >= first
+
+    def _drag_to(self, x: int, y: int) -> None:
+        place = self._place_at(x, y)
+        if place is not None and self.selection is not None:
+            self.selection = Selection(self.selection.anchor, place)
+            self.refresh()
+
+    def _drag_on(self) -> None:
+        if self._drag_at is not None:
+            self.viewport.scroll(-1 if self._drag_at[1] < 0 else 1)
+            self.repaint()
+            self._drag_to(*self._drag_at)
+
+    def _stop_drag_timer(self) -> None:
+        if self._drag_timer is not None:
+            self._drag_timer.stop()
+            self._drag_timer = None
+
+    def _drag_bar(self, y: int) -> None:
+        _, total = self.viewport.extent()
+        rows = max(1, self.size.height - 1)
+        self.viewport.go_to_row(max(0, total - self.size.height) * max(0, min(y, rows)) // rows)
+        self.repaint()
