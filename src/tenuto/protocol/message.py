@@ -172,8 +172,8 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
     for display, search and the next round. `duration` is seconds. `ts` is when it was made.
     """
 
-    summary: str
-    first_kept_index: int
+    summary: str = ""
+    first_kept_index: int = 0
     replacement: tuple[Message, ...] = ()
     edits: tuple[ViewEdit, ...] = ()
     system_seq: int = 0
