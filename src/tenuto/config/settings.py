@@ -182,26 +182,37 @@ def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[st
 
 
 def _fault_path(fault: str, place: str) -> list[str]:
-    """Turn msgspec's words into the keys that lead to the fault."""
-    path = [key for key in place.removeprefix("$").split(".") if key]
+    """Turn msgspec's words into the keys that lead to the fault; `*` stands for any key of a table."""
+    path = [key for key in place.removeprefix("$").replace("[...]", ".*").split(".") if key]
     if "unknown field" in fault:
         path.append(fault.rsplit("`", 2)[1])
     return path
 
 
 def _remove(values: dict[str, Any], path: list[str]) -> bool:
-    """Delete the value at `path`; `[...]` stands for any key of a table, so the whole table goes."""
-    place: Any = values
-    keys = [key.removesuffix("[...]") for key in path]
-    for index, key in enumerate(keys):
-        if not isinstance(place, dict) or key not in place:
+    """Delete the value at `path`; behind a `*`, every entry of that table that does not fit."""
+    place = values
+    for index, key in enumerate(path):
+        if key == "*":
+            bad = [name for name, value in place.items() if not _fits({path[0]: {name: value}})]
+            for name in bad:
+                del place[name]
+            return bool(bad)
+        if key not in place:
             return False
-        table = cast("dict[str, Any]", place)
-        if index == len(keys) - 1 or path[index].endswith("[...]"):
-            del table[key]
+        if index == len(path) - 1 or not isinstance(place[key], dict):
+            del place[key]
             return True
-        place = table[key]
+        place = cast("dict[str, Any]", place[key])
     return False
+
+
+def _fits(values: dict[str, Any]) -> bool:
+    try:
+        msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _merge(target: dict[str, Any], values: dict[str, Any]) -> None:
