@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import nsmallest
 
-SCORED = 2_000
+SCORED = 1_000
 """How many of the strings that pass the filter are scored at most."""
 
 
-def matching(query: str, texts: Sequence[str]) -> list[int]:
+def matching(query: str, texts: Sequence[str], enough: int) -> list[int]:
     """Return the places of the texts that have the characters of `query` in order, at most `SCORED`.
 
-    Texts that have the whole query go before others, short ones before long ones. Both are compared as given.
+    Texts that have the whole query rank before all others, so with `enough` of them nobody looks further. Of too many
+    the shortest are taken. Query and texts are compared as given.
     """
     places = [place for place, text in enumerate(texts) if query in text]
-    if len(places) < SCORED and len(query) > 1:
+    if len(places) < enough and len(query) > 1:
         whole = set(places)
         others = [place for place, text in enumerate(texts) if place not in whole and is_subsequence(query, text)]
         places += shortest(others, texts, SCORED - len(places))
@@ -29,10 +30,10 @@ def shortest(places: list[int], texts: Sequence[str], count: int) -> list[int]:
 
 def is_subsequence(query: str, text: str) -> bool:
     """Say whether the characters of `query` appear in `text` in that order."""
-    place = -1
+    place = 0
     for character in query:
-        place = text.find(character, place + 1)
-        if place < 0:
+        place = text.find(character, place) + 1
+        if not place:
             return False
     return True
 
@@ -77,4 +78,6 @@ def rank_folded(wanted: str, folded: Sequence[str], limit: int) -> list[int]:
     """Like `rank`, for a query and texts that are in lower case already."""
     if not wanted:
         return list(range(min(limit, len(folded))))
-    return nsmallest(limit, matching(wanted, folded), key=lambda place: (penalty(wanted, folded[place]), place))
+    return nsmallest(
+        limit, matching(wanted, folded, min(limit, SCORED)), key=lambda place: (penalty(wanted, folded[place]), place)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import Choice
 from tenuto.tui.complete.fuzzy import rank
-from tenuto.tui.effects import RunCommand
+from tenuto.tui.effects import Complete, RunCommand
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
     AcceptCompletion,
@@ -69,6 +69,9 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     change.set_draft(f"{draft.text[: popup.start]}{insert}{rest}", popup.start + len(insert))
     if intent.send and (item.runs or typed_out):
         send(change, draft.text, draft.images)
+    elif not item.insert.endswith(" "):
+        # A directory: go on with what is in it.
+        change.emit(Complete(state.completion_generation, draft.text, draft.cursor))
 
 
 def close_completion(change: Change) -> None:

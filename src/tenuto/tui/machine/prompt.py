@@ -164,9 +164,11 @@ def finish_sending(change: Change, shown: str, text: str) -> None:
 
 @TABLE.on(HistoryLoaded)
 def load_history(change: Change, intent: HistoryLoaded) -> None:
-    """The prompts of earlier sessions."""
-    change.state.history.prompts = list(intent.prompts)
-    change.state.history.index = None
+    """The prompts of earlier sessions; what was sent in this run already stays the newest."""
+    history = change.state.history
+    loaded = frozenset(intent.prompts)
+    history.prompts = [*intent.prompts, *(prompt for prompt in history.prompts if prompt not in loaded)]
+    history.index = None
 
 
 @TABLE.on(HistoryPrevious)

@@ -1,0 +1,86 @@
+"""Joining of events that only add to the one before, so that a fast stream costs a few steps a second. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    CompactionProgressEvent,
+    ShellOutputEvent,
+    ToolCallDeltaEvent,
+    ToolOutputEvent,
+)
+
+TextDelta = AssistantTextDeltaEvent | AssistantThinkingDeltaEvent | ToolOutputEvent | ShellOutputEvent
+LatestOnly = ToolCallDeltaEvent | CompactionProgressEvent
+Key = tuple[type, str, str | int]
+
+
+@dataclass(slots=True)
+class Joined:
+    """Events of one key: the newest, and the texts of all."""
+
+    key: Key
+    event: TextDelta | LatestOnly
+    texts: list[str] = field(default_factory=list[str])
+
+
+class DeltaBuffer:
+    """Holds deltas back until `drain`. Within an answer the order of text, thinking and calls is kept."""
+
+    def __init__(self) -> None:
+        self._joined: list[Joined] = []
+
+    def __bool__(self) -> bool:
+        """Return whether anything is held back."""
+        return bool(self._joined)
+
+    def add(self, event: AnyEvent) -> bool:
+        """Take a delta; `False` for every other event, which must not overtake what is held back."""
+        if not isinstance(event, TextDelta | LatestOnly):
+            return False
+        key = key_of(event)
+        joined = self._find(event, key)
+        if joined is None:
+            joined = Joined(key, event)
+            self._joined.append(joined)
+        elif isinstance(event, ToolCallDeltaEvent) and isinstance(joined.event, ToolCallDeltaEvent) and not event.name:
+            joined.event = msgspec.structs.replace(event, name=joined.event.name)
+        else:
+            joined.event = event
+        if isinstance(event, TextDelta):
+            joined.texts.append(event.text)
+        return True
+
+    def drain(self) -> list[AnyEvent]:
+        """Return what was held back, joined, and hold nothing back any more."""
+        drained: list[AnyEvent] = []
+        for joined in self._joined:
+            if isinstance(joined.event, TextDelta) and len(joined.texts) > 1:
+                drained.append(msgspec.structs.replace(joined.event, text="".join(joined.texts)))
+            else:
+                drained.append(joined.event)
+        self._joined = []
+        return drained
+
+    def _find(self, event: TextDelta | LatestOnly, key: Key) -> Joined | None:
+        """Return what the event can join: outputs of different calls may pass each other, parts of an answer not."""
+        if isinstance(event, ToolOutputEvent | ShellOutputEvent):
+            return next((joined for joined in self._joined if joined.key == key), None)
+        return self._joined[-1] if self._joined and self._joined[-1].key == key else None
+
+
+def key_of(event: TextDelta | LatestOnly) -> Key:
+    """Return what two events must share to be joined."""
+    match event:
+        case ToolOutputEvent():
+            return type(event), event.session_id, event.call_id
+        case ToolCallDeltaEvent():
+            return type(event), event.session_id, event.index
+        case _:
+            return type(event), event.session_id, event.submission_id

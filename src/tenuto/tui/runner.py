@@ -1,0 +1,321 @@
+"""Between the core and a screen: events and intents go into the machine, effects come out to where they belong.
+
+One input at a time, in order; nothing else changes the state. A stream's deltas are joined and let through at most 15
+times a second; everything else goes through at once (anchors: tui 6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Protocol, get_args
+
+from tenuto.command.outcome import Choose, ClearTranscript, CommandOutcome, Leave, Say
+from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
+from tenuto.protocol.operation import AnyOperation, RunShellOperation
+from tenuto.protocol.part import ContentPart, ImagePart, TextPart
+from tenuto.tui.branch import read_branch
+from tenuto.tui.complete.commands import complete_command
+from tenuto.tui.complete.history import PromptHistory
+from tenuto.tui.complete.paths import PathIndex, complete_path
+from tenuto.tui.complete.target import Target, find_target
+from tenuto.tui.effects import Complete, CoreEffect, Effect, Remember, RunCommand, ScreenEffect, Submit, SubmitPrompt
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.coalesce import DeltaBuffer
+from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.state import CompletionItem, UiState
+from tenuto.tui.machine.step import step
+
+FLUSH_INTERVAL = 1 / 15
+MAX_FLUSH_INTERVAL = 0.5
+COST_FACTOR = 4
+"""A screen that is slow to take effects gets them less often: at most a quarter of the time goes into them."""
+CLOSE_PATIENCE = 2.0
+"""Seconds that closing waits for prompts on their way to the history file."""
+CORE_EFFECTS = get_args(CoreEffect)
+
+
+class RuntimePort(Protocol):
+    """What the runner needs of `core/runtime.py Runtime`."""
+
+    @property
+    def home(self) -> Path:
+        """Tenuto's own directory."""
+        ...
+
+    def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
+        """Call `listener` for every event, on the loop; returns what ends that."""
+        ...
+
+    async def submit(self, operation: AnyOperation) -> str:
+        """Hand over an operation."""
+        ...
+
+    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
+        """Hand over a prompt; no parts go on with what is queued."""
+        ...
+
+    async def run_command(self, line: str) -> list[CommandOutcome]:
+        """Run a slash command."""
+        ...
+
+
+class Timer(Protocol):
+    """Something that will happen, unless it is cancelled."""
+
+    def cancel(self) -> None:
+        """Let it not happen."""
+        ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Timer]
+
+
+class Runner:
+    """Feeds the machine and carries out what it asks of the core.
+
+    `apply_effects` gets the effects that are the screen's, after the state has changed. `clock` is monotonic seconds,
+    `call_later(seconds, function)` the scheduler (the running loop's unless given).
+    """
+
+    def __init__(
+        self,
+        runtime: RuntimePort,
+        apply_effects: Callable[[list[ScreenEffect]], None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        call_later: CallLater | None = None,
+        state: UiState | None = None,
+        columns: int = 80,
+    ) -> None:
+        self.state = state or UiState()
+        self.columns = columns
+        self._runtime = runtime
+        self._apply_effects = apply_effects
+        self._clock = clock
+        self._call_later = call_later
+        self._inbox: deque[AnyEvent | Intent] = deque()
+        self._working = False
+        self._buffer = DeltaBuffer()
+        self._timer: Timer | None = None
+        self._flushed_at = float("-inf")
+        self._interval = FLUSH_INTERVAL
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._history: PromptHistory | None = None
+        self._history_lock = asyncio.Lock()
+        self._paths: PathIndex | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Listen to the runtime from now on."""
+        self._unsubscribe = self._runtime.subscribe(self._take)
+
+    async def close(self) -> None:
+        """Stop listening; wait a moment for prompts that are being written to the history."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        self._flush()
+        writing = [task for task in self._tasks if task.get_name() == "remember"]
+        if writing:
+            await asyncio.wait(writing, timeout=CLOSE_PATIENCE)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- input ---
+
+    def handle(self, intent: Intent) -> None:
+        """Take in what the person did; it does not wait for the stream, nor the stream for it.
+
+        May be called from within `apply_effects`: it then comes next.
+        """
+        self._feed(intent)
+
+    async def submit_user_input(self, text: str, images: Sequence[ImagePart] = ()) -> None:
+        """Send a prompt, a `/command`, `!command` or `!!command`, and return when the core has it.
+
+        What cannot be handed over is back in the editor afterwards, with the reason on the screen.
+        """
+        before = set(self._tasks)
+        self.handle(intents.SendText(text, tuple(images)))
+        await asyncio.gather(*(self._tasks - before), return_exceptions=True)
+
+    def fold_paste(self, text: str) -> str:
+        """Return what the editor is to insert for a paste: the text, or a mark that stands for all of it (R-099)."""
+        return self.state.pastes.fold(text)
+
+    def resize(self, columns: int) -> None:
+        """The screen is now so many cells wide."""
+        self.columns = columns
+
+    # --- events ---
+
+    def _take(self, event: AnyEvent) -> None:
+        """Take in an event: deltas wait for their turn, everything else goes through, behind them."""
+        if self._buffer.add(event):
+            self._schedule_flush()
+            return
+        self._flush()
+        self._feed(event)
+        match event:
+            case SessionOpenedEvent(cwd=cwd):
+                self._enter_directory(Path(cwd))
+            case TaskFinishedEvent():
+                self._spawn(self._read_branch(), "branch")
+            case _:
+                pass
+
+    def _schedule_flush(self) -> None:
+        if self._timer is not None:
+            return
+        wait = self._flushed_at + self._interval - self._clock()
+        if wait <= 0:
+            self._flush()
+            return
+        call_later = self._call_later or asyncio.get_running_loop().call_later
+        self._timer = call_later(wait, self._flush)
+
+    def _flush(self) -> None:
+        """Let the joined deltas through."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._buffer:
+            return
+        started = self._clock()
+        for event in self._buffer.drain():
+            self._feed(event)
+        self._flushed_at = self._clock()
+        self._interval = min(max(FLUSH_INTERVAL, COST_FACTOR * (self._flushed_at - started)), MAX_FLUSH_INTERVAL)
+
+    def _feed(self, input: AnyEvent | Intent) -> None:
+        """Step through everything that has come in, in order."""
+        self._inbox.append(input)
+        if self._working:
+            return
+        self._working = True
+        try:
+            while self._inbox:
+                _, effects = step(self.state, self._inbox.popleft(), self._clock(), self.columns)
+                self._carry_out(effects)
+        finally:
+            self._working = False
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for_screen: list[ScreenEffect] = []
+        for effect in effects:
+            if isinstance(effect, CoreEffect):
+                self._act(effect)
+            else:
+                for_screen.append(effect)
+        if for_screen:
+            self._apply_effects(for_screen)
+
+    # --- effects of the core side ---
+
+    def _act(self, effect: CoreEffect) -> None:
+        match effect:
+            case Submit(operation=operation):
+                self._spawn(self._submit(operation), "submit")
+            case SubmitPrompt():
+                self._spawn(self._submit_prompt(effect), "prompt")
+            case RunCommand(line=line):
+                self._spawn(self._run_command(line), "command")
+            case Remember(text=text):
+                self._spawn(self._remember(text), "remember")
+            case Complete():
+                self._complete(effect)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run `work` beside everything else. Tasks begin in the order in which they are made."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _submit(self, operation: AnyOperation) -> None:
+        text = ""
+        if isinstance(operation, RunShellOperation):
+            text = f"{'!!' if operation.excluded else '!'}{operation.command}"
+        await self._try(self._runtime.submit(operation), text)
+
+    async def _submit_prompt(self, effect: SubmitPrompt) -> None:
+        parts: tuple[ContentPart, ...] = (TextPart(text=effect.text),) if effect.text else ()
+        work = self._runtime.submit_prompt(parts + effect.images, steer=effect.steer)
+        await self._try(work, effect.text, effect.images)
+
+    async def _run_command(self, line: str) -> None:
+        await self._try(self._show_outcomes(line), line)
+
+    async def _show_outcomes(self, line: str) -> None:
+        for outcome in await self._runtime.run_command(line):
+            match outcome:
+                case Say(text=text, level=level):
+                    self.handle(intents.Said(text, level))
+                case Choose(title=title, command=command, choices=choices):
+                    self.handle(intents.ChoiceOffered(title, command, choices))
+                case Leave():
+                    self.handle(intents.Leave())
+                case ClearTranscript():
+                    self.handle(intents.ClearTranscript())
+
+    async def _try(self, work: Awaitable[object], text: str, images: tuple[ImagePart, ...] = ()) -> None:
+        """Do it; an error ends here, as words on the screen, and the text goes back into the editor."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the person must see it, and the front-end must live on
+            reason = str(error) or type(error).__name__
+            back = intents.SendFailed(text, reason, images) if text or images else intents.Failed(reason)
+            self.handle(back)
+
+    # --- history, branch, completion ---
+
+    def _enter_directory(self, cwd: Path) -> None:
+        """Another session, maybe another project."""
+        self._history = PromptHistory(self._runtime.home, cwd)
+        if self._paths is None or self._paths.root != cwd:
+            self._paths = PathIndex(cwd, self._clock)
+        self._spawn(self._load_history(self._history), "history")
+        self._spawn(self._read_branch(), "branch")
+
+    async def _load_history(self, history: PromptHistory) -> None:
+        async with self._history_lock:
+            prompts = await asyncio.to_thread(history.load)
+        self.handle(intents.HistoryLoaded(prompts))
+
+    async def _remember(self, text: str) -> None:
+        if self._history is None:
+            return
+        async with self._history_lock:
+            try:
+                await asyncio.to_thread(self._history.append, text, time.time())
+            except OSError as error:
+                self.handle(intents.Said(f"The prompt history is not being saved: {error}", "warning"))
+
+    async def _read_branch(self) -> None:
+        cwd = self.state.status.cwd
+        branch = await asyncio.to_thread(read_branch, Path(cwd)) if cwd else ""
+        if cwd == self.state.status.cwd:
+            self.handle(intents.BranchRead(branch))
+
+    def _complete(self, effect: Complete) -> None:
+        """Answer at once where no disk is needed, else from a thread."""
+        target = find_target(effect.text, effect.cursor)
+        if target is None:
+            return
+        if target.kind == "command":
+            self._offer(effect.generation, target, complete_command(target.query))
+        elif self._paths is not None:
+            self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
+
+    async def _complete_path(self, generation: int, target: Target, index: PathIndex) -> None:
+        paths = await asyncio.to_thread(index.paths)
+        if generation == self.state.completion_generation:
+            items = await asyncio.to_thread(complete_path, paths, target.query)
+            self._offer(generation, target, items)
+
+    def _offer(self, generation: int, target: Target, items: tuple[CompletionItem, ...]) -> None:
+        self.handle(intents.CompletionOffered(generation, target.start, target.end, items))
