@@ -5,6 +5,7 @@ The system lets go of it when its owner dies, so a dead owner is taken over with
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -46,6 +47,12 @@ class SessionLock:
                 raise SessionLocked(self._directory, owner) from None
         self._descriptor = descriptor
         _write_owner(descriptor)
+
+    def renew(self) -> None:
+        """Take the lock of a folder that was made anew under us; nobody else can have the log that lies in it."""
+        self.release()
+        with contextlib.suppress(SessionLocked):
+            self.acquire()
 
     def release(self) -> None:
         """Let go of the lock. The file stays, since another process may be waiting on it."""

@@ -106,12 +106,14 @@ class LogWriter:
     `problem` says why lines wait ("" when everything is written); `waiting` is how many lines do.
     """
 
-    def __init__(self, path: Path, durability: Durability) -> None:
+    def __init__(self, path: Path, durability: Durability, created: Callable[[], None]) -> None:
+        """Write to `path`; `created` is called whenever the file had to be made."""
         self.path = path
         self.problem = ""
         self.waiting = 0
         self._durability: Durability = durability
         self._pending = bytearray()
+        self._created = created
         self._descriptor = -1
         self._is_torn = False
         self._sync_problem: list[str] = []
@@ -174,6 +176,7 @@ class LogWriter:
     def _open_new(self) -> None:
         make_directory(self.path.parent)
         self._descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+        self._created()
 
     def _open_existing(self) -> None:
         self._descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND)

@@ -11,11 +11,11 @@ from typing import BinaryIO
 
 import msgspec
 
-from tenuto.protocol.entry import HeaderEntry
+from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.files import replace_file
 from tenuto.session.log import LOG_NAME, Damage, read_log
-from tenuto.session.state import SessionState, apply_entry
+from tenuto.session.state import SessionState, apply_entry, apply_path_entry
 
 META_NAME = "meta.json"
 META_VERSION = 1
@@ -25,8 +25,8 @@ _CHECK_BYTES = 4096
 class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What `meta.json` holds. `size` is the log's length in bytes then, `check` the CRC-32 of the bytes before it.
 
-    `held_usage` is what calls cost that are not in the log yet. Path state (todo, pins) in `state` is that of the
-    leaf at that time.
+    `held_usage` is what calls cost that are not in the log yet. `path_stale` says that the path state (todo, pins) in
+    `state` is not that of the leaf, because the leaf moved and nobody followed it.
     """
 
     version: int = META_VERSION
@@ -37,6 +37,7 @@ class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
     size: int = 0
     check: int = 0
     held_usage: Usage | None = None
+    path_stale: bool = False
     state: SessionState = msgspec.field(default_factory=SessionState)
 
 
@@ -64,8 +65,7 @@ def log_check(file: BinaryIO, size: int) -> int:
 def current_meta(directory: Path) -> Meta:
     """Return the fold as of now: the stored one, brought up to date with what the log has gained since.
 
-    Reads the whole log only where the stored one is missing or does not belong to it. Path state is not brought up
-    to date. Raises `OSError`.
+    Reads the whole log only where the stored one is missing or does not belong to it. Raises `OSError`.
     """
     meta = read_meta(directory)
     with (directory / LOG_NAME).open("rb") as file:
@@ -86,5 +86,7 @@ def _bring_up(meta: Meta, file: BinaryIO) -> None:
         meta.seq = max(meta.seq, entry.seq)
         if isinstance(entry, HeaderEntry):
             meta.session_id, meta.cwd, meta.parent_session = entry.session_id, entry.cwd, entry.parent_session
+        meta.path_stale = meta.path_stale or isinstance(entry, BranchEntry)
         apply_entry(meta.state, entry)
+        apply_path_entry(meta.state, entry)
     meta.size = file.tell()

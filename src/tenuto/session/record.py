@@ -100,13 +100,16 @@ def _join_surrogates(text: str) -> str:
 
 
 def _clean_raw(raw: msgspec.Raw) -> msgspec.Raw:
+    import json
+
     try:
-        block = bytes(raw)
-        block.decode()
-        msgspec.json.decode(block, type=msgspec.Raw)
-        return msgspec.Raw(msgspec.json.format(block, indent=-1)) if b"\n" in block else raw
+        _check_raw(bytes(raw))
     except (UnicodeError, msgspec.DecodeError):
-        return msgspec.Raw(b"null")
+        try:
+            return msgspec.Raw(_encode(clean(json.loads(bytes(raw).decode("utf-8", "surrogatepass")))))
+        except (ValueError, RecursionError):
+            return msgspec.Raw(b"null")
+    return raw
 
 
 def decode(line: bytes) -> HistoryEvent:

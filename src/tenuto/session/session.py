@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.protocol.entry import BranchEntry, HeaderEntry, QueuedEntry, UnknownEntry, UsageEntry
+from tenuto.protocol.entry import BranchEntry, ForkOrigin, HeaderEntry, QueuedEntry, UnknownEntry, UsageEntry
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionReadOnly, SessionUnreadable
+from tenuto.session.fork import copied_records
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter, read_log
 from tenuto.session.meta import Meta, log_check, read_meta, write_meta
@@ -79,10 +80,8 @@ class Session:
     @classmethod
     def create_temporary(cls, cwd: Path, *, clock: Clock = time.time) -> Session:
         """Start a session in a temporary folder that `close` removes (`--no-session`). Raises `OSError`."""
-        import tempfile
-
         session_id = new_session_id(clock())
-        directory = Path(tempfile.mkdtemp(prefix="tenuto-")) / session_id
+        directory = _temporary_folder() / session_id
         header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()))
         session = cls._start(header, directory, clock, "none")
         session._is_temporary = True
@@ -92,9 +91,8 @@ class Session:
     def _start(cls, header: HeaderEntry, directory: Path, clock: Clock, durability: Durability) -> Session:
         header = msgspec.structs.replace(header, ts=clock())
         session = cls(header, directory, clock)
-        session._log = LogWriter(directory / LOG_NAME, durability)
+        session._log = LogWriter(directory / LOG_NAME, durability, session._lock.renew)
         session._log.create()
-        session._lock.acquire()
         session._write(header)
         return session
 
@@ -123,7 +121,7 @@ class Session:
             lock.release()
             raise SessionUnreadable(directory, error.strerror or str(error)) from error
         session._lock = lock
-        session._log = LogWriter(directory / LOG_NAME, durability)
+        session._log = LogWriter(directory / LOG_NAME, durability, lock.renew)
         session._log.resume()
         session._repair()
         return session
@@ -146,7 +144,7 @@ class Session:
     def _repair(self) -> None:
         """Write what a crash left out: the header of a log that lost it, the results of the last answer's calls."""
         if not any(isinstance(entry, HeaderEntry) for entry in self._tree.entries):
-            self._write(self.header)
+            self._write(msgspec.structs.replace(self.header, ts=self._clock()))
         for call in self._tree.open_calls():
             self.append(interrupted_result(call))
 
@@ -174,6 +172,30 @@ class Session:
         shutil.rmtree(self.directory)
         self._lock.release()
 
+    def fork(self, seq: int = 0) -> Session:
+        """Start a new session that goes on from the entry `seq` of this one (0: the leaf).
+
+        The lines of the path are copied as they are, so every `seq` stays (DESIGN section 3); a point inside a step
+        moves to its end. What is queued stays here. Works on a session that is open for reading. Raises `OSError`.
+        """
+        end = self._tree.end_of_step(seq) if seq else self._tree.leaf
+        now = self._clock()
+        header = HeaderEntry(
+            session_id=new_session_id(now),
+            cwd=self.header.cwd,
+            forked_from=ForkOrigin(session=self.id, seq=end),
+            parent_session=self.header.parent_session,
+        )
+        durability: Durability = "none" if self._is_temporary else "points"
+        folder = _temporary_folder() if self._is_temporary else self.directory.parent
+        session = Session._start(header, folder / header.session_id, self._clock, durability)
+        session._is_temporary = self._is_temporary
+        for record in copied_records(self.directory / LOG_NAME, self._tree, end):
+            session._put(record.entry, record.raw + b"\n")
+        self.store.copy_blobs(session.store)
+        session._repair()
+        return session
+
     # --- writing ---
 
     def append(self, entry: HistoryEvent) -> HistoryEvent:
@@ -193,11 +215,16 @@ class Session:
         if self._log is None:
             raise SessionReadOnly(self.id)
         entry, line = encode(entry)
-        self._log.write(line)
+        self._put(entry, line)
         if isinstance(entry, _SYNC_POINTS):
             self._log.sync()
-        self._remember(entry)
         return entry
+
+    def _put(self, entry: HistoryEvent, line: bytes) -> None:
+        if self._log is None:
+            raise SessionReadOnly(self.id)
+        self._log.write(line)
+        self._remember(entry)
 
     def _remember(self, entry: HistoryEvent) -> None:
         self._tree.add(entry)
@@ -312,3 +339,9 @@ class Session:
     def load_blob(self, sha256: str) -> bytes:
         """Return an image's bytes. Raises `FileNotFoundError`."""
         return self.store.load_blob(sha256)
+
+
+def _temporary_folder() -> Path:
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="tenuto-"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from tenuto.protocol.part import ImagePart
@@ -53,16 +52,16 @@ class Store:
             raise FileNotFoundError(sha256)
         return (self.blobs / sha256).read_bytes()
 
-    def copy_blob(self, sha256: str, other: Store) -> None:
-        """Give another session the same image, as a second name of the same file where possible. Raises `OSError`."""
-        source, target = self.blobs / sha256, other.blobs / sha256
-        if target.exists() or not set(sha256) <= _HEX or not source.is_file():
+    def copy_blobs(self, other: Store) -> None:
+        """Give another session the same images, as second names of the same files where possible. Raises `OSError`."""
+        if not self.blobs.is_dir():
             return
         make_directory(other.blobs)
-        try:
-            os.link(source, target)
-        except OSError:
-            write_new(target, source.read_bytes())
+        for source in self.blobs.iterdir():
+            try:
+                (other.blobs / source.name).hardlink_to(source)
+            except OSError:
+                write_new(other.blobs / source.name, source.read_bytes())
 
 
 def _safe_name(name: str) -> str:

@@ -27,6 +27,11 @@ class Tree:
         self._run_starts = [0]
         self._run_parents = [_ROOT]
 
+    @property
+    def leaf(self) -> int:
+        """The seq of the entry after which the next one continues, 0 at the root."""
+        return self.path[-1].seq if self.path else 0
+
     def add(self, entry: HistoryEvent) -> None:
         """Append an entry; a `branch` moves the leaf, which makes `path` a new list."""
         position = len(self.entries)

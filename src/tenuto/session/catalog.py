@@ -1,0 +1,146 @@
+"""The sessions of a home: list, find, latest. Read from their metadata alone where that is up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tenuto.protocol.part import text_of
+from tenuto.session.errors import SessionAmbiguous, SessionLocked, SessionNotFound
+from tenuto.session.lock import SessionLock
+from tenuto.session.log import LOG_NAME
+from tenuto.session.meta import Meta, current_meta, read_meta, write_meta
+from tenuto.session.place import SESSIONS, project_directory
+
+_WORTH_WRITING = 1 << 18
+
+
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a picker. `size` is the log's, in bytes; `error` says why a session cannot be read (R-076)."""
+
+    id: str
+    directory: Path
+    cwd: str = ""
+    title: str = ""
+    model: str = ""
+    first_text: str = ""
+    last_text: str = ""
+    messages: int = 0
+    steps: int = 0
+    cost: float | None = None
+    created: float = 0.0
+    updated: float = 0.0
+    size: int = 0
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a person calls the session: its title, else how it began, on one line."""
+        return " ".join((self.title or self.first_text or self.id).split())
+
+
+def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
+    """Return the sessions of a project, or with `cwd=None` of all, the last used first.
+
+    Sessions in which nothing was ever said are left out.
+    """
+    summaries = [_summarise(directory) for directory in _directories(home, cwd)]
+    used = [summary for summary in summaries if summary is not None]
+    return sorted(used, key=lambda summary: summary.updated, reverse=True)
+
+
+def latest_session(home: Path, cwd: Path) -> SessionSummary | None:
+    """Return the session of the project that was last written to, `None` if there is none."""
+    dated = [(_written(directory), directory) for directory in _directories(home, cwd)]
+    for _, directory in sorted(dated, reverse=True):
+        summary = _summarise(directory)
+        if summary is not None and not summary.error:
+            return summary
+    return None
+
+
+def find_session(home: Path, name: str) -> SessionSummary:
+    """Return the session with this id, or whose id begins with it, or whose id's last part does.
+
+    Raises `SessionNotFound` and `SessionAmbiguous`.
+    """
+    found = [
+        directory
+        for directory in _directories(home, None)
+        if name and (directory.name.startswith(name) or directory.name.rpartition("-")[2].startswith(name))
+    ]
+    exact = [directory for directory in found if directory.name == name]
+    matches = exact or found
+    if not matches:
+        raise SessionNotFound(name)
+    if len(matches) > 1:
+        raise SessionAmbiguous(name, tuple(sorted(directory.name for directory in matches)))
+    return _summarise(matches[0]) or SessionSummary(id=matches[0].name, directory=matches[0])
+
+
+def _directories(home: Path, cwd: Path | None) -> Iterator[Path]:
+    projects = _subdirectories(home / SESSIONS) if cwd is None else [project_directory(home, cwd)]
+    for project in projects:
+        for directory in _subdirectories(project):
+            if (directory / LOG_NAME).is_file():
+                yield directory
+
+
+def _subdirectories(directory: Path) -> list[Path]:
+    try:
+        return [path for path in directory.iterdir() if path.is_dir()]
+    except OSError:
+        return []
+
+
+def _written(directory: Path) -> float:
+    try:
+        return (directory / LOG_NAME).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _summarise(directory: Path) -> SessionSummary | None:
+    """Return the summary of a session, `None` if nothing was ever said in it."""
+    try:
+        meta = current_meta(directory)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return SessionSummary(id=directory.name, directory=directory, updated=_written(directory), error=reason)
+    _keep(directory, meta)
+    state = meta.state
+    waiting = text_of(state.queue[0].parts) if state.queue else ""
+    if not (state.messages or waiting or state.title):
+        return None
+    return SessionSummary(
+        id=directory.name,
+        directory=directory,
+        cwd=meta.cwd,
+        title=state.title,
+        model=state.model,
+        first_text=state.first_text or waiting,
+        last_text=state.last_text or waiting,
+        messages=state.messages,
+        steps=state.steps,
+        cost=state.usage.cost,
+        created=state.created,
+        updated=state.updated or _written(directory),
+        size=meta.size,
+    )
+
+
+def _keep(directory: Path, meta: Meta) -> None:
+    """Store a fold that was long to compute, unless the session's writer is about to do so."""
+    stored = read_meta(directory)
+    if meta.size - (stored.size if stored else 0) < _WORTH_WRITING:
+        return
+    lock = SessionLock(directory)
+    try:
+        lock.acquire()
+        write_meta(directory, meta)
+    except (OSError, SessionLocked):
+        return
+    finally:
+        lock.release()
