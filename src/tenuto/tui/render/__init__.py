@@ -1,1 +1,1 @@
-"""Transcript items to lines of (text, style name), shared by both screens."""
+"""Items become lines of (text, style name), the same for both screens. Pure: no clock, no framework, no I/O."""

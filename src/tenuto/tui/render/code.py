@@ -1,0 +1,107 @@
+"""Code: spans by kind of token (pygments, imported at the first fence), and its rows."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tenuto.tui.render.line import Line, Span, indent
+from tenuto.tui.render.wrap import wrap_code
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+    from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]
+
+CODE_INDENT = 2
+MAX_CHARACTERS = 400_000
+MAX_LINE = 4_000
+"""Beyond these a text is data, not code that somebody reads: it stays plain."""
+
+_STYLES = {
+    "Keyword": "code.keyword",
+    "Keyword.Constant": "code.number",
+    "Name.Function": "code.function",
+    "Name.Class": "code.type",
+    "Name.Builtin": "code.builtin",
+    "Name.Builtin.Pseudo": "code.builtin",
+    "Name.Exception": "code.type",
+    "Name.Decorator": "code.decorator",
+    "Name.Tag": "code.keyword",
+    "Name.Attribute": "code.function",
+    "Name.Constant": "code.number",
+    "Literal.String": "code.string",
+    "Literal.Number": "code.number",
+    "Comment": "code.comment",
+    "Operator.Word": "code.keyword",
+    "Generic.Inserted": "diff.added",
+    "Generic.Deleted": "diff.removed",
+    "Generic.Heading": "code.comment",
+    "Generic.Subheading": "code.comment",
+    "Generic.Prompt": "code.comment",
+}
+
+
+@lru_cache(maxsize=64)
+def find_lexer(language: str) -> Lexer | None:
+    """Return the lexer for a fence's info word, `None` when nobody knows it."""
+    from pygments.lexers import find_lexer_class_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return find_lexer_class_by_name(language)()
+    except ClassNotFound:
+        return None
+
+
+@lru_cache(maxsize=256)
+def language_of(path: str) -> str:
+    """Return the name of the language that a file's name suggests, empty when it suggests none."""
+    from pygments.lexers import find_lexer_class_for_filename
+
+    found = find_lexer_class_for_filename(path)
+    return found.aliases[0] if found is not None and found.aliases else ""
+
+
+@lru_cache(maxsize=512)
+def _style_of(kind: _TokenType) -> str:
+    parts = str(kind).split(".")[1:]
+    while parts:
+        style = _STYLES.get(".".join(parts))
+        if style is not None:
+            return style
+        parts.pop()
+    return "code"
+
+
+def highlight(code: str, language: str) -> list[list[Span]]:
+    """Return the spans of each line of `code`; an unknown language gives plain code."""
+    lexer = find_lexer(language.lower()) if language and len(code) <= MAX_CHARACTERS else None
+    if lexer is None:
+        return [[(line, "code")] if line else [] for line in code.split("\n")]
+    lines: list[list[Span]] = [[]]
+    for _index, kind, value in lexer.get_tokens_unprocessed(code):
+        style = _style_of(kind)
+        first, *others = value.split("\n")
+        if first:
+            _append(lines[-1], first, style)
+        lines.extend([(other, style)] if other else [] for other in others)
+    return lines
+
+
+def _append(line: list[Span], text: str, style: str) -> None:
+    if line and line[-1][1] == style:
+        line[-1] = (line[-1][0] + text, style)
+    else:
+        line.append((text, style))
+
+
+def code_lines(code: str, language: str, width: int) -> list[Line]:
+    """Return the rows of a block of code, indented by `CODE_INDENT` cells that copying leaves out."""
+    if any(len(line) > MAX_LINE for line in code.split("\n")):
+        language = ""
+    room = max(width - CODE_INDENT, 4)
+    rows: list[Line] = []
+    for spans in highlight(code, language):
+        rows.extend(wrap_code(spans, room))
+    blank = (" " * CODE_INDENT, "code")
+    return indent(rows, blank, blank)

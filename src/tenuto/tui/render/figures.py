@@ -1,0 +1,48 @@
+"""Numbers as people read them: tokens, seconds, bytes, money."""
+
+from __future__ import annotations
+
+
+def format_count(number: int) -> str:
+    """Return a count in at most four characters: 950, 1.2k, 24k, 1.5M."""
+    if number < 1_000:
+        return str(number)
+    for limit, unit in ((999_500, "k"), (999_500_000, "M"), (float("inf"), "G")):
+        if number < limit:
+            scaled = number / {"k": 1e3, "M": 1e6, "G": 1e9}[unit]
+            return f"{scaled:.0f}{unit}" if scaled >= 9.95 else f"{scaled:.1f}".removesuffix(".0") + unit
+    return str(number)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration: 0.3s, 12s, 1m 15s, 2h 5m."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3_600:
+        return f"{whole // 60}m {whole % 60}s" if whole % 60 else f"{whole // 60}m"
+    return f"{whole // 3_600}h {whole % 3_600 // 60}m"
+
+
+def format_bytes(size: int) -> str:
+    """Return a size: 512 B, 1.2 KB, 24 MB."""
+    if size < 1_000:
+        return f"{size} B"
+    count = format_count(size)
+    return f"{count[:-1]} {count[-1].upper()}B"
+
+
+def format_cost(dollars: float) -> str:
+    """Return an amount of US dollars, with as many digits as it needs to be more than nothing."""
+    if dollars >= 0.095 or dollars == 0:
+        return f"${dollars:.2f}"
+    return f"${dollars:.3f}" if dollars >= 0.0005 else "<$0.001"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return "1 line", "12 lines"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}es" if noun.endswith(("ch", "s", "x")) else f"{number:,} {noun}s"

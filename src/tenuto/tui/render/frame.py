@@ -1,0 +1,88 @@
+"""The ruled space that an item's lines are drawn in, and the few shapes that all items share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenuto.tui.machine.item import BaseItem
+from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
+from tenuto.tui.render.options import GUTTER, MIN_WIDTH, Glyphs, RenderOptions, glyphs_for
+from tenuto.tui.render.width import cell_width, take_cells
+from tenuto.tui.render.wrap import expand_tabs, slice_spans, wrap, wrap_code
+
+BODY_INDENT = 2
+MAX_ROWS = 2_000
+"""An unfolded output shows at most so many of its lines; the whole of it is in the file that the item names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`width` is the cells right of the item's gutter; `unfolded` says that everything is to be shown."""
+
+    width: int
+    glyphs: Glyphs
+    now: float
+    unfolded: bool
+    show_thinking: bool = True
+
+    @property
+    def body(self) -> int:
+        """Cells of what stands below a head, further in."""
+        return self.width - BODY_INDENT
+
+
+def frame_for(item: BaseItem, width: int, options: RenderOptions) -> Frame:
+    """Return the frame of an item on a screen of `width` cells."""
+    unfolded = options.detail == "expanded" or not item.folded
+    room = max(width, MIN_WIDTH) - GUTTER
+    return Frame(room, glyphs_for(options), options.now, unfolded, options.show_thinking)
+
+
+def head(mark: str, mark_style: str, spans: Sequence[Span], frame: Frame, *, whole: bool = False) -> list[Line]:
+    """Return an item's first row behind its mark: cut to one row, or `whole` over as many as it takes."""
+    lines = wrap(spans, frame.width, min(4, frame.width // 4)) if whole else [one_row(spans, frame)]
+    blank = (" " * GUTTER, "text")
+    return indent(lines, (f"{mark:<{GUTTER}}"[:GUTTER], mark_style), blank)
+
+
+def below(lines: Sequence[Line]) -> list[Line]:
+    """Return an item's body under its head: further in, the indentation left out by copying."""
+    blank = (" " * (GUTTER + BODY_INDENT), "text")
+    return indent(lines, blank, blank)
+
+
+def one_row(spans: Sequence[Span], frame: Frame, room: int | None = None) -> Line:
+    """Return spans on one row of `room` cells; what does not fit is cut and still copied."""
+    cells = frame.width if room is None else room
+    text = "".join([part for part, _style in spans])
+    if "\t" not in text and len(text) <= cells and cell_width(text) <= cells:
+        return Line(tuple(spans)) if text else EMPTY
+    shown, _origins = expand_tabs(spans) if "\t" in text else (list(spans), [])
+    whole = "".join([part for part, _style in shown])
+    ellipsis = frame.glyphs.ellipsis
+    if cell_width(whole) <= cells:
+        return Line(tuple(shown), source=text)
+    cut = take_cells(whole, cells - len(ellipsis))
+    row = slice_spans(shown, [(0, cut)])[0]
+    return Line((*row, (ellipsis, "dim")), source=text)
+
+
+def rows_of(lines: Sequence[Sequence[Span]], frame: Frame, first: int, last: int) -> list[Line]:
+    """Return output as rows: folded, the `first` and `last` lines with a count between; unfolded, all of them."""
+    end = len(lines)
+    while end and not lines[end - 1]:
+        end -= 1
+    lines = lines[:end]
+    if frame.unfolded:
+        first, last = MAX_ROWS // 2, MAX_ROWS // 2
+    if len(lines) <= first + last + (0 if frame.unfolded else 1):
+        return [row for line in lines for row in _rows(line, frame)]
+    rows = [row for line in lines[:first] for row in _rows(line, frame)]
+    rows.append(plain(f"{frame.glyphs.ellipsis} +{len(lines) - first - last} lines", "dim"))
+    rows.extend(row for line in lines[len(lines) - last :] for row in _rows(line, frame))
+    return rows
+
+
+def _rows(line: Sequence[Span], frame: Frame) -> list[Line]:
+    return wrap_code(line, max(frame.body, 4)) if frame.unfolded else [one_row(line, frame, max(frame.body, 4))]

@@ -1,0 +1,107 @@
+"""Inline Markdown: one paragraph's source becomes spans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tenuto.tui.render.line import Span
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from markdown_it.utils import EnvType
+
+CACHED_CHARACTERS = 4_000
+
+
+@lru_cache(maxsize=1)
+def parser() -> MarkdownIt:
+    """Return the one Markdown parser: CommonMark with tables, strikethrough and task lists, raw HTML as text."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "tasklists": True})
+    return parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
+
+
+def inline_spans(content: str, style: str, env: EnvType) -> Sequence[Span]:
+    """Return the spans of a paragraph's source; `style` is what plain text in it looks like."""
+    if env.get("references") or len(content) > CACHED_CHARACTERS:
+        return _spans(content, style, env)
+    return _cached_spans(content, style)
+
+
+@lru_cache(maxsize=512)
+def _cached_spans(content: str, style: str) -> Sequence[Span]:
+    return _spans(content, style, {})
+
+
+def _spans(content: str, style: str, env: EnvType) -> list[Span]:
+    tokens: list[Token] = []
+    markdown = parser()
+    markdown.inline.parse(content, markdown, env, tokens)
+    return _Inline(style).render(tokens)
+
+
+class _Inline:
+    """Walks the inline tokens of one paragraph, keeping the styles that are open."""
+
+    def __init__(self, style: str) -> None:
+        self._open = [style]
+        self._link = ""
+        self._link_text = ""
+        self._spans: list[Span] = []
+
+    def render(self, tokens: Sequence[Token]) -> list[Span]:
+        for token in tokens:
+            self._token(token)
+        return self._spans
+
+    def _token(self, token: Token) -> None:
+        match token.type:
+            case "text" | "text_special":
+                self._add(token.content, "")
+            case "softbreak" | "hardbreak":
+                self._spans.append(("\n", self._open[0]))
+            case "code_inline":
+                self._add(token.content, "code.inline")
+            case "strong_open":
+                self._open.append("bold")
+            case "em_open":
+                self._open.append("italic")
+            case "s_open":
+                self._open.append("strike")
+            case "strong_close" | "em_close" | "s_close":
+                self._open.pop()
+            case "link_open":
+                self._link = str(token.attrs.get("href", "")).replace(" ", "%20")
+                self._link_text = ""
+                self._open.append("link")
+            case "link_close":
+                self._close_link()
+            case "image":
+                self._image(token)
+            case _:
+                self._add(token.content, "")
+
+    def _add(self, text: str, style: str) -> None:
+        if not text:
+            return
+        words = [*self._open, style] if style else self._open
+        if self._link:
+            self._link_text += text
+            words = [*words, f"@{self._link}"]
+        self._spans.append((text, " ".join(words)))
+
+    def _close_link(self) -> None:
+        target, self._link = self._link, ""
+        self._open.pop()
+        if target and self._link_text not in (target, target.removeprefix("mailto:")):
+            self._spans.append((f" ({target})", f"link.target @{target}"))
+
+    def _image(self, token: Token) -> None:
+        target = str(token.attrs.get("src", "")).replace(" ", "%20")
+        self._add(f"[image: {token.content}]" if token.content else "[image]", "dim")
+        if target:
+            self._spans.append((f" ({target})", f"link.target @{target}"))

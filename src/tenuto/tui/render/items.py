@@ -1,0 +1,190 @@
+"""Every kind of item as lines: no boxes, one accent, quiet metadata, a gutter that copying leaves out."""
+
+from __future__ import annotations
+
+from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.tui.machine.item import (
+    AssistantItem,
+    CompactionItem,
+    Item,
+    NoticeItem,
+    ShellItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+from tenuto.tui.render.figures import format_bytes, format_cost, format_count, format_seconds
+from tenuto.tui.render.frame import Frame, below, frame_for, head
+from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
+from tenuto.tui.render.markdown import render_markdown
+from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, RenderOptions
+from tenuto.tui.render.tools import render_tool
+from tenuto.tui.render.tools.looks import live_tail, shell_output
+from tenuto.tui.render.wrap import wrap
+
+USER_ROWS = 24
+THINKING_ROWS = 4
+PREVIEW_CHARACTERS = 2_000
+
+
+def render_item(item: Item, width: int, options: RenderOptions = DEFAULT) -> list[Line]:
+    """Return the lines of an item on a screen of `width` cells; an empty list for what is not to be seen."""
+    frame = frame_for(item, width, options)
+    match item:
+        case UserItem():
+            return _user(item, frame)
+        case AssistantItem():
+            return _assistant(item, frame, width, options)
+        case ThinkingItem():
+            return _thinking(item, frame)
+        case ToolItem():
+            return render_tool(item, frame)
+        case ShellItem():
+            return _shell(item, frame)
+        case NoticeItem():
+            return _notice(item, frame)
+        case CompactionItem():
+            return _compaction(item, frame, width, options)
+
+
+def gap_before(previous: Item | None, item: Item) -> int:
+    """Return how many empty rows stand between an item and the one before it."""
+    if previous is None:
+        return 0
+    quiet = (ToolItem, ThinkingItem)
+    return 0 if isinstance(previous, quiet) and isinstance(item, quiet) else 1
+
+
+def _text(frame: Frame) -> int:
+    return min(frame.width, MEASURE)
+
+
+def _user(item: UserItem, frame: Frame) -> list[Line]:
+    style = "user.text" if item.seq else "user.pending"
+    text = sanitize_for_terminal(item.text).expandtabs(4).strip("\n")
+    lines = wrap([(text, style)], _text(frame)) if text else []
+    if not frame.unfolded and len(lines) > USER_ROWS + 1:
+        hidden = len(lines) - USER_ROWS
+        lines = [*lines[:USER_ROWS], plain(f"{frame.glyphs.ellipsis} +{hidden} rows", "dim")]
+    for number, image in enumerate(item.images, 1):
+        name = sanitize_line(image.name) or f"image {number}"
+        size = f"{image.width}x{image.height}" if image.width else format_bytes(image.size)
+        lines.extend(wrap([(f"[{name} {size}]", "user.image")], _text(frame)))
+    if item.origin != "typed":
+        lines.insert(0, plain(item.origin, "dim"))
+    bar = (f"{frame.glyphs.bar} ", "user.bar")
+    return indent(lines or [EMPTY], bar, bar)
+
+
+def _assistant(item: AssistantItem, frame: Frame, width: int, options: RenderOptions) -> list[Line]:
+    lines = render_markdown(item.text, width, options)
+    if item.interrupted:
+        lines.extend(interruption(frame))
+    return lines
+
+
+def interruption(frame: Frame) -> list[Line]:
+    """Return what stands below an answer that was cut short."""
+    return head(frame.glyphs.stopped, "warning", [("interrupted", "warning")], frame)
+
+
+def _thinking(item: ThinkingItem, frame: Frame) -> list[Line]:
+    text = sanitize_for_terminal(item.text).strip()
+    if item.final:
+        title = f"Thought for {format_seconds(item.seconds)}" if item.seconds else "Thought"
+    else:
+        elapsed = frame.now - item.started if item.started else 0.0
+        title = f"Thinking {int(elapsed)}s" if elapsed >= 1 else "Thinking"
+    lines = head(frame.glyphs.thinking, "thinking.mark", [(title, "thinking.title")], frame)
+    if frame.unfolded:
+        lines.extend(below(wrap([(text, "thinking")], min(frame.body, MEASURE)) if text else []))
+    elif not item.final and frame.show_thinking and text:
+        rows = wrap([(text[-PREVIEW_CHARACTERS:], "thinking")], min(frame.body, MEASURE))
+        lines.extend(below(rows[-THINKING_ROWS:]))
+    return lines
+
+
+def _shell(item: ShellItem, frame: Frame) -> list[Line]:
+    command = sanitize_for_terminal(item.command) if frame.unfolded else sanitize_line(item.command)
+    spans: list[Span] = [(command, "shell.command")]
+    facts: list[Span] = []
+    if item.running and item.started and frame.now - item.started >= 2:
+        facts.append((f"{int(frame.now - item.started)}s", "dim"))
+    if item.exit_code:
+        facts.append((f"exit {item.exit_code}", "warning"))
+    if not item.running and item.seconds >= 1:
+        facts.append((format_seconds(item.seconds), "dim"))
+    if item.excluded:
+        facts.append(("not shown to the model", "dim"))
+    for fact in facts:
+        spans.extend(((f" {frame.glyphs.middle} ", "dim"), fact))
+    lines = head("$", "shell.mark", spans, frame, whole=frame.unfolded)
+    lines.extend(below(live_tail(item.output, frame) if item.running else shell_output(item.output, frame)))
+    if item.output_path and frame.unfolded:
+        lines.extend(below(wrap([("whole output: ", "dim"), (sanitize_line(item.output_path), "path")], frame.body)))
+    return lines
+
+
+def _notice(item: NoticeItem, frame: Frame) -> list[Line]:
+    glyphs = frame.glyphs
+    mark = {"info": glyphs.notice, "warning": glyphs.warning, "error": glyphs.failed}[item.level]
+    style = {"info": "notice", "warning": "warning", "error": "error"}[item.level]
+    if item.kind == "command" and item.level == "info":
+        mark, style = "", "text"
+    text = sanitize_for_terminal(item.text).expandtabs(4).strip("\n")
+    blank = (" " * GUTTER, "text")
+    return indent(wrap([(text, style)], _text(frame)), (f"{mark:<{GUTTER}}", style), blank)
+
+
+def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderOptions) -> list[Line]:
+    mark, style = frame.glyphs.compaction, "compaction"
+    if item.running:
+        return head(mark, style, _compaction_progress(item, frame), frame)
+    if item.aborted:
+        return head(frame.glyphs.stopped, "warning", [("Compaction cancelled, nothing changed", "warning")], frame)
+    if item.entry is None:
+        reason = sanitize_line(item.error) or "no reason given"
+        return head(frame.glyphs.failed, "error", [(f"Compaction failed: {reason}", "error")], frame, whole=True)
+    lines = head(mark, style, _compaction_facts(item, frame), frame, whole=True)
+    if frame.unfolded:
+        lines.append(EMPTY)
+        lines.extend(render_markdown(item.entry.summary or "(no text)", width, options))
+    return lines
+
+
+def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
+    facts = [sanitize_line(item.stage)] if item.stage else []
+    if item.summary_tokens:
+        facts.append(f"{format_count(item.summary_tokens)} tokens")
+    if item.started and frame.now - item.started >= 1:
+        facts.append(f"{int(frame.now - item.started)}s")
+    facts.append("Esc cancels")
+    return [("Compacting", "compaction"), *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
+
+
+_REASONS = {
+    "threshold": "the context was nearly full",
+    "overflow": "the context was over full",
+    "manual": "as you asked",
+    "model_switch": "for the other model",
+}
+
+
+def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
+    entry = item.entry
+    if entry is None:
+        return []
+    spans: list[Span] = [("Compacted", "compaction")]
+    facts = [_REASONS[entry.reason]]
+    if entry.tokens_before is not None and entry.tokens_after is not None:
+        sizes = f"{format_count(entry.tokens_before)} {frame.glyphs.arrow} {format_count(entry.tokens_after)} tokens"
+        facts.insert(0, sizes)
+    if entry.rung:
+        facts.append(sanitize_line(entry.rung))
+    if entry.duration or item.seconds:
+        facts.append(format_seconds(entry.duration or item.seconds))
+    if entry.usage is not None and entry.usage.cost is not None:
+        facts.append(format_cost(entry.usage.cost))
+    if entry.usage is not None and entry.usage.cache_read:
+        facts.append(f"cache {100 * entry.usage.cache_read // max(entry.usage.sent, 1)} %")
+    return [*spans, *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]

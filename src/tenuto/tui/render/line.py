@@ -1,0 +1,112 @@
+"""The unit that both screens paint: one row of styled text, and what copying it gives.
+
+A style name is one or more words, applied from left to right: a name of the theme (`code.keyword`), a modifier
+(`bold`, `italic`, …), a colour (`fg=2`, `bg=#102030`) and, last, a link target (`@https://…`). See `theme.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tenuto.tui.render.width import cell_width, take_cells
+
+Span = tuple[str, str]
+"""(text, style name)"""
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One row. Thousands of them are alive: keep it small.
+
+    `gutter` is how many leading cells copying leaves out. `soft` says that the next line continues this one; `join` is
+    what the wrap swallowed between the two. `source` is what the row stands for where that is not what it shows
+    (a tab that was expanded).
+    """
+
+    spans: tuple[Span, ...]
+    soft: bool = False
+    gutter: int = 0
+    join: str = ""
+    source: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The row as painted, gutter included."""
+        if len(self.spans) == 1:
+            return self.spans[0][0]
+        return "".join([text for text, _style in self.spans])
+
+    @property
+    def width(self) -> int:
+        """Cells of the whole row, gutter included."""
+        return sum([cell_width(text) for text, _style in self.spans])
+
+
+EMPTY = Line(())
+
+
+class Position(NamedTuple):
+    """A place in a range of lines: the row, and the cell in it."""
+
+    row: int
+    cell: int
+
+
+def plain(text: str, style: str = "text") -> Line:
+    """Return a line of one style."""
+    return Line(((text, style),))
+
+
+def indent(lines: Iterable[Line], first: Span, rest: Span, *, visible: bool = False) -> list[Line]:
+    """Put `first` before the first line and `rest`, of the same width, before all others.
+
+    The prefix becomes gutter. With `visible` it is content (a list's bullet, the indentation of its paragraphs),
+    except where a line continues a soft wrap or already begins with a gutter.
+    """
+    prefixed: list[Line] = []
+    prefix, width = first, cell_width(first[0])
+    continues = False
+    for line in lines:
+        hidden = not visible or continues or line.gutter > 0
+        if line.spans or prefix[0].strip():
+            gutter = line.gutter + width if hidden else 0
+            prefixed.append(Line((prefix, *line.spans), line.soft, gutter, line.join, _shown(line, prefix, hidden)))
+        else:
+            prefixed.append(line)
+        continues = line.soft
+        prefix = rest
+    return prefixed
+
+
+def _shown(line: Line, prefix: Span, hidden: bool) -> str | None:
+    if line.source is None or hidden:
+        return line.source
+    return prefix[0] + line.source
+
+
+def copy_text(lines: Sequence[Line], start: Position | None = None, end: Position | None = None) -> str:
+    """Return the logical text of `lines` between two positions (`end` exclusive): no gutter, soft wraps joined."""
+    first = start or Position(0, 0)
+    last = end or Position(len(lines), 0)
+    pieces: list[str] = []
+    stop = min(last.row + (1 if last.cell > 0 else 0), len(lines))
+    for row in range(max(first.row, 0), stop):
+        line = lines[row]
+        begin = first.cell if row == first.row else 0
+        finish = last.cell if row == last.row else None
+        pieces.append(_copied(line, begin, finish))
+        if row + 1 < stop:
+            pieces.append(line.join if line.soft else "\n")
+    return "".join(pieces)
+
+
+def _copied(line: Line, begin: int, finish: int | None) -> str:
+    whole = begin <= line.gutter and (finish is None or finish >= line.width)
+    if whole and line.source is not None:
+        return line.source
+    text = line.text
+    from_index = take_cells(text, max(begin, line.gutter))
+    to_index = len(text) if finish is None else take_cells(text, finish)
+    return text[from_index:to_index]

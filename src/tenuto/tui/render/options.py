@@ -1,0 +1,96 @@
+"""What a person chose about how the transcript looks, and the glyphs that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Detail = Literal["folded", "expanded"]
+GUTTER = 2
+"""Cells at the left of every item that copying leaves out; the item's mark stands in them."""
+MEASURE = 100
+"""The longest line of text that is comfortable to read, in cells; code, tables and diffs may be wider."""
+MIN_WIDTH = 12
+"""Narrower screens are drawn as if they were this wide: nothing can be read there, and nothing may loop there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """`now` is the caller's clock in seconds, for what runs; `ascii` draws with 7-bit glyphs only."""
+
+    detail: Detail = "folded"
+    now: float = 0.0
+    show_thinking: bool = True
+    ascii: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """Every character that the render layer draws by itself."""
+
+    bar: str = "▌"
+    bullets: tuple[str, ...] = ("•", "◦", "▪")
+    unchecked: str = "☐"
+    checked: str = "☑"
+    active: str = "▶"
+    cancelled: str = "☒"
+    rule: str = "─"
+    column: str = "│"
+    cross: str = "┼"
+    dot: str = "●"
+    ring: str = "○"
+    failed: str = "✗"
+    stopped: str = "■"
+    denied: str = "⊘"
+    question: str = "?"
+    thinking: str = "✻"
+    notice: str = "ℹ"
+    warning: str = "⚠"
+    compaction: str = "◆"
+    arrow: str = "→"
+    minus: str = "−"
+    ellipsis: str = "…"
+    middle: str = "·"
+
+
+UNICODE = Glyphs()
+ASCII = Glyphs(
+    bar="|",
+    bullets=("*", "-", "+"),
+    unchecked="[ ]",
+    checked="[x]",
+    active="[>]",
+    cancelled="[-]",
+    rule="-",
+    column="|",
+    cross="+",
+    dot="*",
+    ring="o",
+    failed="x",
+    stopped="#",
+    denied="!",
+    thinking="~",
+    notice="i",
+    warning="!",
+    compaction="=",
+    arrow="->",
+    minus="-",
+    ellipsis="...",
+    middle="-",
+)
+DEFAULT = RenderOptions()
+
+
+def glyphs_for(options: RenderOptions) -> Glyphs:
+    """Return the glyphs that the options ask for."""
+    return ASCII if options.ascii else UNICODE
+
+
+def text_width(width: int) -> int:
+    """Return the cells that running text may take on a screen of `width` cells, the gutter taken off."""
+    return min(max(width, MIN_WIDTH) - GUTTER, MEASURE)
+
+
+def wide_width(width: int) -> int:
+    """Return the cells that code, tables and diffs may take on a screen of `width` cells, the gutter taken off."""
+    return max(width, MIN_WIDTH) - GUTTER

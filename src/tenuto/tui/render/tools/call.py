@@ -1,0 +1,126 @@
+"""A tool call as lines: mark, title, subject and facts in the head; the body by the tool and the call's state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.tui.machine.item import ToolItem
+from tenuto.tui.render.ansi import ansi_lines
+from tenuto.tui.render.figures import format_count, format_seconds
+from tenuto.tui.render.frame import Frame, below, head, rows_of
+from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.tools.look import FOLDED_LINES, Look, read_arguments, result_text
+from tenuto.tui.render.tools.looks import LOOKS, live_tail
+from tenuto.tui.render.width import cell_width, truncate
+
+ELAPSED_AFTER = 2.0
+"""Seconds that a call runs before the screen counts them."""
+LONG_AFTER = 1.0
+"""Seconds that a finished call must have taken to be worth a word."""
+
+
+def render_tool(item: ToolItem, frame: Frame) -> list[Line]:
+    """Return the lines of a tool call in whatever state it is."""
+    look = LOOKS.get(item.name) or _unknown(item.name)
+    whole = frame.unfolded or item.state == "waiting"
+    return [
+        *head(_mark(item, frame), f"tool.{item.state}", _head(item, look, frame, whole=whole), frame, whole=whole),
+        *_below(item, look, frame),
+    ]
+
+
+def _unknown(name: str) -> Look:
+    return Look(sanitize_line(name) or "tool", live=lambda item, frame: live_tail(item.output, frame))
+
+
+def _mark(item: ToolItem, frame: Frame) -> str:
+    glyphs = frame.glyphs
+    return {
+        "writing": glyphs.ring,
+        "waiting": glyphs.question,
+        "running": glyphs.dot,
+        "done": glyphs.dot,
+        "failed": glyphs.failed,
+        "interrupted": glyphs.stopped,
+        "denied": glyphs.denied,
+    }[item.state]
+
+
+def _head(item: ToolItem, look: Look, frame: Frame, *, whole: bool) -> list[Span]:
+    facts: list[Span] = []
+    for fact in _facts(item, look, frame):
+        facts.extend(((f" {frame.glyphs.middle} ", "dim"), *fact))
+    spans: list[Span] = [(look.title, "tool.name")]
+    subject = _subject(item, look, whole=whole)
+    if subject:
+        # A long command is cut, never what became of it.
+        taken = sum(cell_width(text) for text, _style in (*spans, *facts)) + 1
+        room = max(frame.width - taken, frame.width // 3)
+        text = subject if whole else truncate(subject, room, frame.glyphs.ellipsis)
+        spans.extend(((" ", "text"), (text, "tool.subject")))
+    return [*spans, *facts]
+
+
+def _subject(item: ToolItem, look: Look, *, whole: bool) -> str:
+    arguments = read_arguments(item.arguments)
+    if item.name in LOOKS:
+        text = look.subject(arguments) or item.summary
+        # A command keeps its own lines where there is room for them.
+        return sanitize_for_terminal(text).strip() if whole else sanitize_line(text)
+    if item.summary:
+        return sanitize_line(item.summary)
+    pairs = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return sanitize_line(f"({pairs})") if pairs else ""
+
+
+def _facts(item: ToolItem, look: Look, frame: Frame) -> list[Sequence[Span]]:
+    """Return what stands behind the subject: the state in words where it is not plain success, counts, time."""
+    match item.state:
+        case "writing":
+            return [[(f"writing {format_count(item.characters)} characters", "dim")]] if item.characters else []
+        case "waiting":
+            return [[("waiting for your answer", "warning")]]
+        case "running":
+            elapsed = frame.now - item.started if item.started else 0.0
+            return (
+                [[(format_seconds(float(int(elapsed))).replace(".0s", "s"), "dim")]] if elapsed >= ELAPSED_AFTER else []
+            )
+        case "done":
+            facts = [look.facts(item, frame)]
+        case "failed":
+            facts = [look.facts(item, frame) or [("failed", "muted")]]
+        case "interrupted":
+            facts: list[Sequence[Span]] = [[("interrupted", "warning")]]
+        case "denied":
+            facts = [[("denied", "warning")]]
+    if item.seconds >= LONG_AFTER:
+        facts.append([(format_seconds(item.seconds), "dim")])
+    return [fact for fact in facts if fact]
+
+
+def _below(item: ToolItem, look: Look, frame: Frame) -> list[Line]:
+    match item.state:
+        case "writing" | "waiting":
+            return []
+        case "running":
+            return below(look.live(item, frame))
+        case "done":
+            lines = look.body(item, frame)
+        case "failed":
+            # The model often recovers by itself: told quietly, in full on demand.
+            lines = look.body(item, frame) if item.name == "bash" else _muted(item, frame)
+        case "interrupted" | "denied":
+            lines = _muted(item, frame) if frame.unfolded else []
+    return below([*lines, *_whole_output(item, frame)])
+
+
+def _muted(item: ToolItem, frame: Frame) -> list[Line]:
+    return rows_of(ansi_lines(result_text(item), "muted"), frame, FOLDED_LINES, 0)
+
+
+def _whole_output(item: ToolItem, frame: Frame) -> list[Line]:
+    if item.result is None or not item.result.output_path or not frame.unfolded:
+        return []
+    path = sanitize_line(item.result.output_path)
+    return rows_of([[("whole output: ", "dim"), (path, "path")]], frame, 1, 0)

@@ -1,0 +1,164 @@
+"""The renderers of the built-in tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.message import DiffView, ShellView, TodoView
+from tenuto.tui.machine.item import ToolItem
+from tenuto.tui.render.ansi import ansi_lines
+from tenuto.tui.render.diff import FOLDED_ROWS, diff_lines, diff_summary
+from tenuto.tui.render.figures import format_bytes, plural
+from tenuto.tui.render.frame import Frame, rows_of
+from tenuto.tui.render.line import Line, Span, indent
+from tenuto.tui.render.options import Glyphs
+from tenuto.tui.render.tools.look import (
+    Arguments,
+    Look,
+    argument,
+    count_lines,
+    first_lines,
+    only_unfolded,
+    result_text,
+)
+from tenuto.tui.render.wrap import wrap
+
+LIVE_TAIL = 5
+SHELL_HEAD = 2
+SHELL_TAIL = 5
+
+
+def _path(arguments: Arguments) -> str:
+    return argument(arguments, "path", "file_path", "file")
+
+
+def _range(arguments: Arguments) -> str:
+    path, offset, limit = _path(arguments), arguments.get("offset"), arguments.get("limit")
+    begin = offset if isinstance(offset, int) and offset > 0 else 1
+    if isinstance(limit, int):
+        return f"{path}:{begin}-{begin + limit - 1}"
+    return f"{path}:{begin}-" if begin > 1 else path
+
+
+def _lines_fact(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    text = result_text(item)
+    return [(plural(count_lines(text), "line"), "dim")] if text else []
+
+
+def _diffs(item: ToolItem) -> list[DiffView]:
+    return [view for view in item.result.ui if isinstance(view, DiffView)] if item.result else []
+
+
+def _diff_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
+    spans: list[Span] = []
+    for view in _diffs(item)[:1]:
+        spans.extend(diff_summary(view, frame.glyphs))
+        if view.created:
+            spans.append((" new file", "dim"))
+    return spans
+
+
+def _diff_body(item: ToolItem, frame: Frame) -> list[Line]:
+    limit = None if frame.unfolded else FOLDED_ROWS
+    lines = [line for view in _diffs(item) for line in diff_lines(view, frame.body, frame.glyphs, limit)]
+    return lines or only_unfolded(item, frame)
+
+
+def _shell_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    for view in item.result.ui if item.result else ():
+        if isinstance(view, ShellView):
+            if view.background:
+                return [("in the background", "dim")]
+            if view.exit_code:
+                return [(f"exit {view.exit_code}", "warning")]
+    return []
+
+
+def shell_output(text: str, frame: Frame) -> list[Line]:
+    """Return a finished command's output: folded, its first and its last lines."""
+    return rows_of(ansi_lines(text), frame, SHELL_HEAD, SHELL_TAIL)
+
+
+def live_tail(text: str, frame: Frame) -> list[Line]:
+    """Return the last lines of what a running command has written so far."""
+    tail = text.rstrip("\n").split("\n")[-LIVE_TAIL:] if not frame.unfolded else text.split("\n")
+    return rows_of(ansi_lines("\n".join(tail)), frame, 0, LIVE_TAIL)
+
+
+def _found(noun: str, item: ToolItem) -> Sequence[Span]:
+    text = result_text(item).strip("\n")
+    return [(plural(count_lines(text), noun), "dim")] if text else []
+
+
+def _size_fact(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    if item.result is None:
+        return []
+    size = item.result.output_size or len(result_text(item).encode("utf-8", "replace"))
+    return [(format_bytes(size), "dim")]
+
+
+_TODO_STYLES = {"pending": "todo.pending", "in_progress": "todo.active", "done": "todo.done", "cancelled": "todo.done"}
+
+
+def todo_lines(items: Sequence[TodoItem], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a todo list's rows within `width` cells; also for the panel that pins it."""
+    marks = {
+        "pending": glyphs.unchecked,
+        "in_progress": glyphs.active,
+        "done": glyphs.checked,
+        "cancelled": glyphs.cancelled,
+    }
+    lines: list[Line] = []
+    for item in items:
+        mark, style = f"{marks[item.status]} ", _TODO_STYLES[item.status]
+        text = wrap([(" ".join(item.text.split()), style)], max(width - len(mark), 4))
+        lines.extend(indent(text, (mark, style), (" " * len(mark), "text"), visible=True))
+    return lines
+
+
+def _todo_views(item: ToolItem) -> list[TodoView]:
+    return [view for view in item.result.ui if isinstance(view, TodoView)] if item.result else []
+
+
+def _todo_body(item: ToolItem, frame: Frame) -> list[Line]:
+    lines = [line for view in _todo_views(item) for line in todo_lines(view.items, frame.body, frame.glyphs)]
+    return lines or first_lines(item, frame)
+
+
+def _todo_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    todos = [todo for view in _todo_views(item) for todo in view.items]
+    done = sum(todo.status == "done" for todo in todos)
+    return [(f"{done} of {len(todos)} done", "dim")] if todos else []
+
+
+LOOKS: dict[str, Look] = {
+    "read": Look("Read", _range, _lines_fact, only_unfolded),
+    "write": Look("Write", _path, _diff_facts, _diff_body),
+    "edit": Look("Edit", _path, _diff_facts, _diff_body),
+    "bash": Look(
+        "Bash",
+        lambda arguments: argument(arguments, "command"),
+        _shell_facts,
+        lambda item, frame: shell_output(result_text(item), frame),
+        lambda item, frame: live_tail(item.output, frame),
+    ),
+    "grep": Look(
+        "Grep",
+        lambda arguments: argument(arguments, "pattern"),
+        lambda item, _frame: _found("match", item),
+        first_lines,
+    ),
+    "glob": Look(
+        "Glob", lambda arguments: argument(arguments, "pattern"), lambda item, _frame: _found("file", item), first_lines
+    ),
+    "todo": Look("Todo", facts=_todo_facts, body=_todo_body),
+    "fetch": Look("Fetch", lambda arguments: argument(arguments, "url"), _size_fact, only_unfolded),
+    "recall": Look("Recall", lambda arguments: argument(arguments, "query", "seq"), _lines_fact, only_unfolded),
+    "agent": Look(
+        "Agent",
+        lambda arguments: argument(arguments, "description", "prompt", "task"),
+        body=first_lines,
+        live=lambda item, frame: live_tail(item.output, frame),
+    ),
+}

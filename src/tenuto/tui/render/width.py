@@ -1,0 +1,85 @@
+"""How many terminal cells a text takes (R-100). Every width in the front-ends is asked here.
+
+The tables are rich's, because Textual measures its strips with them: two opinions would tear the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+Grapheme = tuple[int, int, int]
+"""(start, end, cells) of one user-perceived character; start and end are indices into the text."""
+
+ELLIPSIS = "…"
+
+
+@lru_cache(maxsize=1)
+def _measure() -> Callable[[str], int]:
+    from rich.cells import cell_len
+
+    return cell_len
+
+
+def cell_width(text: str) -> int:
+    """Return the number of cells of `text`. Control characters count as nothing: clean the text before."""
+    if text.isascii():
+        return len(text)
+    return _measure()(text)
+
+
+def split_graphemes(text: str) -> list[Grapheme]:
+    """Return the user-perceived characters of `text`; marks, joiners and selectors stay with what they change."""
+    if text.isascii():
+        return [(index, index + 1, 1) for index in range(len(text))]
+    from rich.cells import split_graphemes as split
+
+    return split(text)[0]
+
+
+def take_cells(text: str, cells: int) -> int:
+    """Return the index up to which `text` fits into `cells` cells; never inside a grapheme."""
+    if text.isascii():
+        return min(len(text), max(cells, 0))
+    used = 0
+    for start, _end, width in split_graphemes(text):
+        used += width
+        if used > cells:
+            return start
+    return len(text)
+
+
+def truncate(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
+    """Return `text` cut to at most `cells` cells, the cut marked by an ellipsis."""
+    if cells <= 0:
+        return ""
+    if len(text) <= cells and text.isascii():
+        return text
+    if len(text) <= 4 * cells + 64 and cell_width(text) <= cells:
+        return text
+    # A far too long text is cut first, so that what a row costs does not depend on it.
+    head = text[: 4 * cells + 64]
+    return head[: take_cells(head, cells - len(ellipsis))] + ellipsis[:cells]
+
+
+def truncate_middle(text: str, cells: int) -> str:
+    """Return `text` cut to at most `cells` cells in its middle: a path keeps its beginning and its name."""
+    if cell_width(text) <= cells:
+        return text
+    if cells <= 4:
+        return truncate(text, cells)
+    tail_cells = (cells - 1) * 2 // 3
+    head = text[: take_cells(text, cells - 1 - tail_cells)]
+    graphemes = split_graphemes(text)
+    used, begin = 0, len(text)
+    for start, _end, width in reversed(graphemes):
+        if used + width > tail_cells:
+            break
+        used += width
+        begin = start
+    return head + ELLIPSIS + text[begin:]
+
+
+def pad(text: str, cells: int) -> str:
+    """Return `text` followed by as many spaces as it lacks to `cells` cells."""
+    return text + " " * max(0, cells - cell_width(text))
