@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.protocol.part import text_of
-from tenuto.session.errors import SessionAmbiguous, SessionLocked, SessionNotFound
+from tenuto.session.errors import SessionAmbiguous, SessionLocked
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME
 from tenuto.session.meta import Meta, current_meta, read_meta, write_meta
@@ -51,33 +51,27 @@ def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 
 
-def latest_session(home: Path, cwd: Path) -> SessionSummary | None:
-    """Return the session of the project that was last written to, `None` if there is none."""
+def latest_session(home: Path, cwd: Path) -> Path | None:
+    """Return the folder of the project's session that was last written to, `None` if there is none."""
     dated = [(_written(directory), directory) for directory in _directories(home, cwd)]
     for _, directory in sorted(dated, reverse=True):
         summary = _summarise(directory)
         if summary is not None and not summary.error:
-            return summary
+            return directory
     return None
 
 
-def find_session(home: Path, name: str) -> SessionSummary:
-    """Return the session with this id, or whose id begins with it, or whose id's last part does.
+def find_session(home: Path, name: str) -> Path | None:
+    """Return the folder of the session with this id, or whose id begins with it; `None` if there is none.
 
-    Raises `SessionNotFound` and `SessionAmbiguous`.
+    Raises `SessionAmbiguous` when the beginning fits several.
     """
-    found = [
-        directory
-        for directory in _directories(home, None)
-        if name and (directory.name.startswith(name) or directory.name.rpartition("-")[2].startswith(name))
-    ]
+    found = [directory for directory in _directories(home, None) if name and directory.name.startswith(name)]
     exact = [directory for directory in found if directory.name == name]
     matches = exact or found
-    if not matches:
-        raise SessionNotFound(name)
     if len(matches) > 1:
         raise SessionAmbiguous(name, tuple(sorted(directory.name for directory in matches)))
-    return _summarise(matches[0]) or SessionSummary(id=matches[0].name, directory=matches[0])
+    return matches[0] if matches else None
 
 
 def _directories(home: Path, cwd: Path | None) -> Iterator[Path]:

@@ -47,13 +47,6 @@ class SessionUnreadable(SessionError):  # noqa: N818
         self.reason = reason
 
 
-class SessionNotFound(SessionError):  # noqa: N818
-    """No session has this id."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"no session is called {name}: `tenuto sessions` lists them")
-
-
 class SessionAmbiguous(SessionError):  # noqa: N818
     """More than one session fits the abbreviated id."""
 

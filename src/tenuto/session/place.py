@@ -20,5 +20,5 @@ def project_directory(home: Path, cwd: Path) -> Path:
 
 
 def new_session_id(now: float) -> str:
-    """Return a fresh id that sorts by time: date, time (UTC), six random hex digits."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{os.urandom(3).hex()}"
+    """Return a fresh id: eight random hex digits, enough to name it by, then date and time (UTC)."""
+    return f"{os.urandom(4).hex()}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}"

@@ -1,7 +1,7 @@
 """The LLM view: what the model is sent, as a pure function of the path (DESIGN section 3, "Projection").
 
-`project` computes it at once, `view.LiveView` keeps it up by appending; both go through `ViewBuilder`, which is what
-makes every call followed by its results, once, in call order (R-048, R-049). No clock, no I/O.
+`project` computes it at once, `view.LiveView` keeps it up by appending; both go through `ViewBuilder`. No clock, no
+I/O.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart, text_of
+from tenuto.protocol.part import ContentPart, TextPart, text_of
+from tenuto.session.pairing import Memo, PairedMessages
 
-INTERRUPTED_TEXT = "interrupted; may have taken effect; check"
 OMITTED_TEXT = "(left out of the context)"
-Memo = dict[tuple[int, int], Message]
-"""Messages that were made from entries, by the identities of entry and edit; keeps encoders' caches warm."""
 
 
 class Reading(msgspec.Struct, kw_only=True):
@@ -104,24 +102,24 @@ def project(path: Iterable[HistoryEvent], model: str = "") -> list[Message]:
 
 
 class ViewBuilder:
-    """A view that grows at its end. A result takes the place that its call keeps for it.
-
-    Results belong to the answer before them and to no earlier one, because some providers number the calls of every
-    answer alike. Without a call, or a second time, a result is left out; a call without result shows fixed text.
-    """
+    """A view that grows at its end."""
 
     def __init__(self, memo: Memo) -> None:
-        self.messages: list[Message] = []
         self._memo = memo
-        self._open: dict[str, list[int]] = {}
+        self._paired = PairedMessages(memo)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The view so far."""
+        return self._paired.messages
 
     def build(self, path: Iterable[HistoryEvent], reading: Reading) -> dict[int, ViewEdit]:
         """Fill an empty view from a path; return the edits that found no target on it."""
         if reading.system is not None:
-            self.messages.append(reading.system)
+            self._paired.add(reading.system)
         if reading.compaction is not None:
             for message in self._replacement(reading.compaction):
-                self.add_message(message)
+                self._paired.add(message)
         edits = dict(reading.edits)
         for entry in path:
             if entry.seq >= reading.first_kept:
@@ -142,30 +140,7 @@ class ViewBuilder:
                 return
             if message is not entry:
                 self._memo[key] = message
-        self.add_message(message)
-
-    def add_message(self, message: Message) -> None:
-        """Add a message at its place."""
-        if isinstance(message, ToolResultMessage):
-            places = self._open.get(message.call_id)
-            if places:
-                self.messages[places.pop(0)] = message
-            return
-        self.messages.append(message)
-        if isinstance(message, AssistantMessage):
-            self._open = {}
-            for part in message.parts:
-                if isinstance(part, ToolCallPart):
-                    self._open.setdefault(part.id, []).append(len(self.messages))
-                    self.messages.append(self._stand_in(part))
-
-    def _stand_in(self, call: ToolCallPart) -> Message:
-        """Return the result of a call that has none."""
-        key = (id(call), 0)
-        message = self._memo.get(key)
-        if message is None:
-            message = self._memo[key] = interrupted_result(call)
-        return message
+        self._paired.add(message)
 
     def _replacement(self, compaction: CompactionEntry) -> tuple[Message, ...]:
         if compaction.replacement or not compaction.summary:
@@ -175,13 +150,6 @@ class ViewBuilder:
         if message is None:
             message = self._memo[key] = SystemMessage(text=compaction.summary)
         return (message,)
-
-
-def interrupted_result(call: ToolCallPart) -> ToolResultMessage:
-    """Return the result that stands in for one that never came (R-068)."""
-    return ToolResultMessage(
-        call_id=call.id, name=call.name, parts=(TextPart(text=INTERRUPTED_TEXT),), is_error=True, interrupted=True
-    )
 
 
 _SHOWN = (

@@ -17,8 +17,9 @@ from tenuto.session.fork import copied_records
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter, read_log
 from tenuto.session.meta import Meta, log_check, read_meta, write_meta
+from tenuto.session.pairing import interrupted_result
 from tenuto.session.place import new_session_id, project_directory
-from tenuto.session.projection import Reading, interrupted_result
+from tenuto.session.projection import Reading
 from tenuto.session.record import encode
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
 from tenuto.session.store import Store
@@ -37,7 +38,7 @@ class Unsaved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session:
-    """A session that is open. `state` is what its entries add up to; `damages` what could not be read of them."""
+    """A session that is open. `state` is what its entries add up to; `damage` what could not be read of them."""
 
     def __init__(self, header: HeaderEntry, directory: Path, clock: Clock) -> None:
         self.id = header.session_id
@@ -46,7 +47,7 @@ class Session:
         self.cwd = Path(header.cwd)
         self.store = Store(directory)
         self.state = SessionState()
-        self.damages: tuple[Damage, ...] = ()
+        self.damage: tuple[Damage, ...] = ()
         self.held_usage = Usage()
         self._clock = clock
         self._tree = Tree()
@@ -133,7 +134,7 @@ class Session:
         with (directory / LOG_NAME).open("rb") as file:
             for record in read_log(file, damages):
                 session._remember(record.entry)
-        session.damages = tuple(damages)
+        session.damage = tuple(damages)
         meta = read_meta(directory)
         if meta is not None:
             session.held_usage = meta.held_usage or session.held_usage
@@ -172,11 +173,12 @@ class Session:
         shutil.rmtree(self.directory)
         self._lock.release()
 
-    def fork(self, seq: int = 0) -> Session:
-        """Start a new session that goes on from the entry `seq` of this one (0: the leaf).
+    def fork(self, home: Path, seq: int = 0) -> Session:
+        """Start a new session under `home` that goes on from the entry `seq` of this one (0: the leaf).
 
         The lines of the path are copied as they are, so every `seq` stays (DESIGN section 3); a point inside a step
-        moves to its end. What is queued stays here. Works on a session that is open for reading. Raises `OSError`.
+        moves to its end. What is queued stays here. Works on a session that is open for reading. The copy of a
+        temporary session is temporary. Raises `OSError`.
         """
         end = self._tree.end_of_step(seq) if seq else self._tree.leaf
         now = self._clock()
@@ -187,7 +189,7 @@ class Session:
             parent_session=self.header.parent_session,
         )
         durability: Durability = "none" if self._is_temporary else "points"
-        folder = _temporary_folder() if self._is_temporary else self.directory.parent
+        folder = _temporary_folder() if self._is_temporary else project_directory(home, self.cwd)
         session = Session._start(header, folder / header.session_id, self._clock, durability)
         session._is_temporary = self._is_temporary
         for record in copied_records(self.directory / LOG_NAME, self._tree, end):
