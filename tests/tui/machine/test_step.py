@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from tenuto.protocol.event import AnyEvent, NoticeEvent, TitleChangedEvent, UserMessageEvent
+from tenuto.protocol.part import TextPart
+from tenuto.tui.effects import Title
+from tenuto.tui.machine.change import HandlerTable, merge_tables
+from tenuto.tui.machine.intent import Intent, Tick
+from tenuto.tui.machine.step import HANDLERS
+from tests.tui.machine.driving import Driver, finished, started
+
+
+def test_every_event_and_intent_has_a_handler():
+    assert HANDLERS.keys() == {*get_args(AnyEvent), *get_args(Intent)}
+
+
+def test_an_unhandled_type_fails_when_the_tables_are_merged():
+    table = HandlerTable()
+    table.on(Tick)(lambda change, intent: None)
+    with pytest.raises(TypeError, match="NoticeEvent"):
+        merge_tables([table], {Tick, NoticeEvent})
+    with pytest.raises(TypeError, match="Tick"):
+        merge_tables([table], {NoticeEvent, Tick} - {Tick})
+    with pytest.raises(TypeError, match="two handlers"):
+        table.on(Tick)(lambda change, intent: None)
+
+
+def test_events_of_another_session_do_not_show():
+    driver = Driver()
+    driver.feed(UserMessageEvent(session_id="child", seq=1, parts=(TextPart(text="x"),)))
+    assert driver.items == []
+
+
+def test_title_is_set_on_change_only_and_carries_no_control_characters():
+    driver = Driver()
+    event = TitleChangedEvent(session_id="s", title="fix\x1b]0;evil\x07 it")
+    assert driver.feed(event)[-1:] == [Title("fix]0;evil it — project")]
+    assert Title("✳ fix]0;evil it — project") in driver.feed(started())
+    assert not [effect for effect in driver.feed(event) if isinstance(effect, Title)]
+    assert Title("fix]0;evil it — project") in driver.feed(finished())
+
+
+def test_a_state_at_rest_needs_no_ticks():
+    driver = Driver()
+    assert not driver.state.animating
+    driver.feed(started())
+    assert driver.state.animating
+    driver.feed(finished())
+    assert not driver.state.animating
+    assert driver.feed(Tick()) == []
