@@ -48,7 +48,7 @@ parts = st.lists(
 turns = st.lists(
     st.one_of(
         st.tuples(st.just("prompt"), words),
-        st.tuples(st.just("answer"), parts, st.booleans(), st.booleans()),
+        st.tuples(st.just("answer"), parts, st.booleans(), st.booleans(), st.booleans()),
         st.tuples(st.just("shell"), words),
         st.tuples(st.just("compaction"), words),
         st.tuples(st.just("notice"), words),
@@ -88,7 +88,7 @@ class Script:
         yield finished()
         yield settled()
 
-    def answer(self, parts, streamed: bool, failed_first: bool) -> Iterator[AnyEvent]:
+    def answer(self, parts, streamed: bool, failed_first: bool, noticed: bool) -> Iterator[AnyEvent]:
         yield started()
         made = []
         for part in parts:
@@ -101,6 +101,8 @@ class Script:
             yield AssistantWithdrawnEvent(session_id=SESSION, reason="broken")
         if streamed:
             yield from self.deltas(made)
+        if noticed:
+            yield from self.notice("the disk is full")
         message = self.append(AssistantMessage(parts=tuple(made), thinking_duration=1.5))
         yield AssistantMessageEvent(session_id=SESSION, message=message)
         calls = [part for part in made if isinstance(part, ToolCallPart)]

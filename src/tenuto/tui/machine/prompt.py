@@ -108,14 +108,16 @@ def send_text(change: Change, intent: SendText) -> None:
 
 
 def send(change: Change, shown: str, images: tuple[ImagePart, ...], *, steer: bool = False) -> None:
-    """Send a command, a shell command or a prompt. Marks of pastes become what was pasted: every byte (R-099)."""
-    state = change.state
-    text = state.pastes.expand(shown)
-    line = text.strip()
+    """Send a command, a shell command or a prompt. Marks of pastes become what was pasted: every byte (R-099).
+
+    What it is follows from what the person sees: a folded paste that begins with `!` is not run.
+    """
+    text = change.state.pastes.expand(shown)
+    line = shown.strip()
     if not line and not images:
         send_waiting_queue(change)
     elif COMMAND.match(line):
-        change.emit(RunCommand(line))
+        change.emit(RunCommand(text.strip()))
         finish_sending(change, shown, text)
     elif line.startswith("!"):
         send_shell_command(change, shown, text)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tenuto.tui.complete.paths import PathIndex, complete_path, list_paths, make_path_list
+
+
+def git(cwd: Path, *arguments: str) -> None:
+    subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments], cwd=cwd, check=True, capture_output=True
+    )
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name in ("src/app.py", "src/deep/er/x.py", "my docs/read me.md", "build.log", "new.txt", "node_modules/a/b.js"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (tmp_path / ".gitignore").write_text("*.log\nnode_modules\n")
+    return tmp_path
+
+
+def test_git_says_what_belongs_to_the_project(project):
+    git(project, "init", "-q")
+    git(project, "add", "src")
+    paths = list_paths(project).paths
+    assert {"src/", "src/app.py", "src/deep/er/", "my docs/read me.md", "new.txt", ".gitignore"} <= set(paths)
+    assert "build.log" not in paths and "node_modules/" not in paths
+
+
+def test_without_git_the_disk_is_read_and_rubbish_left_out(project):
+    paths = list_paths(project).paths
+    assert {"src/", "src/deep/er/x.py", "build.log"} <= set(paths)
+    assert not [path for path in paths if path.startswith("node_modules")]
+
+
+def test_listing_runs_nothing_that_the_project_brings(project):
+    git(project, "init", "-q")
+    canary = project / "canary"
+    script = project / "monitor.sh"
+    script.write_text(f"#!/bin/sh\ntouch '{canary}'\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    git(project, "config", "core.fsmonitor", str(script))
+    git(project, "config", "core.hooksPath", str(project))
+    assert "src/app.py" in list_paths(project).paths
+    assert not canary.exists()
+
+
+def test_names_that_could_not_stand_in_a_draft_are_left_out(project):
+    try:
+        (project / "evil\x1b[31m\n.py").write_text("x")
+    except OSError:
+        pytest.skip("the file system has no such names")
+    assert all(path.isprintable() for path in list_paths(project).paths)
+
+
+def test_a_link_to_a_parent_does_not_go_round_for_ever(project):
+    (project / "src" / "loop").symlink_to(project, target_is_directory=True)
+    assert "src/loop" in list_paths(project).paths
+
+
+def test_searching():
+    paths = make_path_list(["src/app.py", "src/deep/er/x.py", "my docs/read me.md", "app/main.py"])
+    assert paths.search("") == ["app/", "my docs/", "src/"]
+    assert paths.search("app")[0] == "app/"
+    assert paths.search("APP.PY")[0] == "src/app.py"
+    assert paths.search("readme") == ["my docs/read me.md"]
+    assert paths.search("./src/app") == ["src/app.py"]
+
+
+def test_completions_quote_spaces_and_leave_directories_open():
+    paths = make_path_list(["my docs/read me.md", "src/app.py"])
+    inserts = {item.label: item.insert for item in complete_path(paths, "")}
+    assert inserts == {"my docs/": '@"my docs/', "src/": "@src/"}
+    assert complete_path(paths, "read")[0].insert == '@"my docs/read me.md" '
+    assert complete_path(paths, "app")[0].insert == "@src/app.py "
+
+
+def test_the_listing_is_made_anew_when_it_is_old(project):
+    now = [0.0]
+    index = PathIndex(project, lambda: now[0])
+    assert "later.txt" not in index.paths().paths
+    (project / "later.txt").write_text("x")
+    assert "later.txt" not in index.paths().paths
+    now[0] = 60.0
+    assert "later.txt" in index.paths().paths
+
+
+def test_a_directory_that_is_gone_lists_nothing(tmp_path):
+    assert list_paths(tmp_path / "gone").paths == ()

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+
+from tenuto.protocol.event import (
+    ApprovalResolvedEvent,
+    AssistantMessageEvent,
+    ToolResultEvent,
+    ToolStartedEvent,
+)
+from tenuto.protocol.message import AssistantMessage, ToolResultMessage
+from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
+from tenuto.protocol.part import TextPart, ToolCallPart
+from tenuto.tui.effects import Bell, Submit
+from tenuto.tui.machine.approval import GRACE, TYPING_PAUSE
+from tenuto.tui.machine.intent import (
+    AnswerApproval,
+    AnswerApprovalWith,
+    Cancel,
+    Escape,
+    FeedbackChanged,
+    MoveApproval,
+    Tick,
+)
+from tenuto.tui.machine.item import ToolItem
+from tenuto.tui.machine.state import approval_options
+from tests.tui.machine.driving import SESSION, Driver, approval, started
+
+
+def answers(effects) -> list[tuple[str, str, str]]:
+    return [
+        (effect.operation.request_id, effect.operation.decision, effect.operation.feedback)
+        for effect in effects
+        if isinstance(effect, Submit) and isinstance(effect.operation, AnswerApprovalOperation)
+    ]
+
+
+def asked() -> Driver:
+    driver = Driver()
+    driver.feed(started(), approval())
+    return driver
+
+
+def test_the_state_has_everything_that_the_panel_shows():
+    driver = Driver()
+    effects = driver.feed(approval())
+    assert Bell("approval") in effects
+    request = driver.state.approvals.current
+    assert request is not None
+    assert (request.detail, request.reason) == ("git push --force", "writes outside the workspace")
+    options = approval_options(request)
+    assert [option.letter for option in options] == ["y", "a", "n", "f"]
+    assert "git *" in options[1].label
+    assert driver.state.contexts == ("approval", "transcript", "global")
+    assert [option.letter for option in approval_options(approval(pattern=""))] == ["y", "n", "f"]
+
+
+def test_it_waits_for_a_pause_in_typing_and_keeps_the_draft():
+    driver = Driver()
+    driver.type("half a sent")
+    effects = driver.after(0.2).feed(approval())
+    assert Bell("approval") in effects
+    assert driver.state.approvals.current is None and driver.state.approvals.held_back
+    assert driver.state.animating
+    driver.after(0.7).type("half a sentence")
+    driver.after(0.9).feed(Tick())
+    assert driver.state.approvals.current is None
+    driver.after(TYPING_PAUSE - 0.8).feed(Tick())
+    assert driver.state.approvals.current is not None
+    assert driver.state.draft.text == "half a sentence"
+
+
+def test_keys_under_way_when_it_opens_answer_nothing():
+    driver = asked()
+    for early in (AnswerApproval(0), AnswerApprovalWith("y"), AnswerApproval(), Escape()):
+        assert answers(driver.feed(early)) == []
+    assert answers(driver.after(GRACE).feed(AnswerApproval(0))) == [("r1", "once", "")]
+
+
+@pytest.mark.parametrize(
+    ("intent", "decision"),
+    [
+        (AnswerApproval(0), "once"),
+        (AnswerApproval(1), "session"),
+        (AnswerApproval(2), "deny"),
+        (AnswerApprovalWith("y"), "once"),
+        (AnswerApprovalWith("a"), "session"),
+        (AnswerApprovalWith("n"), "deny"),
+        (Escape(), "deny"),
+        (AnswerApproval(), "once"),
+    ],
+)
+def test_answers(intent, decision):
+    driver = asked()
+    assert answers(driver.after(1).feed(intent)) == [("r1", decision, "")]
+    assert driver.state.approvals.requests == []
+    assert driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r1", decision=decision)) == []
+
+
+def test_answers_that_are_not_offered_do_nothing():
+    driver = Driver()
+    driver.feed(approval(pattern=""))
+    driver.after(1)
+    for intent in (AnswerApprovalWith("a"), AnswerApproval(3), AnswerApproval(9)):
+        assert driver.feed(intent) == []
+
+
+def test_the_selection_stops_at_the_ends():
+    driver = asked()
+    driver.after(1).feed(MoveApproval(-1))
+    assert driver.state.approvals.selected == 0
+    driver.feed(*[MoveApproval(1)] * 9)
+    assert driver.state.approvals.selected == 3
+    driver.feed(MoveApproval(-1))
+    assert answers(driver.feed(AnswerApproval())) == [("r1", "deny", "")]
+
+
+def test_a_denial_can_say_why():
+    driver = asked()
+    assert answers(driver.after(1).feed(AnswerApprovalWith("f"))) == []
+    assert driver.state.contexts[0] == "feedback"
+    driver.feed(FeedbackChanged("use --force-with-lease "))
+    driver.feed(Escape())
+    assert driver.state.contexts[0] == "approval"
+    driver.feed(AnswerApproval(3), FeedbackChanged("use --force-with-lease "))
+    assert answers(driver.feed(AnswerApproval())) == [("r1", "deny", "use --force-with-lease")]
+
+
+def test_several_wait_in_order_each_with_its_own_grace():
+    driver = Driver()
+    driver.feed(approval("r1"), approval("r2", "c2"), approval("r3", "c3"))
+    assert driver.state.approvals.position == (1, 3)
+    assert answers(driver.after(1).feed(Escape(), Escape())) == [("r1", "deny", "")]
+    assert driver.state.approvals.position == (2, 3)
+    assert answers(driver.feed(AnswerApproval(0))) == []
+    assert answers(driver.after(GRACE).feed(AnswerApproval(0))) == [("r2", "once", "")]
+    assert driver.state.approvals.position == (3, 3)
+    driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r3", decision="deny"))
+    assert driver.state.contexts[0] == "empty"
+    driver.feed(approval("r4"))
+    assert driver.state.approvals.position == (1, 1)
+
+
+def test_one_that_is_settled_elsewhere_leaves_the_one_that_shows():
+    driver = Driver()
+    driver.feed(approval("r1"), approval("r2", "c2"))
+    driver.after(1).feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r2", decision="deny"))
+    assert answers(driver.feed(AnswerApproval(0))) == [("r1", "once", "")]
+
+
+def test_a_sub_agents_approval_is_answered_in_its_session():
+    driver = Driver()
+    request = approval()
+    driver.feed(type(request)(**{**{f: getattr(request, f) for f in request.__struct_fields__}, "session_id": "child"}))
+    [effect] = driver.after(1).feed(AnswerApproval(0))[:1]
+    assert isinstance(effect, Submit) and effect.operation.session_id == "child"
+
+
+def test_ctrl_c_interrupts_instead_of_answering():
+    driver = asked()
+    [effect] = [each for each in driver.feed(Cancel()) if isinstance(each, Submit)]
+    assert isinstance(effect.operation, InterruptOperation)
+
+
+def test_the_call_shows_that_it_waits_and_how_it_was_answered():
+    driver = Driver()
+    message = AssistantMessage(parts=(ToolCallPart(id="c1", name="bash", arguments="{}"),), seq=2)
+    driver.feed(started(), AssistantMessageEvent(session_id=SESSION, message=message))
+    driver.feed(ToolStartedEvent(session_id=SESSION, call_id="c1", name="bash", arguments="{}"))
+    item = driver.last
+    assert isinstance(item, ToolItem)
+    driver.after(1).feed(approval())
+    assert (item.state, item.seconds, item.id in driver.state.timed) == ("waiting", 0.0, False)
+    driver.after(30).feed(AnswerApprovalWith("y"))
+    assert (item.state, item.started) == ("running", driver.now)
+    driver.feed(approval("r2"))
+    driver.after(30).feed(AnswerApprovalWith("n"))
+    result = ToolResultMessage(call_id="c1", name="bash", parts=(TextPart(text="no"),), is_error=True)
+    driver.feed(ToolResultEvent(session_id=SESSION, message=result))
+    assert item.state == "denied"

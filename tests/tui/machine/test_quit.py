@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.command.outcome import Choice
+from tenuto.protocol.operation import InterruptOperation
+from tenuto.tui.effects import DraftSet, Quit, Remember, Submit, TranscriptReset
+from tenuto.tui.machine.intent import (
+    Cancel,
+    ChoiceOffered,
+    CompletionOffered,
+    EndOfInput,
+    Escape,
+    Leave,
+    SendDraft,
+    Tick,
+    ToggleHelp,
+)
+from tenuto.tui.machine.quit import ESCAPE_AGAIN, INTERRUPT_PATIENCE, QUIT_AGAIN
+from tenuto.tui.machine.state import CompletionItem
+from tests.tui.machine.driving import Driver, approval, finished, started
+
+
+def interrupts(effects) -> int:
+    return sum(isinstance(each, Submit) and isinstance(each.operation, InterruptOperation) for each in effects)
+
+
+def test_esc_closes_one_context_at_a_time_and_only_then_interrupts():
+    driver = Driver()
+    driver.feed(started())
+    driver.type("!/mo")
+    driver.type("/mo")
+    driver.feed(
+        CompletionOffered(driver.state.completion_generation, 0, 3, (CompletionItem("/model ", "/model"),)),
+        ToggleHelp(),
+        ChoiceOffered("Model", "model", (Choice("a", "a"),)),
+        approval(),
+    )
+    driver.after(5).feed(Tick())
+    seen = []
+    for _ in range(5):
+        seen.append(driver.state.contexts[0])
+        effects = driver.after(2).feed(Escape())
+    assert seen == ["approval", "picker", "help", "completion", "prompt"]
+    assert interrupts(effects) == 1
+    assert driver.state.draft.text == "/mo"
+
+
+def test_esc_leaves_shell_mode_and_keeps_the_text():
+    driver = Driver()
+    driver.feed(started())
+    driver.type("!ls")
+    assert interrupts(driver.feed(Escape())) == 0
+    assert driver.state.draft.text == "ls"
+    assert interrupts(driver.feed(Escape())) == 1
+
+
+def test_a_task_is_asked_to_stop_once():
+    driver = Driver()
+    driver.feed(started())
+    assert interrupts(driver.feed(Escape(), Escape(), Escape())) == 1
+    assert driver.state.spinner.label == "Interrupting"
+    assert interrupts(driver.after(INTERRUPT_PATIENCE).feed(Escape())) == 1
+    driver.feed(finished(outcome="interrupted"), started())
+    assert interrupts(driver.feed(Escape())) == 1
+
+
+def test_interrupt_can_be_set_to_need_two_presses():
+    driver = Driver()
+    driver.state.interrupt_presses = 2
+    driver.feed(started())
+    assert interrupts(driver.feed(Escape())) == 0
+    assert driver.state.hint is not None
+    assert interrupts(driver.after(ESCAPE_AGAIN + 0.1).feed(Escape())) == 0
+    assert interrupts(driver.after(0.2).feed(Escape())) == 1
+
+
+def test_esc_twice_puts_the_draft_aside_and_brings_it_back():
+    driver = Driver()
+    driver.type("a long thought")
+    assert DraftSet("", 0) not in driver.feed(Escape())
+    assert driver.state.draft.text == "a long thought"
+    effects = driver.after(0.3).feed(Escape())
+    assert DraftSet("", 0) in effects and Remember("a long thought") in effects
+    driver.after(5).feed(Escape())
+    assert DraftSet("a long thought", 14) in driver.after(0.3).feed(Escape())
+
+
+def test_esc_with_nothing_to_do_does_nothing():
+    driver = Driver()
+    assert driver.feed(Escape(), Escape()) == []
+
+
+def test_two_slow_escapes_are_not_a_double_one():
+    driver = Driver()
+    driver.type("text")
+    driver.feed(Escape())
+    driver.after(ESCAPE_AGAIN + 0.1).feed(Escape())
+    assert driver.state.draft.text == "text"
+
+
+def test_the_press_that_interrupted_does_not_count_towards_a_stash():
+    driver = Driver()
+    driver.feed(started())
+    driver.type("next thing")
+    driver.feed(Escape(), finished(outcome="interrupted"))
+    driver.after(0.2).feed(Escape())
+    assert driver.state.draft.text == "next thing"
+
+
+def test_ctrl_c_ladder():
+    driver = Driver()
+    driver.feed(started())
+    driver.type("draft")
+    effects = driver.feed(Cancel())
+    assert Remember("draft") in effects and DraftSet("", 0) in effects and interrupts(effects) == 0
+    assert interrupts(driver.feed(Cancel())) == 1
+    driver.feed(finished(outcome="interrupted"))
+    assert Quit() not in driver.after(1).feed(Cancel())
+    assert driver.state.hint is not None and "Ctrl+C" in driver.state.hint.text
+    assert Quit() in driver.after(1).feed(Cancel())
+
+
+def test_the_hint_goes_away_and_so_does_the_first_press():
+    driver = Driver()
+    driver.feed(Cancel())
+    assert driver.state.animating
+    driver.after(QUIT_AGAIN + 0.1).feed(Tick())
+    assert driver.state.hint is None and not driver.state.animating
+    assert Quit() not in driver.feed(Cancel())
+
+
+def test_a_task_that_does_not_stop_can_be_left():
+    driver = Driver()
+    driver.feed(started(), Cancel())
+    assert Quit() not in driver.after(0.2).feed(Cancel())
+    assert Quit() in driver.after(0.2).feed(Cancel())
+
+
+def test_ctrl_c_closes_a_list_first():
+    driver = Driver()
+    driver.feed(started(), ChoiceOffered("Model", "model", (Choice("a", "a"),)))
+    assert interrupts(driver.feed(Cancel())) == 0
+    assert driver.state.picker is None
+
+
+def test_ctrl_d_quits_when_pressed_twice_on_an_empty_draft():
+    driver = Driver()
+    driver.type("x")
+    assert driver.feed(EndOfInput(), EndOfInput()) == []
+    driver.type("")
+    assert Quit() not in driver.feed(EndOfInput())
+    assert Quit() not in driver.after(QUIT_AGAIN + 0.1).feed(EndOfInput())
+    assert Quit() in driver.after(0.1).feed(EndOfInput())
+
+
+def test_leaving_keeps_every_text():
+    driver = Driver()
+    driver.type("first")
+    driver.feed(Escape(), Escape())
+    driver.type("second")
+    effects = driver.feed(Leave())
+    assert effects[-1] == Quit()
+    assert Remember("second") in effects
+    assert driver.state.history.prompts == ["first", "second"]
+
+
+@given(st.lists(st.sampled_from(["c", "esc", "d", "type", "wait", "send", "start", "finish"]), max_size=25))
+def test_no_key_sequence_loses_a_text_or_quits_at_once(presses):
+    """Every text that was in the editor is there, stashed, in the history or sent; no single key quits."""
+    driver = Driver()
+    typed: list[str] = []
+    quit_keys = 0
+    for press in presses:
+        match press:
+            case "type":
+                typed.append(f"text {len(typed)}")
+                driver.type(f"{driver.state.draft.text}{typed[-1]}")
+            case "wait":
+                driver.after(3).feed(Tick())
+            case "start":
+                driver.feed(started())
+            case "finish":
+                driver.feed(finished())
+            case _:
+                intent = {"c": Cancel(), "esc": Escape(), "d": EndOfInput(), "send": SendDraft()}[press]
+                effects = driver.after(0.3).feed(intent)
+                if Quit() in effects:
+                    assert quit_keys
+                    return
+                quit_keys = quit_keys + 1 if press in "cd" else quit_keys
+        kept = [driver.state.draft.text, driver.state.ladder.stash, *driver.state.history.prompts]
+        assert all(any(text in place for place in kept) for text in typed)
+        assert TranscriptReset() not in driver.effects
