@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,15 +16,13 @@ def feed_in_pieces(data: str, cuts: list[int]) -> list[str]:
     splitter = PasteSplitter()
     places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
     parts: list[str] = []
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         parts += splitter.feed(data[begin:end])
     return parts + splitter.give_up()
 
 
 @given(st.lists(st.tuples(PLAIN, PLAIN), max_size=4), PLAIN, st.lists(st.integers(0, 120), max_size=20))
-def test_r099_any_chunking_gives_the_same_pastes(
-    pairs: list[tuple[str, str]], last: str, cuts: list[int]
-) -> None:
+def test_r099_any_chunking_gives_the_same_pastes(pairs: list[tuple[str, str]], last: str, cuts: list[int]) -> None:
     data = "".join(f"{plain}{PASTE_BEGIN}{pasted}{PASTE_END}" for plain, pasted in pairs) + last
     parts = feed_in_pieces(data, cuts)
     assert [str(part) for part in parts if isinstance(part, Paste)] == [pasted for _, pasted in pairs]

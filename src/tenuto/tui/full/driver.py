@@ -11,7 +11,6 @@ import os
 import selectors
 import time
 from codecs import getincrementaldecoder
-from typing import override
 
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -37,7 +36,6 @@ class HungUp(Message):
 class TerminalDriver(LinuxDriver):
     """The driver of `TenutoApp`."""
 
-    @override
     def _enable_mouse_support(self) -> None:
         if not self._mouse:
             return
@@ -45,7 +43,6 @@ class TerminalDriver(LinuxDriver):
         self.write("\x1b[?1000h\x1b[?1002h\x1b[?1006h")
         self.flush()
 
-    @override
     def _disable_mouse_support(self) -> None:
         if not self._mouse:
             return
@@ -55,22 +52,21 @@ class TerminalDriver(LinuxDriver):
     muted = False
     """While another program has the terminal (an editor), nothing is drawn on it; the app itself goes on."""
 
-    @override
     def write(self, data: str) -> None:
+        """Draw."""
         if not self.muted:
             super().write(data)
 
-    @override
     def suspend_application_mode(self) -> None:
+        """Give the terminal to somebody else for a while."""
         super().suspend_application_mode()
         self.muted = True
 
-    @override
     def resume_application_mode(self) -> None:
+        """Take it back."""
         self.muted = False
         super().resume_application_mode()
 
-    @override
     def run_input_thread(self) -> None:
         """Read the terminal until the app ends."""
         reader = InputReader()

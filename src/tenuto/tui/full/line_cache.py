@@ -9,12 +9,39 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenuto.tui.machine.item import AssistantItem, Item, ThinkingItem
+from tenuto.tui.machine.item import AssistantItem, Item
+from tenuto.tui.render.items import render_item
 from tenuto.tui.render.line import EMPTY, Line
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.render.stream import StreamRenderer
 
 MAX_LINES = 3_000
 LineRenderer = Callable[[Item, int], Sequence[Line]]
 """Renders an item for a screen of so many cells."""
+
+
+class ItemRenderer:
+    """Renders items; an answer that streams is rendered by what was added to it, not anew each time."""
+
+    def __init__(self, options: Callable[[], RenderOptions]) -> None:
+        self._options = options
+        self._streams: dict[int, tuple[StreamRenderer, int]] = {}
+
+    def __call__(self, item: Item, width: int) -> Sequence[Line]:
+        """Return the lines of an item on a screen of `width` cells."""
+        options = self._options()
+        if isinstance(item, AssistantItem) and not item.final:
+            return list(self._stream(item, width, options).lines())
+        self._streams.pop(item.id, None)
+        return render_item(item, width, options)
+
+    def _stream(self, item: AssistantItem, width: int, options: RenderOptions) -> StreamRenderer:
+        stream, fed = self._streams.get(item.id, (None, 0))
+        if stream is None or stream.width != width or fed > len(item.text):
+            stream, fed = StreamRenderer(width, options), 0
+        stream.feed(item.text[fed:])
+        self._streams = {item.id: (stream, len(item.text))}
+        return stream
 
 
 class Entry(NamedTuple):
@@ -39,16 +66,13 @@ class LineCache:
         """Return the number of lines kept."""
         return self._count
 
-    def lines(self, item: Item, width: int, gap: int, *, stale: bool = False) -> Sequence[Line]:
-        """Return the item's lines for `width` cells behind `gap` empty ones; an item that is not to be seen has none.
-
-        With `stale`, an earlier version's lines will do if they are there.
-        """
+    def lines(self, item: Item, width: int, gap: int) -> Sequence[Line]:
+        """Return the item's lines for `width` cells behind `gap` empty ones; one that is not to be seen has none."""
         if width != self.width:
             self.clear()
             self.width = width
         entry = self._entries.get(item.id)
-        if entry is not None and (stale or (entry.version, entry.gap) == (item.version, gap)):
+        if entry is not None and (entry.version, entry.gap) == (item.version, gap):
             self._entries.move_to_end(item.id)
             return entry.lines
         self.drop(item.id)
@@ -71,14 +95,3 @@ class LineCache:
         """Forget everything (another width, detail or theme)."""
         self._entries.clear()
         self._count = 0
-
-
-def estimate_lines(item: Item, width: int) -> int:
-    """Return about how many rows an item takes, without rendering it: for the scrollbar only."""
-    if isinstance(item, ThinkingItem) and item.folded:
-        return 1
-    text = getattr(item, "text", "")
-    if not text:
-        return 2
-    rows = text.count("\n") + 1 + len(text) // max(width, 20)
-    return rows if isinstance(item, AssistantItem) else min(rows, 40)

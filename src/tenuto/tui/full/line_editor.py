@@ -37,20 +37,24 @@ class LineEditor:
         action(self)
         return True
 
-    def _move(self, cursor: int) -> None:
+    def move(self, cursor: int) -> None:
+        """Put the cursor there, or at the nearest end."""
         self.cursor = max(0, min(cursor, len(self.text)))
 
-    def _delete(self, begin: int, end: int) -> None:
+    def delete(self, begin: int, end: int) -> None:
+        """Take the characters from `begin` to `end` out."""
         self.text = self.text[: max(0, begin)] + self.text[end:]
         self.cursor = max(0, begin)
 
     @property
-    def _word_start(self) -> int:
+    def word_start(self) -> int:
+        """Where the word before the cursor begins."""
         match = _WORD_BEFORE.search(self.text, 0, self.cursor)
         return match.start() if match else 0
 
     @property
-    def _word_end(self) -> int:
+    def word_end(self) -> int:
+        """Where the word after the cursor ends."""
         match = _WORD_AFTER.match(self.text, self.cursor)
         return match.end() if match else self.cursor
 
@@ -60,16 +64,16 @@ def _each(keys: str, action: Callable[[LineEditor], None]) -> dict[str, Callable
 
 
 _ACTIONS: dict[str, Callable[[LineEditor], None]] = {
-    **_each("left ctrl+b", lambda editor: editor._move(editor.cursor - 1)),
-    **_each("right ctrl+f", lambda editor: editor._move(editor.cursor + 1)),
-    **_each("home ctrl+a", lambda editor: editor._move(0)),
-    **_each("end ctrl+e", lambda editor: editor._move(len(editor.text))),
-    **_each("ctrl+left alt+b alt+left", lambda editor: editor._move(editor._word_start)),
-    **_each("ctrl+right alt+f alt+right", lambda editor: editor._move(editor._word_end)),
-    **_each("backspace ctrl+h", lambda editor: editor._delete(editor.cursor - 1, editor.cursor)),
-    **_each("delete ctrl+d", lambda editor: editor._delete(editor.cursor, editor.cursor + 1)),
-    **_each("ctrl+w alt+backspace ctrl+backspace", lambda editor: editor._delete(editor._word_start, editor.cursor)),
-    **_each("alt+d alt+delete", lambda editor: editor._delete(editor.cursor, editor._word_end)),
-    **_each("ctrl+u", lambda editor: editor._delete(0, editor.cursor)),
-    **_each("ctrl+k", lambda editor: editor._delete(editor.cursor, len(editor.text))),
+    **_each("left ctrl+b", lambda editor: editor.move(editor.cursor - 1)),
+    **_each("right ctrl+f", lambda editor: editor.move(editor.cursor + 1)),
+    **_each("home ctrl+a", lambda editor: editor.move(0)),
+    **_each("end ctrl+e", lambda editor: editor.move(len(editor.text))),
+    **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(editor.word_start)),
+    **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(editor.word_end)),
+    **_each("backspace ctrl+h", lambda editor: editor.delete(editor.cursor - 1, editor.cursor)),
+    **_each("delete ctrl+d", lambda editor: editor.delete(editor.cursor, editor.cursor + 1)),
+    **_each("ctrl+w alt+backspace ctrl+backspace", lambda editor: editor.delete(editor.word_start, editor.cursor)),
+    **_each("alt+d alt+delete", lambda editor: editor.delete(editor.cursor, editor.word_end)),
+    **_each("ctrl+u", lambda editor: editor.delete(0, editor.cursor)),
+    **_each("ctrl+k", lambda editor: editor.delete(editor.cursor, len(editor.text))),
 }

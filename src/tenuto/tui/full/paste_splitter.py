@@ -11,7 +11,7 @@ PASTE_END = "\x1b[201~"
 
 
 class Paste(str):
-    """A text that came as one bracketed paste, line ends as `\\n`."""
+    """A text that came as one bracketed paste, line ends as line feeds."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ BETWEEN_ITEMS = "\n\n"
 class Place(NamedTuple):
     """An item by its place in the transcript, a line of it, and a cell of that line."""
 
-    index: int
+    item: int
     line: int
     cell: int
 
@@ -55,9 +55,9 @@ class Selection:
 
     def without(self, index: int) -> Selection | None:
         """Return the selection after the item at `index` was taken out, `None` when it ended there."""
-        if index in (self.anchor.index, self.head.index):
+        if index in (self.anchor.item, self.head.item):
             return None
-        ends = [place._replace(index=place.index - (place.index > index)) for place in (self.anchor, self.head)]
+        ends = [place._replace(item=place.item - (place.item > index)) for place in (self.anchor, self.head)]
         return Selection(ends[0], ends[1])
 
 
@@ -67,9 +67,9 @@ def selected_text(selection: Selection, lines_of: Callable[[int], Sequence[Line]
     if selection.empty:
         return ""
     pieces: list[str] = []
-    for index in range(first.index, last.index + 1):
-        begin = Position(first.line, first.cell) if index == first.index else None
-        end = Position(last.line, last.cell) if index == last.index else None
+    for index in range(first.item, last.item + 1):
+        begin = Position(first.line, first.cell) if index == first.item else None
+        end = Position(last.line, last.cell) if index == last.item else None
         pieces.append(copy_text(lines_of(index), begin, end).strip("\n"))
     return BETWEEN_ITEMS.join(pieces)
 

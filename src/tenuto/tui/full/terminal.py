@@ -10,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import FrameType
 from typing import TextIO
 
-from tenuto.tui.render.clean import clean_line
+from tenuto.guard.sanitize import sanitize_line
 
 RESTORE = (
     "\x1b[?2026l\x1b[?2004l\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2048l"
@@ -58,11 +58,11 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def borrow_terminal(noise: str = os.devnull) -> Iterator[Terminal]:
+def borrow_terminal(noise: str = os.devnull) -> Generator[Terminal]:
     """Give the app the terminal; whatever happens inside, it is as before afterwards. `noise` is a file's path."""
     attributes = _attributes()
     own = os.dup(2)
-    output = open(own, "w", encoding="utf-8", errors="replace", closefd=True)  # noqa: SIM115
+    output = os.fdopen(own, "w", encoding="utf-8", errors="replace")
     noise_descriptor = os.open(noise, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     before = sys.__stderr__, sys.stderr
     os.dup2(noise_descriptor, 2)
@@ -84,7 +84,7 @@ def borrow_terminal(noise: str = os.devnull) -> Iterator[Terminal]:
 
 
 @contextlib.contextmanager
-def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal) -> Iterator[None]:
+def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal) -> Generator[None]:
     """Let SIGTERM and SIGHUP end the app in order; a second one puts the terminal back and ends the process."""
     received: list[int] = []
 
@@ -106,7 +106,7 @@ def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None],
 
 def title_sequence(text: str) -> str:
     """Return what sets the terminal's title; the text may be anything (R-088)."""
-    return f"\x1b]0;{clean_line(text)[:TITLE_CHARACTERS]}\x07"
+    return f"\x1b]0;{sanitize_line(text)[:TITLE_CHARACTERS]}\x07"
 
 
 SAVE_TITLE = "\x1b[22;0t"
@@ -116,7 +116,7 @@ RESTORE_TITLE = "\x1b[23;0t"
 def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
     """Return what puts `text` on the clipboard by way of the terminal (OSC 52), empty where it would do harm.
 
-    Inside tmux the sequence also goes wrapped, for a tmux that passes such sequences through. GNU screen would print it.
+    Inside tmux the sequence also goes wrapped, for a tmux that passes such ones through. GNU screen would print it.
     """
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
     in_tmux = bool(environ.get("TMUX"))

@@ -6,9 +6,7 @@ It reads the machine's items, renders those on the screen, and repaints only the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from typing import override
 
 from textual import events
 from textual.geometry import Region
@@ -16,17 +14,15 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tenuto.tui.full.line_cache import LineCache, LineRenderer, estimate_lines
+from tenuto.tui.full.line_cache import LineCache, LineRenderer
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.selection import Place, Selection, selected_text, whole_line, word_at
 from tenuto.tui.full.viewport import Viewport
 from tenuto.tui.machine.item import Item, Transcript
+from tenuto.tui.render.estimate import estimate_height
 from tenuto.tui.render.items import gap_before
 from tenuto.tui.render.line import EMPTY, Line
 
-FLUSH_SECONDS = 1 / 15
-"""A text that streams is painted at most this often, and never more than a quarter of the time is spent on it."""
-FLUSH_SHARE = 4
 WHEEL_ROWS = 3
 DRAG_SCROLL_SECONDS = 0.05
 SCROLLBAR_CELLS = 1
@@ -34,7 +30,7 @@ Row = tuple[int, int]
 
 
 class TranscriptView(Widget, can_focus=False):
-    """Paints `source()`; `toggle` is called with the id of an item whose head is clicked, `copy` with a selected text."""
+    """Paints `source()`. `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected."""
 
     def __init__(
         self,
@@ -56,18 +52,16 @@ class TranscriptView(Widget, can_focus=False):
         self._ids: list[int] = []
         self._places: dict[int, int] = {}
         self._measured: dict[int, int] = {}
-        self._stale: set[int] = set()
         self._rows: list[Row] = []
         self._painted: list[Line] = []
         self._thumb: tuple[int, int] | None = None
-        self._flush_timer: Timer | None = None
-        self._flush_cost = 0.0
-        self._flushed_at = 0.0
         self._drag_timer: Timer | None = None
         self._drag_at: tuple[int, int] | None = None
         self._bar_drag = False
+        self._dragging = False
+        self._had_selection = False
 
-    # --- what the machine says ---
+    # --- what the machine says; `repaint` is called once, when everything has been said ---
 
     def reset(self) -> None:
         """Everything may be different: read all items anew."""
@@ -76,42 +70,23 @@ class TranscriptView(Widget, can_focus=False):
         self._places = {item_id: place for place, item_id in enumerate(self._ids)}
         self._forget()
         width = self._text_width
-        self.viewport.reset([self._estimate(item, width) for item in items])
-        self.repaint()
+        self.viewport.rows = self.size.height
+        self.viewport.reset([estimate_height(item, width) + 1 for item in items])
 
     def rerender(self) -> None:
         """Theme, detail or options changed: the same items look different; what is being read stays."""
         self._forget()
         self._estimate_again()
-        self.repaint()
 
-    def add(self, item_id: int) -> None:
+    def add_item(self, item_id: int) -> None:
         """An item was added at the end."""
         item = self._source().get(item_id)
-        if item is None:
-            return
-        self._places[item_id] = len(self._ids)
-        self._ids.append(item_id)
-        self.viewport.append(self._estimate(item, self._text_width))
-        self.repaint()
+        if item is not None:
+            self._places[item_id] = len(self._ids)
+            self._ids.append(item_id)
+            self.viewport.append(estimate_height(item, self._text_width) + 1)
 
-    def change(self, item_id: int) -> None:
-        """An item has a new version. One that streams is painted with the next flush, any other at once."""
-        place = self._places.get(item_id)
-        item = self._source().get(item_id)
-        if place is None or item is None:
-            return
-        if item.final or not hasattr(item, "text"):
-            self._stale.discard(item_id)
-            if self._near_screen(place):
-                self.repaint()
-            return
-        self._stale.add(item_id)
-        if self._flush_timer is None:
-            wait = max(FLUSH_SECONDS, FLUSH_SHARE * self._flush_cost) - (time.monotonic() - self._flushed_at)
-            self._flush_timer = self.set_timer(max(0.001, wait), self.flush)
-
-    def remove(self, item_id: int) -> None:
+    def remove_item(self, item_id: int) -> None:
         """An item is gone."""
         place = self._places.pop(item_id, None)
         if place is None:
@@ -121,23 +96,10 @@ class TranscriptView(Widget, can_focus=False):
             self._places[self._ids[later]] = later
         self.viewport.remove(place)
         self.cache.drop(item_id)
+        self._measured.pop(item_id, None)
         if place < len(self._ids):
             self._measured.pop(self._ids[place], None)  # the gap before it may be another now
-        self._measured.pop(item_id, None)
-        self._stale.discard(item_id)
         self.selection = self.selection.without(place) if self.selection else None
-        self.repaint()
-
-    def flush(self) -> None:
-        """Paint what has streamed in since the last time."""
-        started = time.monotonic()
-        if self._flush_timer is not None:
-            self._flush_timer.stop()
-            self._flush_timer = None
-        self._stale.clear()
-        self.repaint()
-        self._flushed_at = time.monotonic()
-        self._flush_cost = self._flushed_at - started
 
     # --- scrolling ---
 
@@ -194,12 +156,13 @@ class TranscriptView(Widget, can_focus=False):
             self._thumb = thumb
             self.refresh()
             return
-        changed = [row for row, (old, new) in enumerate(zip(before, lines, strict=True)) if old is not new and old != new]
+        pairs = zip(before, lines, strict=True)
+        changed = [row for row, (old, new) in enumerate(pairs) if old is not new and old != new]
         if changed:
             self.refresh(*(Region(0, row, size.width, 1) for row in changed))
 
-    @override
     def render_line(self, y: int) -> Strip:
+        """Return one row as `repaint` worked it out."""
         width = self.size.width
         strip = self._palette.strip(self._painted[y], width) if y < len(self._painted) else Strip.blank(width)
         cells = self._selected_cells(y)
@@ -248,34 +211,26 @@ class TranscriptView(Widget, can_focus=False):
         """Return the lines of the item at `index`, with the empty row that sets it apart from the one before."""
         item = self._item(index)
         gap = gap_before(self._item(index - 1) if index else None, item)
-        return self.cache.lines(item, self._text_width, gap, stale=item.id in self._stale)
+        return self.cache.lines(item, self._text_width, gap)
 
     def _measure(self, index: int) -> int:
         item = self._item(index)
-        known = self._measured.get(item.id)
-        if known is None or (known != item.version and item.id not in self._stale):
+        if self._measured.get(item.id) != item.version:
             self.viewport.heights[index] = len(self._lines(index))
             self._measured[item.id] = item.version
         return self.viewport.heights[index]
 
-    def _estimate(self, item: Item, width: int) -> int:
-        return estimate_lines(item, width) + 1
-
     def _estimate_again(self) -> None:
         width = self._text_width
         source = self._source()
-        heights = [self._estimate(item, width) for item_id in self._ids if (item := source.get(item_id))]
+        heights = [estimate_height(item, width) + 1 for item_id in self._ids if (item := source.get(item_id))]
         self.viewport.estimate_again(heights)
 
     def _forget(self) -> None:
         self.cache.clear()
         self._measured.clear()
-        self._stale.clear()
         self._painted = []
         self.selection = None
-
-    def _near_screen(self, place: int) -> bool:
-        return self.viewport.follow or place >= self.viewport.index
 
     # --- events ---
 
@@ -283,7 +238,6 @@ class TranscriptView(Widget, can_focus=False):
         """Another width renders everything anew; another height only shows more or less."""
         if self._measured and self.cache.width != self._text_width:
             self._measured.clear()
-            self._stale.clear()
             self.selection = None
             self.viewport.rows = self.size.height
             self._estimate_again()
@@ -314,14 +268,15 @@ class TranscriptView(Widget, can_focus=False):
             self.scroll_to_end()
             return
         place = self._place_at(event.x, event.y)
-        self.clear_selection()
+        self._had_selection = self.clear_selection()
         self.selection = Selection(place, place) if place else None
+        self._dragging = place is not None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Go on with it."""
         if self._bar_drag:
             self._drag_bar(event.y)
-        elif self.selection is not None and self.app.mouse_captured is self:
+        elif self._dragging:
             self._drag_at = (event.x, event.y)
             self._drag_to(event.x, event.y)
             outside = event.y < 0 or event.y >= self.size.height
@@ -335,7 +290,7 @@ class TranscriptView(Widget, can_focus=False):
         event.stop()
         self.release_mouse()
         self._stop_drag_timer()
-        self._bar_drag = False
+        self._bar_drag = self._dragging = False
         if self.selection is not None and self.selection.empty:
             self.selection = None
         elif text := self.selected:
@@ -345,12 +300,12 @@ class TranscriptView(Widget, can_focus=False):
         """Once: fold or unfold; twice: a word; three times: a line."""
         event.stop()
         place = self._place_at(event.x, event.y)
-        if place is None or self.selection is not None and event.chain == 1:
+        if place is None or (event.chain == 1 and (self.selection is not None or self._had_selection)):
             return
-        lines = self._lines(place.index)
+        lines = self._lines(place.item)
         if event.chain == 1:
-            item = self._item(place.index)
-            if item.folded or place.line <= 1:
+            item = self._item(place.item)
+            if place.line <= 1 or (item.folded and place.line == len(lines) - 1):
                 self._toggle(item.id)
             return
         ends = word_at(lines[place.line], place.cell) if event.chain == 2 else None
@@ -358,7 +313,7 @@ class TranscriptView(Widget, can_focus=False):
             self._select(place._replace(cell=ends[0]), place._replace(cell=ends[1]))
         elif event.chain >= 3:
             first, last = whole_line(lines, place.line)
-            self._select(Place(place.index, first.row, first.cell), Place(place.index, last.row, last.cell))
+            self._select(Place(place.item, first.row, first.cell), Place(place.item, last.row, last.cell))
 
     def _select(self, anchor: Place, head: Place) -> None:
         self.selection = Selection(anchor, head)

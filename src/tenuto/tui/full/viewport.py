@@ -82,7 +82,7 @@ class Viewport:
         self._stop_at_end()
 
     def visible(self) -> list[tuple[int, int]]:
-        """Return (item index, line) of every row on the screen from the top; fewer than `rows` when there are no more."""
+        """Return (item index, line) of the rows on the screen; fewer than `rows` where there are no more."""
         shown: list[tuple[int, int]] = []
         index, line = self.index, self.line
         while index < len(self.heights) and len(shown) < self.rows:

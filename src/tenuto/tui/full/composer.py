@@ -1,0 +1,174 @@
+"""The editor that the prompt is written in.
+
+Textual inserts printable keys at once but runs binding keys only after they have bubbled to the app, so keys of one
+burst change places. Here every key is done in `_on_key`, in the order in which it came, and none bubbles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.document._document import Location
+from textual.widgets import TextArea
+
+MAX_ROWS = 10
+_WORD_BEFORE = re.compile(r"\S*\s*$")
+_WORD_AFTER = re.compile(r"\s*\S*")
+
+
+class Composer(TextArea):
+    """A multi-line editor with readline's keys. `route` decides what a key means; `edit` is editing proper."""
+
+    BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own name and shape
+        Binding("ctrl+b", "cursor_left"),
+        Binding("ctrl+f", "cursor_right"),
+        Binding("alt+b,alt+left", "cursor_word_left"),
+        Binding("alt+f,alt+right", "cursor_word_right"),
+        Binding("alt+d,alt+delete", "kill_word_right"),
+        Binding("ctrl+w,ctrl+backspace,alt+backspace", "kill_word_left"),
+        Binding("ctrl+u,super+backspace", "kill_line_left"),
+        Binding("ctrl+k", "kill_line_right"),
+        Binding("ctrl+y", "yank"),
+        Binding("ctrl+h", "delete_left"),
+        Binding("ctrl+underscore,ctrl+z,super+z", "undo"),
+        Binding("ctrl+shift+z", "redo"),
+    ]
+
+    def __init__(
+        self,
+        route: Callable[[events.Key], Awaitable[None]],
+        paste: Callable[[str], None],
+        changed: Callable[[str, int], None],
+        placeholder: str,
+    ) -> None:
+        super().__init__(
+            id="composer", compact=True, highlight_cursor_line=False, placeholder=placeholder, max_checkpoints=100
+        )
+        self.cursor_blink = False
+        self._route = route
+        self._paste_text = paste
+        self._changed = changed
+        self._killed = ""
+
+    # --- the draft ---
+
+    @property
+    def cursor(self) -> int:
+        """The cursor as an offset in characters."""
+        return self.document.get_index_from_location(self.cursor_location)
+
+    def set_draft(self, text: str, cursor: int) -> None:
+        """Put a text in, the cursor at `cursor`. Can be undone, unless it is empty."""
+        if text != self.text:
+            if text:
+                self.replace(text, (0, 0), self.document.end)
+            else:
+                self.load_text("")
+        self.move_cursor(self._location(cursor))
+        self.fit()
+
+    def insert_text(self, text: str) -> None:
+        """Insert at the cursor, in place of what is selected."""
+        result = self._replace_via_keyboard(text, *self.selection)
+        if result is not None:
+            self.move_cursor(result.end_location)
+        self.tell()
+
+    def tell(self) -> None:
+        """Say what the draft is now."""
+        self.fit()
+        self._changed(self.text, self.cursor)
+
+    def fit(self) -> None:
+        """Be as high as the text, within bounds."""
+        rows = max(1, min(MAX_ROWS, self.wrapped_document.height))
+        if self.styles.height is None or self.styles.height.value != rows:
+            self.styles.height = rows
+
+    @property
+    def on_first_row(self) -> bool:
+        """Whether Up has nowhere to go."""
+        return self.navigator.is_first_wrapped_line(self.cursor_location)
+
+    @property
+    def on_last_row(self) -> bool:
+        """Whether Down has nowhere to go."""
+        return self.navigator.is_last_wrapped_line(self.cursor_location)
+
+    # --- keys ---
+
+    async def _on_key(self, event: events.Key) -> None:
+        event.stop()
+        event.prevent_default()
+        await self._route(event)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self._paste_text(event.text)
+
+    async def edit(self, event: events.Key) -> None:
+        """Do an editing key: insert what is printable, else run the binding, here and now."""
+        if event.is_printable and event.character is not None:
+            self._replace_via_keyboard(event.character, *self.selection)
+        else:
+            for binding in self._bindings.key_to_bindings.get(event.key, ())[-1:]:
+                await self.run_action(binding.action)
+        self.tell()
+
+    def on_text_area_selection_changed(self) -> None:
+        """The mouse moved the cursor."""
+        self.tell()
+
+    def on_resize(self) -> None:
+        """Another width wraps otherwise."""
+        self.call_after_refresh(self.fit)
+
+    def on_blur(self) -> None:
+        """Keys always come here: dialogs are contexts, not widgets with a focus of their own."""
+        self.call_after_refresh(self.focus)
+
+    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:  # noqa: ARG002
+        """Look for none: it would read the whole text at every key."""
+        return None
+
+    # --- readline ---
+
+    def action_kill_word_left(self) -> None:
+        """Cut back to the beginning of the word."""
+        match = _WORD_BEFORE.search(self.text, 0, self.cursor)
+        self._kill(match.start() if match else 0, self.cursor)
+
+    def action_kill_word_right(self) -> None:
+        """Cut on to the end of the word."""
+        match = _WORD_AFTER.match(self.text, self.cursor)
+        self._kill(self.cursor, match.end() if match else self.cursor)
+
+    def action_kill_line_left(self) -> None:
+        """Cut to the beginning of the line; there, the line end before it."""
+        cursor = self.cursor
+        start = self.text.rfind("\n", 0, cursor) + 1
+        self._kill(start if start < cursor else max(0, cursor - 1), cursor)
+
+    def action_kill_line_right(self) -> None:
+        """Cut to the end of the line; there, the line end itself."""
+        cursor = self.cursor
+        end = self.text.find("\n", cursor)
+        self._kill(cursor, len(self.text) if end < 0 else max(end, cursor + 1))
+
+    def action_yank(self) -> None:
+        """Insert what was cut last."""
+        if self._killed:
+            self._replace_via_keyboard(self._killed, *self.selection)
+
+    def _kill(self, begin: int, end: int) -> None:
+        if begin < end:
+            self._killed = self.text[begin:end]
+            self.delete(self._location(begin), self._location(end))
+            self.move_cursor(self._location(begin))
+
+    def _location(self, index: int) -> Location:
+        return self.document.get_location_from_index(max(0, min(index, len(self.text))))

@@ -1,0 +1,93 @@
+"""Lines of the render layer as Textual's strips, in the colours of a theme."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual.strip import Strip
+
+from tenuto.tui.render.line import Line
+from tenuto.tui.render.theme import Style, Theme
+
+MAX_STRIPS = 1_500
+"""A strip costs some 3 KB; this is a dozen screens of them."""
+
+
+class Palette:
+    """The styles of one theme, and the strips painted with them lately. `choose` changes the theme."""
+
+    def __init__(self, theme: Theme) -> None:
+        self.theme = theme
+        self._styles: dict[str, RichStyle] = {}
+        self._strips: OrderedDict[tuple[Line, int], Strip] = OrderedDict()
+
+    def choose(self, theme: Theme) -> None:
+        """Paint with another theme from now on."""
+        self.theme = theme
+        self._styles.clear()
+        self._strips.clear()
+
+    def style(self, name: str) -> RichStyle:
+        """Return what a style name looks like."""
+        style = self._styles.get(name)
+        if style is None:
+            style = self._styles[name] = _rich_style(self.theme.resolve(name))
+        return style
+
+    def strip(self, line: Line, width: int) -> Strip:
+        """Return a line as a strip of exactly `width` cells."""
+        key = (line, width)
+        strip = self._strips.get(key)
+        if strip is not None:
+            self._strips.move_to_end(key)
+            return strip
+        strip = Strip(self._segments(line)).adjust_cell_length(width)
+        self._strips[key] = strip
+        if len(self._strips) > MAX_STRIPS:
+            self._strips.popitem(last=False)
+        return strip
+
+    def mark_selected(self, strip: Strip, begin: int, end: int) -> Strip:
+        """Return the strip with the cells from `begin` to `end` shown as selected."""
+        return Strip.join(
+            [
+                strip.crop(0, begin),
+                Strip(Segment.apply_style(strip.crop(begin, end), post_style=self.style("selection"))),
+                strip.crop(end),
+            ]
+        )
+
+    def overlay_right(self, strip: Strip, text: str, style: str, inset: int) -> Strip:
+        """Return the strip with `text` over its last cells, `inset` cells from the right edge."""
+        piece = Strip([Segment(text, self.style(style))])
+        begin = max(0, strip.cell_length - inset - piece.cell_length)
+        parts = [strip.crop(0, begin), piece]
+        if inset:
+            parts.append(strip.crop(strip.cell_length - inset))
+        return Strip.join(parts)
+
+    def _segments(self, line: Line) -> Iterable[Segment]:
+        return [Segment(text, self.style(name)) for text, name in line.spans if text]
+
+
+def _rich_style(style: Style) -> RichStyle:
+    return RichStyle(
+        color=_colour(style.foreground),
+        bgcolor=_colour(style.background),
+        bold=style.bold or None,
+        dim=style.dim or None,
+        italic=style.italic or None,
+        underline=style.underline or None,
+        strike=style.strike or None,
+        reverse=style.reverse or None,
+        link=style.link or None,
+    )
+
+
+def _colour(value: str | None) -> str | None:
+    if not value or value.startswith("#"):
+        return value or None
+    return f"color({value})"

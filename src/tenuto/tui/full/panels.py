@@ -1,0 +1,236 @@
+"""What opens around the editor, as lines: approvals, lists to pick from, completions, queue, todo, help. Pure.
+
+Each function returns a `Panel`: its lines, and which of them a click chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.full.line_editor import LineEditor
+from tenuto.tui.keys import help_rows
+from tenuto.tui.machine.state import UiState, approval_options
+from tenuto.tui.render.diff import diff_lines, diff_summary
+from tenuto.tui.render.line import EMPTY, Line, Span, plain
+from tenuto.tui.render.options import Glyphs
+from tenuto.tui.render.tools.looks import todo_lines
+from tenuto.tui.render.width import cell_width, pad, truncate
+from tenuto.tui.render.wrap import wrap, wrap_code
+
+COMPLETION_ROWS = 8
+PICKER_ROWS = 12
+TODO_ROWS = 5
+QUEUE_ROWS = 4
+DETAIL_ROWS = 12
+"""Rows of a command or change that an approval shows before Ctrl+E shows all."""
+LABEL_SHARE = 0.6
+PAD = "  "
+POINTER = "❯ "
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`choices` maps a row to the place of what a click on it chooses. `scrolled` says how far it really went."""
+
+    lines: Sequence[Line] = ()
+    choices: dict[int, int] = field(default_factory=dict[int, int])
+    scrolled: int = 0
+
+
+NOTHING = Panel()
+
+
+def approval_panel(
+    state: UiState, width: int, rows: int, glyphs: Glyphs, feedback: LineEditor, *, full: bool, scroll: int
+) -> Panel:
+    """Return the open approval: exactly what would happen, why it is asked, and the answers.
+
+    `rows` is how many rows there are at most; with `full` the whole command or change can be scrolled through.
+    """
+    request = state.approvals.current
+    if request is None:
+        return NOTHING
+    position, total = state.approvals.position
+    count: list[Span] = [(f"  {position} of {total}", "dim")] if total > 1 else []
+    title = truncate(f"{sanitize_line(request.tool)} {sanitize_line(request.summary)}", width - 20)
+    head: list[Line] = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *count))]
+    head += [_padded(line) for line in wrap([(sanitize_line(request.reason), "dim")], width - 4)[:3] if request.reason]
+    answers, choices = _answers(state, request, width, feedback)
+    room = max(3, rows - len(head) - len(answers) - 2)
+    detail = _detail(request, width - 4, glyphs)
+    shown, scrolled = _bounded(detail, room if full else min(room, DETAIL_ROWS), scroll if full else 0)
+    above = [*head, EMPTY, *shown, EMPTY]
+    return Panel([*above, *answers], {len(above) + row: place for row, place in choices.items()}, scrolled)
+
+
+def _detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
+    if request.diff is not None:
+        head = Line(
+            ((PAD, "text"), (sanitize_line(request.diff.path), "path"), (" ", ""), *diff_summary(request.diff, glyphs))
+        )
+        return [head, *(_padded(line) for line in diff_lines(request.diff, width, glyphs))]
+    text = sanitize_for_terminal(request.detail or request.summary).expandtabs(4).strip("\n")
+    return [
+        _padded(line) for part in text.split("\n") for line in wrap_code([(part, "shell.command")], width) or [EMPTY]
+    ]
+
+
+def _bounded(lines: list[Line], rows: int, scroll: int) -> tuple[list[Line], int]:
+    """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
+    if len(lines) <= rows:
+        return lines, 0
+    room = max(1, rows - 1)
+    first = max(0, min(scroll, len(lines) - room))
+    below = len(lines) - first - room
+    hint = (
+        f"{PAD}… {first} above, {below} below · PageUp/PageDown"
+        if first or scroll
+        else f"{PAD}… +{below} lines · Ctrl+E shows all"
+    )
+    return [*lines[first : first + room], plain(hint, "dim")], first
+
+
+def _answers(
+    state: UiState, request: ApprovalRequestedEvent, width: int, feedback: LineEditor
+) -> tuple[list[Line], dict[int, int]]:
+    lines: list[Line] = []
+    choices: dict[int, int] = {}
+    writing = state.approvals.feedback is not None
+    for place, option in enumerate(approval_options(request)):
+        selected = place == state.approvals.selected
+        text = truncate(f"{place + 1}. {sanitize_line(option.label)}", width - 10)
+        choices[len(lines)] = place
+        lines.append(_choice(text, option.letter, selected=selected))
+        if writing and option.feedback:
+            lines.append(Line((("     ", "text"), *editor_spans(feedback, width - 6))))
+    hint = "Enter sends · Esc back" if writing else "Enter · number or letter · Esc denies"
+    lines.append(plain(f"{PAD}  {hint}", "faint"))
+    return lines, choices
+
+
+def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor) -> Panel:
+    """Return the list to pick from, with its filter."""
+    picker = state.picker
+    if picker is None:
+        return NOTHING
+    room = max(3, min(PICKER_ROWS, rows - 3))
+    first = _window(picker.selected, len(picker.shown), room)
+    title: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
+    typed = editor_spans(filter_line, width // 2) if filter_line.text else [("type to filter", "placeholder")]
+    lines = [Line((*title, *typed))]
+    choices: dict[int, int] = {}
+    shown = [picker.choices[place] for place in picker.shown[first : first + room]]
+    label_width = _label_width([choice.label for choice in shown], [choice.detail for choice in shown], width)
+    for row, choice in enumerate(shown, first):
+        choices[len(lines)] = row
+        lines.append(_entry(choice.label, choice.detail, label_width, width, selected=row == picker.selected))
+    if not shown:
+        lines.append(plain(f"{PAD}  nothing matches", "dim"))
+    more = f"{picker.selected + 1} of {len(picker.shown)} · " if len(picker.shown) > room else ""
+    lines.append(plain(f"{PAD}  {more}Enter takes · Esc closes", "faint"))
+    return Panel(lines, choices)
+
+
+def completion_panel(state: UiState, width: int, rows: int) -> Panel:
+    """Return the completions of the word at the cursor."""
+    popup = state.completion
+    if popup is None:
+        return NOTHING
+    room = max(1, min(COMPLETION_ROWS, rows))
+    first = _window(popup.selected, len(popup.items), room)
+    shown = popup.items[first : first + room]
+    label_width = _label_width([item.label for item in shown], [item.detail for item in shown], width)
+    lines = [
+        _entry(item.label, item.detail, label_width, width, selected=place == popup.selected)
+        for place, item in enumerate(shown, first)
+    ]
+    return Panel(lines, {row: first + row for row in range(len(shown))})
+
+
+def help_panel(width: int, rows: int, scroll: int) -> Panel:
+    """Return the table of keys."""
+    sections = help_rows()
+    key_width = min(max(cell_width(keys) for _, entries in sections for keys, _ in entries), width // 2)
+    lines: list[Line] = []
+    for title, entries in sections:
+        lines += [EMPTY] if lines else []
+        lines.append(Line(((PAD, "text"), (title, "panel.title"))))
+        for keys, text in entries:
+            shown = pad(truncate(keys, key_width), key_width)
+            meaning = truncate(text, width - key_width - 8)
+            lines.append(Line((("    ", "text"), (shown, "accent"), ("  ", "text"), (meaning, "text"))))
+    room = max(3, rows - 1)
+    first = max(0, min(scroll, len(lines) - room))
+    hint = f"{PAD}Esc closes" + (" · PageUp/PageDown" if len(lines) > room else "")
+    return Panel([*lines[first : first + room], plain(hint, "faint")], scrolled=first)
+
+
+def side_panel(state: UiState, width: int, glyphs: Glyphs) -> Panel:
+    """Return the todo list while something of it is open, the queued texts, the images of the draft."""
+    lines = _todo(state, width, glyphs)
+    rows = state.queue if len(state.queue) <= QUEUE_ROWS else state.queue[: QUEUE_ROWS - 1]
+    for queued in rows:
+        mark = "steer" if queued.steer else "queued"
+        text = truncate(sanitize_line(queued.text), width - 14) or "(image)"
+        lines.append(Line(((PAD, "text"), (f"{mark:<7} ", "accent"), (text, "dim"))))
+    if len(rows) < len(state.queue):
+        lines.append(plain(f"{PAD}… +{len(state.queue) - len(rows)} queued", "dim"))
+    for number, image in enumerate(state.draft.images, 1):
+        size = f" {image.width}×{image.height}" if image.width else ""
+        lines.append(plain(f"{PAD}[image {number} {sanitize_line(image.name)}{size}]", "user.image"))
+    return Panel(lines)
+
+
+def _todo(state: UiState, width: int, glyphs: Glyphs) -> list[Line]:
+    open_items = [item for item in state.todo if item.status in ("pending", "in_progress")]
+    if not state.todo or not (open_items or state.todo_open):
+        return []
+    if state.todo_open or len(state.todo) <= TODO_ROWS:
+        return [_padded(line) for line in todo_lines(state.todo, width - 4, glyphs)]
+    room = TODO_ROWS - 1
+    first = min(state.todo.index(open_items[0]), len(state.todo) - room)
+    shown = [todo_lines([item], width - 4, glyphs)[0] for item in state.todo[first : first + room]]
+    done = len(state.todo) - len(open_items)
+    return [*map(_padded, shown), plain(f"{PAD * 2}{done} of {len(state.todo)} done · Ctrl+T shows all", "faint")]
+
+
+def editor_spans(editor: LineEditor, width: int) -> list[Span]:
+    """Return a one-line text with its cursor, its end in view."""
+    text = sanitize_line(editor.text) if not editor.text.isprintable() else editor.text
+    before, at, after = text[: editor.cursor], text[editor.cursor : editor.cursor + 1], text[editor.cursor + 1 :]
+    while before and cell_width(before) > width - 2:
+        before = before[max(1, (cell_width(before) - width + 2) // 2) :]
+    room = max(0, width - cell_width(before) - 1)
+    return [(before, "text"), (at or " ", "reverse"), (truncate(after, room), "text")]
+
+
+def _choice(text: str, letter: str, *, selected: bool) -> Line:
+    style = "choice.selected" if selected else "text"
+    return Line(((PAD, "text"), (POINTER if selected else PAD, "accent"), (text, style), (f"  {letter}", "faint")))
+
+
+def _entry(label: str, detail: str, label_width: int, width: int, *, selected: bool) -> Line:
+    shown = pad(truncate(sanitize_line(label), label_width), label_width)
+    rest = truncate(sanitize_line(detail), width - label_width - 8)
+    style = "choice.selected" if selected else "text"
+    return Line(
+        ((PAD, "text"), (POINTER if selected else PAD, "accent"), (shown, style), ("  ", "text"), (rest, "dim"))
+    )
+
+
+def _label_width(labels: Sequence[str], details: Sequence[str], width: int) -> int:
+    widest = max((cell_width(sanitize_line(label)) for label in labels), default=0)
+    limit = int(width * LABEL_SHARE) if any(details) else width - 6
+    return max(1, min(widest, limit))
+
+
+def _window(selected: int, count: int, rows: int) -> int:
+    """Return the first of `count` entries to show, so that the selected one is among `rows`."""
+    return max(0, min(selected - rows // 2, count - rows))
+
+
+def _padded(line: Line) -> Line:
+    return Line(((PAD * 2, "text"), *line.spans))
