@@ -7,8 +7,9 @@ where to look.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from tenuto.protocol.entry import Level
 from tenuto.protocol.operation import AnyOperation
@@ -17,111 +18,99 @@ from tenuto.protocol.part import ImagePart
 BellReason = Literal["approval", "finished", "failed"]
 
 
+class EffectBase(msgspec.Struct, frozen=True):
+    """Base of all effects: structs, because their classes are made ten times as fast as dataclasses at every start."""
+
+
 # --- the screen ---
 
 
-@dataclass(frozen=True, slots=True)
-class ItemAdded:
+class ItemAdded(EffectBase, frozen=True):
     """The item was put at the end of the transcript. A move is `ItemRemoved` and `ItemAdded` with the same id."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ItemChanged:
+class ItemChanged(EffectBase, frozen=True):
     """The item has a new version."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRemoved:
+class ItemRemoved(EffectBase, frozen=True):
     """The item is no longer in the transcript."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptReset:
+class TranscriptReset(EffectBase, frozen=True):
     """Everything in the transcript may be different: read it anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChanged:
+class StatusChanged(EffectBase, frozen=True):
     """The status line, the spinner, the retry countdown or the hint changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelChanged:
+class PanelChanged(EffectBase, frozen=True):
     """The approval panel, the picker, the help, the completion popup, the queue or the todo list changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftSet:
+class DraftSet(EffectBase, frozen=True):
     """Put this text into the editor; `cursor` is an offset in characters."""
 
     text: str
     cursor: int
 
 
-@dataclass(frozen=True, slots=True)
-class Toast:
+class Toast(EffectBase, frozen=True):
     """Show a line for a few seconds."""
 
     text: str
     level: Level = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Bell:
+class Bell(EffectBase, frozen=True):
     """Call the person, who may be elsewhere; the front-end knows whether the terminal has the focus."""
 
     reason: BellReason
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(EffectBase, frozen=True):
     """Set the terminal's title."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CopyText:
+class CopyText(EffectBase, frozen=True):
     """Put the text on the clipboard."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenEditor:
+class OpenEditor(EffectBase, frozen=True):
     """Open the person's editor on the text; the result comes back as `DraftChanged`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repaint:
+class Repaint(EffectBase, frozen=True):
     """Paint the whole screen again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quit:
+class Quit(EffectBase, frozen=True):
     """Leave."""
 
 
 # --- the core ---
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(EffectBase, frozen=True):
     """Hand the operation to the executor."""
 
     operation: AnyOperation
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitPrompt:
+class SubmitPrompt(EffectBase, frozen=True):
     """Hand the prompt to `submit_prompt()`; `steer` asks for delivery at the next tool boundary."""
 
     text: str
@@ -129,22 +118,19 @@ class SubmitPrompt:
     images: tuple[ImagePart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunCommand:
+class RunCommand(EffectBase, frozen=True):
     """Run a slash command, given as the whole line."""
 
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remember:
+class Remember(EffectBase, frozen=True):
     """Put the text into the prompt history."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(EffectBase, frozen=True):
     """Look for completions of the draft; the answer is a `CompletionOffered` with the same generation."""
 
     generation: int

@@ -110,7 +110,7 @@ class Runner:
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Listen to the runtime from now on."""
+        """Listen to the runtime from now on; call it before the session is opened, whose events are the first."""
         self._unsubscribe = self._runtime.subscribe(self._take)
 
     async def close(self) -> None:
@@ -118,7 +118,8 @@ class Runner:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
-        self._flush()
+        if self._timer is not None:
+            self._timer.cancel()
         writing = [task for task in self._tasks if task.get_name() == "remember"]
         if writing:
             await asyncio.wait(writing, timeout=CLOSE_PATIENCE)

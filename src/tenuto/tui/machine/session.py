@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from tenuto.protocol.event import (
     ContextUsageEvent,
     ModeChangedEvent,
@@ -51,9 +49,9 @@ def open_session(change: Change, event: SessionOpenedEvent) -> None:
         ),
         terminal_title=state.terminal_title,
     )
-    for part in fields(UiState):
-        if part.name not in KEPT:
-            setattr(state, part.name, getattr(fresh, part.name))
+    for name in UiState.__struct_fields__:
+        if name not in KEPT:
+            setattr(state, name, getattr(fresh, name))
     show_everything(change)
     state.replaying = event.resumed
 

@@ -1,12 +1,14 @@
 """The whole state of the interactive front-end. Only `step` changes it, in place; everybody else reads.
 
-Times are readings of the caller's clock in seconds. Nothing here knows a framework, a clock or a terminal.
+Times are readings of the caller's clock in seconds. Nothing here knows a framework, a clock or a terminal. Structs,
+not dataclasses: their classes are made faster, and that happens at every start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from tenuto.command.outcome import Choice
 from tenuto.protocol.entry import Mode, TodoItem
@@ -27,8 +29,7 @@ ContextName = Literal[
 # --- what lies around the transcript ---
 
 
-@dataclass(slots=True, kw_only=True)
-class StatusLine:
+class StatusLine(msgspec.Struct, kw_only=True):
     """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars."""
 
     model: str = ""
@@ -42,7 +43,7 @@ class StatusLine:
     window: int | None = None
     trigger: int | None = None
     estimated: bool = True
-    total: Usage = field(default_factory=Usage)
+    total: Usage = msgspec.field(default_factory=Usage)
 
     @property
     def cost(self) -> float | None:
@@ -55,8 +56,7 @@ class StatusLine:
         return self.tokens / self.window if self.window else None
 
 
-@dataclass(slots=True)
-class SpinnerLayer:
+class SpinnerLayer(msgspec.Struct):
     """One thing that goes on: its label, since when, and a detail (a stage, a count)."""
 
     kind: TaskKind
@@ -65,14 +65,13 @@ class SpinnerLayer:
     detail: str = ""
 
 
-@dataclass(slots=True)
-class Spinner:
+class Spinner(msgspec.Struct):
     """What goes on, in layers: the compaction lies over the shell, the shell over the agent.
 
     A layer that ends shows what is under it again, with its own label and time (DESIGN section 9).
     """
 
-    layers: dict[TaskKind, SpinnerLayer] = field(default_factory=dict[TaskKind, SpinnerLayer])
+    layers: dict[TaskKind, SpinnerLayer] = msgspec.field(default_factory=dict[TaskKind, SpinnerLayer])
 
     @property
     def top(self) -> SpinnerLayer | None:
@@ -85,8 +84,7 @@ class Spinner:
         return self.top.label if self.top else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """A failed model call is made again at `until`."""
 
     attempt: int
@@ -95,8 +93,7 @@ class Retry:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(msgspec.Struct, frozen=True):
     """A line near the editor ("Press Ctrl+C again to quit") that goes away at `until`."""
 
     text: str
@@ -106,8 +103,7 @@ class Hint:
 # --- the editor, the queue ---
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct):
     """What is in the editor; long pastes stand in it as marks. `changed_at` is the time of the last key."""
 
     text: str = ""
@@ -121,8 +117,7 @@ class Draft:
         return not self.text.strip() and not self.images
 
 
-@dataclass(slots=True)
-class QueueRow:
+class QueueRow(msgspec.Struct):
     """A queued prompt as it shows. `seq` is 0 until it is known to be on disk."""
 
     seq: int
@@ -131,8 +126,7 @@ class QueueRow:
     steer: bool = False
 
 
-@dataclass(slots=True)
-class Echo:
+class Echo(msgspec.Struct):
     """A prompt that shows as an item before the history has it; `seq` is its queued entry's, 0 until known."""
 
     item_id: int
@@ -140,17 +134,15 @@ class Echo:
     seq: int = 0
 
 
-@dataclass(slots=True)
-class HistoryCursor:
+class HistoryCursor(msgspec.Struct):
     """The prompts sent before, oldest first, and which one is shown; `draft` waits behind the newest."""
 
-    prompts: list[str] = field(default_factory=list[str])
+    prompts: list[str] = msgspec.field(default_factory=list[str])
     index: int | None = None
     draft: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionItem:
+class CompletionItem(msgspec.Struct, frozen=True):
     """One completion: what it puts in, how it shows, and a dim remark (a description, an argument hint).
 
     `runs` says that taking it makes a whole line that can be sent at once.
@@ -162,8 +154,7 @@ class CompletionItem:
     runs: bool = False
 
 
-@dataclass(slots=True)
-class CompletionPopup:
+class CompletionPopup(msgspec.Struct):
     """The open completion popup; it replaces the characters `start` to `end` of the draft."""
 
     start: int
@@ -175,8 +166,7 @@ class CompletionPopup:
 # --- dialogs ---
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalOption:
+class ApprovalOption(msgspec.Struct, frozen=True):
     """An answer that can be given. `feedback` asks for a text first."""
 
     letter: str
@@ -185,8 +175,7 @@ class ApprovalOption:
     feedback: bool = False
 
 
-@dataclass(slots=True)
-class Approvals:
+class Approvals(msgspec.Struct):
     """The approvals that wait, oldest first; the first one shows.
 
     `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
@@ -194,7 +183,7 @@ class Approvals:
     being written. `answered` counts those of the present run, for "1 of 3".
     """
 
-    requests: list[ApprovalRequestedEvent] = field(default_factory=list[ApprovalRequestedEvent])
+    requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
     opened_at: float | None = None
     accept_after: float = 0.0
     selected: int = 0
@@ -217,8 +206,7 @@ class Approvals:
         return self.answered + 1, self.answered + len(self.requests)
 
 
-@dataclass(slots=True)
-class Picker:
+class Picker(msgspec.Struct):
     """A list to pick from. Picking runs `/<command> <value>`, or with an empty command puts the value into the draft.
 
     `shown` are the places of the choices that match the filter, best first; `selected` is a place in `shown`.
@@ -228,15 +216,14 @@ class Picker:
     command: str
     choices: tuple[Choice, ...]
     filter: str = ""
-    shown: list[int] = field(default_factory=list[int])
+    shown: list[int] = msgspec.field(default_factory=list[int])
     selected: int = 0
 
 
 # --- keys that are pressed twice ---
 
 
-@dataclass(slots=True)
-class Ladder:
+class Ladder(msgspec.Struct):
     """When the keys that count twice were pressed last, and when the running task was asked to stop."""
 
     escape_at: float = float("-inf")
@@ -246,8 +233,7 @@ class Ladder:
     stash: str = ""
 
 
-@dataclass(slots=True)
-class UiState:
+class UiState(msgspec.Struct):
     """Everything that a screen shows.
 
     `tasks` are the running submissions. `streaming` are the ids of the items of the answer that is being written,
@@ -258,32 +244,32 @@ class UiState:
     """
 
     session_id: str = ""
-    transcript: Transcript = field(default_factory=Transcript)
-    status: StatusLine = field(default_factory=StatusLine)
-    spinner: Spinner = field(default_factory=Spinner)
+    transcript: Transcript = msgspec.field(default_factory=Transcript)
+    status: StatusLine = msgspec.field(default_factory=StatusLine)
+    spinner: Spinner = msgspec.field(default_factory=Spinner)
     retry: Retry | None = None
     hint: Hint | None = None
-    draft: Draft = field(default_factory=Draft)
-    pastes: Pastes = field(default_factory=Pastes)
-    history: HistoryCursor = field(default_factory=HistoryCursor)
+    draft: Draft = msgspec.field(default_factory=Draft)
+    pastes: Pastes = msgspec.field(default_factory=Pastes)
+    history: HistoryCursor = msgspec.field(default_factory=HistoryCursor)
     completion: CompletionPopup | None = None
     completion_generation: int = 0
     completion_closed_at: int | None = None
-    queue: list[QueueRow] = field(default_factory=list[QueueRow])
+    queue: list[QueueRow] = msgspec.field(default_factory=list[QueueRow])
     waiting: bool = False
     todo: tuple[TodoItem, ...] = ()
     todo_open: bool = False
-    approvals: Approvals = field(default_factory=Approvals)
+    approvals: Approvals = msgspec.field(default_factory=Approvals)
     picker: Picker | None = None
     help_open: bool = False
     detail: Detail = "folded"
-    ladder: Ladder = field(default_factory=Ladder)
+    ladder: Ladder = msgspec.field(default_factory=Ladder)
     interrupt_presses: int = 1
-    tasks: dict[str, TaskKind] = field(default_factory=dict[str, TaskKind])
-    echoes: list[Echo] = field(default_factory=list[Echo])
-    streaming: list[int] = field(default_factory=list[int])
-    calls: dict[str, int] = field(default_factory=dict[str, int])
-    timed: set[int] = field(default_factory=set[int])
+    tasks: dict[str, TaskKind] = msgspec.field(default_factory=dict[str, TaskKind])
+    echoes: list[Echo] = msgspec.field(default_factory=list[Echo])
+    streaming: list[int] = msgspec.field(default_factory=list[int])
+    calls: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    timed: set[int] = msgspec.field(default_factory=set[int])
     shell_item: int = 0
     compaction_item: int = 0
     terminal_title: str = ""
