@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from tenuto.compaction.meter import MESSAGE_OVERHEAD, Meter, estimate_parts
+from tenuto.compaction.meter import Meter
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry, UndoEntry
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -19,7 +19,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ToolCallPart
-from tenuto.text.estimate import estimate_text
+from tenuto.session.projection import is_usable
 
 Visible = (
     UserMessage
@@ -61,37 +61,24 @@ def active_compaction(path: Sequence[HistoryEvent], model_id: str) -> Compaction
     for entry in reversed(path):
         if isinstance(entry, UndoEntry) and entry.seq not in cancelled:
             cancelled.add(entry.target)
-        elif isinstance(entry, CompactionEntry) and entry.seq not in cancelled:
-            items = entry.provider_items
-            if items is None or model_id in (f"{items.provider}/{items.model}", items.model):
-                return entry
+        elif isinstance(entry, CompactionEntry) and entry.seq not in cancelled and is_usable(entry, model_id):
+            return entry
     return None
 
 
 def visible_items(entries: Iterable[HistoryEvent], view: Mapping[int, Message], meter: Meter) -> list[Item]:
     """Return what the model sees of `entries`; `view` has the live view's messages by seq.
 
-    A message that an edit took out of the view is left out here too.
+    What is not in the view (an edit took it out, a result whose call is gone) is left out here too.
     """
     items: list[Item] = []
     for entry in entries:
-        visible = visible_entry(entry)
-        if visible is None:
-            continue
-        shown = view.get(visible.seq)
+        shown = view.get(entry.seq)
         if shown is not None:
-            items.append(Item(visible, meter.estimate(shown)))
-        elif not isinstance(visible, UserMessage | AssistantMessage | ToolResultMessage | DeveloperMessage):
-            items.append(Item(visible, _estimate_entry(visible)))
+            visible = visible_entry(entry)
+            if visible is not None:
+                items.append(Item(visible, meter.estimate(shown)))
     return items
-
-
-def _estimate_entry(entry: ShellEntry | BranchSummaryEntry | ExtensionEntry) -> int:
-    if isinstance(entry, ShellEntry):
-        return MESSAGE_OVERHEAD + estimate_text(entry.command) + estimate_text(entry.output)
-    if isinstance(entry, BranchSummaryEntry):
-        return MESSAGE_OVERHEAD + estimate_text(entry.summary)
-    return MESSAGE_OVERHEAD + estimate_parts(entry.parts)
 
 
 def calls_of(message: AssistantMessage) -> list[ToolCallPart]:
@@ -99,23 +86,22 @@ def calls_of(message: AssistantMessage) -> list[ToolCallPart]:
     return [part for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def valid_cuts(items: Sequence[Item]) -> list[int]:
+def valid_cuts(entries: Sequence[Visible]) -> list[int]:
     """Return the indexes that a kept tail may begin with, in order.
 
     Never a tool result, never a developer message, never between a call and its result, parallel calls included.
     """
     call_index: dict[str, int] = {}
     last_result: dict[int, int] = {}
-    for index, item in enumerate(items):
-        if isinstance(item.entry, AssistantMessage):
-            for call in calls_of(item.entry):
-                call_index[call.id] = index
-        elif isinstance(item.entry, ToolResultMessage) and item.entry.call_id in call_index:
-            last_result[call_index[item.entry.call_id]] = index
+    for index, entry in enumerate(entries):
+        if isinstance(entry, AssistantMessage):
+            call_index = {call.id: index for call in calls_of(entry)}
+        elif isinstance(entry, ToolResultMessage) and entry.call_id in call_index:
+            last_result[call_index[entry.call_id]] = index
     cuts: list[int] = []
     open_until = -1
-    for index, item in enumerate(items):
-        if index > open_until and not isinstance(item.entry, ToolResultMessage | DeveloperMessage):
+    for index, entry in enumerate(entries):
+        if index > open_until and not isinstance(entry, ToolResultMessage | DeveloperMessage):
             cuts.append(index)
         open_until = max(open_until, last_result.get(index, -1))
     return cuts

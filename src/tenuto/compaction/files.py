@@ -9,9 +9,11 @@ import msgspec
 
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.message import CompactionDetails, DiffView, FileUse, HistoryEvent, ToolResultMessage
+from tenuto.text.estimate import estimate_text
 
 MAX_LISTED = 100
 """Paths of each kind in the summary's text; `CompactionDetails` has all of them."""
+MIN_LISTED = 3
 _BLOCKS = re.compile(r"\s*<(read-files|modified-files)>.*?(?:</\1>|\Z)", re.DOTALL)
 
 
@@ -69,12 +71,24 @@ def _touched(entry: HistoryEvent) -> Iterable[tuple[str, bool]]:
             yield path, True
 
 
-def format_file_lists(files: FileOperations) -> str:
-    """Return the tagged lists that end a summary: sorted, one path a line, at most the newest 100 of each kind."""
+def format_file_lists(files: FileOperations, limit: int | None = None) -> str:
+    """Return the tagged lists that end a summary: sorted, one path a line, at most the newest 100 of each kind.
+
+    `limit` is in estimated tokens; the oldest paths go first until the lists fit it.
+    """
+    listed = MAX_LISTED
+    text = _format(files, listed)
+    while limit is not None and listed > MIN_LISTED and estimate_text(text) > limit:
+        listed //= 2
+        text = _format(files, listed)
+    return text
+
+
+def _format(files: FileOperations, listed: int) -> str:
     blocks: list[str] = []
     for tag, paths in (("read-files", files.read), ("modified-files", files.modified)):
         if paths:
-            lines = "\n".join(sorted(paths[-MAX_LISTED:]))
+            lines = "\n".join(sorted(paths[-listed:]))
             blocks.append(f"<{tag}>\n{lines}\n</{tag}>")
     return "\n\n".join(blocks)
 
@@ -84,8 +98,8 @@ def strip_file_lists(summary: str) -> str:
     return _BLOCKS.sub("", summary).strip()
 
 
-def with_file_lists(summary: str, files: FileOperations) -> str:
-    """Return a summary that ends with the present file lists."""
-    lists = format_file_lists(files)
+def with_file_lists(summary: str, files: FileOperations, limit: int | None = None) -> str:
+    """Return a summary that ends with the present file lists, which may take `limit` estimated tokens."""
+    lists = format_file_lists(files, limit)
     bare = strip_file_lists(summary)
     return f"{bare}\n\n{lists}" if lists else bare

@@ -149,7 +149,7 @@ def find_cut(items: Sequence[Item], keep: int, ceiling: int) -> int:
     is none after it. A developer message moves the cut back to what it belongs to. While the tail is over `ceiling`
     (its first entry alone can be huge), the cut moves on.
     """
-    cuts = valid_cuts(items)
+    cuts = valid_cuts([item.entry for item in items])
     reached = _reached(items, keep)
     if reached is None or not cuts:
         return 0

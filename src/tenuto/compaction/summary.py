@@ -1,0 +1,158 @@
+"""When a summary is good enough, and what is done to its text afterwards: pure (DESIGN section 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tenuto.compaction.files import strip_file_lists
+from tenuto.compaction.prompts import JOIN_LABEL
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.part import ToolCallPart, text_of
+from tenuto.text.estimate import estimate_text
+
+CRITICAL = "## Critical Context"
+MAX_IDENTIFIERS = 24
+IDENTIFIER_REACH = 8_000
+"""Characters at the end of the summarised text whose exact names must not be lost."""
+LENGTH_TOLERANCE = 1.1
+_MAX_IDENTIFIER = 120
+_REFUSAL_LENGTH = 600
+_REFUSAL = re.compile(
+    r"^\W*(?:i['’]?m (?:very )?sorry|sorry|i apologi[sz]e|i (?:can['’]?t|cannot|won['’]?t|am unable|['’]m unable)"
+    r"|unfortunately,? i (?:can|am))\b",
+    re.IGNORECASE,
+)
+_THINKING = re.compile(r"\A\s*<(think|thinking|analysis)>.*?</\1>\s*", re.DOTALL)
+_WRAPPER = re.compile(r"\A\s*<(summary|notes)>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\A\s*```(?:markdown|md)?\n(.*?)\n```\s*\Z", re.DOTALL)
+_IDENTIFIERS = (
+    re.compile(r"https?://[^\s\"'`<>)\]]+[^\s\"'`<>)\].,;:]"),
+    re.compile(r"`([^`\n]{2,80})`"),
+    re.compile(r"(?<![\w/.~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w(?::\d+)?"),
+    re.compile(
+        r"(?<![\w.-])[\w-]+\.(?:py|[cm]?[jt]sx?|rs|go|java|kt|c|h|cc|cpp|hpp|rb|php|toml|json|ya?ml|md|sql|sh)\b"
+    ),
+    re.compile(r"(?<![\w-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-])"),
+    re.compile(r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}\b"),
+    re.compile(r"\bport \d{2,5}\b"),
+    re.compile(r"\b(?:E[A-Z]{3,}|[A-Z]{1,6}\d{3,6}|[A-Z]{2,}(?:_[A-Z0-9]+)+)\b"),
+)
+
+
+def text_of_summary(answer: AssistantMessage) -> str:
+    """Return the summary in an answer, without reasoning, wrappers and file lists that the model added."""
+    text = _THINKING.sub("", text_of(answer.parts))
+    for wrapper in (_FENCE, _WRAPPER, _FENCE):
+        found = wrapper.match(text)
+        if found:
+            text = found.group(found.re.groups)
+    return strip_file_lists(text)
+
+
+def find_fault(answer: AssistantMessage, replaced_tokens: int) -> str:
+    """Return what is wrong with a summary, in words for the model that wrote it; empty when it can be used (R-010).
+
+    `replaced_tokens` is the estimate of what the summary stands for. Length alone is no fault: see `shorten`.
+    """
+    if any(isinstance(part, ToolCallPart) for part in answer.parts):
+        return "it called a tool; notes are text only"
+    if answer.stop_reason in {"max_tokens", "window_exceeded", "pause", "interrupted"}:
+        return "it was cut off before its end; be shorter"
+    text = text_of_summary(answer)
+    if answer.stop_reason == "refusal" or (len(text) < _REFUSAL_LENGTH and _REFUSAL.match(text)):
+        return "it was a refusal; the task is only to report what the transcript says"
+    if not text:
+        return "it was empty"
+    if estimate_text(text) >= replaced_tokens:
+        return "it was longer than what it replaces; keep only what is needed to go on"
+    return ""
+
+
+def is_too_long(summary: str, limit: int) -> bool:
+    """Say whether a summary is over its budget of `limit` estimated tokens by more than a tenth."""
+    return estimate_text(summary) > limit * LENGTH_TOLERANCE
+
+
+def shorten(summary: str, limit: int) -> str:
+    """Return a summary of at most `limit` estimated tokens (R-009).
+
+    The oldest lines of the longest section go first; every heading, each section's last line and the goal stay as long
+    as that is possible.
+    """
+    if estimate_text(summary) <= limit:
+        return summary
+    sections = _split_sections(summary)
+    total = sum(estimate_text(line) + 1 for section in sections for line in section)
+    while total > limit:
+        longest = max(sections, key=_spare)
+        if _spare(longest) == 0:
+            break
+        total -= estimate_text(longest.pop(1)) + 1
+    text = "\n".join(line for section in sections for line in section)
+    tokens = estimate_text(text)
+    return text if tokens <= limit else text[: max(0, len(text) * limit // tokens)].rstrip()
+
+
+def _split_sections(summary: str) -> list[list[str]]:
+    """Split at headings; the heading is each section's first line (an empty one for text before any heading)."""
+    sections: list[list[str]] = []
+    for line in summary.splitlines():
+        if line.startswith("#") or not sections:
+            sections.append([line] if line.startswith("#") else ["", line])
+        else:
+            sections[-1].append(line)
+    return sections
+
+
+def _spare(section: Sequence[str]) -> int:
+    """Return the characters that a section could lose; the goal gives up nothing, the others keep their last line."""
+    if section[0].startswith("## Goal") or len(section) <= 2:
+        return 0
+    return sum(map(len, section[1:])) + 1
+
+
+def join_summaries(history: str, turn_prefix: str) -> str:
+    """Return the summary of a split turn: what came before it, then its first part. Either may be empty."""
+    if not turn_prefix:
+        return history
+    turn = f"{JOIN_LABEL}\n\n{turn_prefix}"
+    return f"{history}\n\n---\n\n{turn}" if history else turn
+
+
+def find_identifiers(text: str) -> list[str]:
+    """Return the exact names in the last part of `text`, the latest first: paths, hashes, URLs, ports, error codes."""
+    latest = text[-IDENTIFIER_REACH:]
+    last_seen: dict[str, int] = {}
+    for pattern in _IDENTIFIERS:
+        for found in pattern.finditer(latest):
+            name = (found.group(1) if pattern.groups else found.group()).strip()
+            if 2 < len(name) <= _MAX_IDENTIFIER:
+                last_seen[name] = max(last_seen.get(name, 0), found.start())
+    return sorted(last_seen, key=lambda name: -last_seen[name])
+
+
+def missing_identifiers(text: str, present: Iterable[str]) -> list[str]:
+    """Return at most 24 exact names of the last part of `text` that none of the `present` texts contains."""
+    known = "\n".join(present)
+    missing: list[str] = []
+    for name in find_identifiers(text):
+        if name not in known:
+            missing.append(name)
+            known = f"{known}\n{name}"
+            if len(missing) == MAX_IDENTIFIERS:
+                break
+    return missing
+
+
+def add_identifiers(summary: str, names: Sequence[str]) -> str:
+    """Return the summary with `names` as one more line under Critical Context."""
+    if not names:
+        return summary
+    line = "- Exact names from the last part: " + ", ".join(f"`{name}`" for name in names)
+    at = summary.rfind(CRITICAL)
+    if at < 0:
+        return f"{summary.rstrip()}\n\n{CRITICAL}\n{line}"
+    following = re.compile(r"^(?:#{1,2} |---$)", re.MULTILINE).search(summary, at + len(CRITICAL))
+    end = following.start() if following else len(summary)
+    return f"{summary[:end].rstrip()}\n{line}\n\n{summary[end:]}".rstrip()

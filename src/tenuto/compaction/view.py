@@ -1,0 +1,176 @@
+"""What stands in the view before the kept tail: a compaction's `replacement`, frozen when it is made (DESIGN 5). Pure.
+
+One system message with frame, summary, pins, todo list, running jobs and the person's own words; then for a split turn
+its user message again as a real one. Nothing of the kept tail is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from tenuto.compaction.meter import MESSAGE_OVERHEAD, estimate_message
+from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
+from tenuto.compaction.serialize import clip, image_placeholder
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.message import AssistantMessage, HistoryEvent, Message, SystemMessage, UserMessage
+from tenuto.protocol.part import ContentPart, TextPart
+from tenuto.text.estimate import estimate_text
+
+PERSON_ORIGINS = frozenset({"typed", "command"})
+TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-] cancelled:"}
+MIN_TEXT = 40
+"""Tokens below which cutting a user text is not worth it."""
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """Session data that a compaction carries over as it is, never through the model (R-032).
+
+    `pins` are texts, `jobs` one line each; `recall` says that the model has the tool of that name.
+    """
+
+    pins: tuple[str, ...] = ()
+    todo: tuple[TodoItem, ...] = ()
+    jobs: tuple[str, ...] = ()
+    recall: bool = False
+
+
+def build_replacement(
+    plan: CompactionPlan, summary: str, surroundings: Surroundings, prompts: Prompts
+) -> tuple[Message, ...]:
+    """Return the messages that stand before the kept tail; `summary` ends with its file lists."""
+    blocks = [_frame(plan.cut, prompts, surroundings.recall), f"<summary>\n{summary}\n</summary>"]
+    blocks += surrounding_blocks(surroundings)
+    room = plan.allowance.free - plan.kept_tokens - sum(estimate_text(block) for block in blocks)
+    anchor = _anchor(plan, room)
+    room -= estimate_message(anchor) if anchor is not None else 0
+    texts = user_messages_block(plan, max(0, min(plan.allowance.user_messages, room)))
+    if texts:
+        blocks.append(texts)
+    system = SystemMessage(text="\n\n".join(blocks))
+    return (system,) if anchor is None else (system, anchor)
+
+
+def _frame(cut: int, prompts: Prompts, recall: bool) -> str:
+    texts = [prompts.summary_prefix, RECALL_HINT] if recall else [prompts.summary_prefix]
+    return "\n".join(texts).replace("{seq}", str(max(0, cut - 1)))
+
+
+def surrounding_blocks(surroundings: Surroundings) -> list[str]:
+    """Return pins, todo list and running jobs as tagged texts, without the empty ones."""
+    blocks: list[str] = []
+    if surroundings.pins:
+        blocks.append("\n".join(("<pins>", *surroundings.pins, "</pins>")))
+    if surroundings.todo:
+        lines = (f"- {TODO_MARKS[item.status]} {item.text}" for item in surroundings.todo)
+        blocks.append("\n".join(("<todo>", *lines, "</todo>")))
+    if surroundings.jobs:
+        blocks.append("\n".join(("<running-jobs>", *surroundings.jobs, "</running-jobs>")))
+    return blocks
+
+
+def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
+    """Return the user message before the tail: the split turn's own, or a fixed line where an answer would be first.
+
+    The split turn's message stays word for word (R-034); only one that does not fit the window is cut in its middle.
+    """
+    message = plan.turn_message
+    if message is not None:
+        bare = UserMessage(parts=message.parts, origin=message.origin)
+        limit = max(room, plan.allowance.user_messages)
+        if estimate_message(bare) <= limit:
+            return bare
+        text = clip_to_tokens(_plain_text(message), limit - MESSAGE_OVERHEAD)
+        return UserMessage(parts=(TextPart(text=text),), origin=message.origin)
+    if plan.kept and isinstance(plan.kept[0], AssistantMessage):
+        return UserMessage(parts=(TextPart(text=CONTINUE_LINE),), origin="continuation")
+    return None
+
+
+def user_messages_block(plan: CompactionPlan, budget: int) -> str:
+    """Return what the person said before the kept tail, word for word within `budget` tokens (R-033).
+
+    Chosen newest first, the first and the last one always, printed in time order. A text that does not fit is cut in
+    its middle, with a mark.
+    """
+    chosen = choose_user_texts(plan.path, plan.cut, plan.turn_start if plan.turn_message else 0, budget)
+    if not chosen:
+        return ""
+    head = "What the person wrote in that part, word for word; all of it has been dealt with or is in the summary:"
+    texts = "\n".join(f"<message>\n{text}\n</message>" for text in chosen)
+    return f"<user-messages>\n{head}\n{texts}\n</user-messages>"
+
+
+def choose_user_texts(path: Sequence[HistoryEvent], before: int, without: int, budget: int) -> list[str]:
+    """Return user texts with a seq under `before`, the one at `without` left out, within `budget` estimated tokens."""
+    budget -= 40
+    if budget < MIN_TEXT:
+        return []
+    newest_first = _person_messages(path, before, without)
+    last = next(newest_first, None)
+    if last is None:
+        return []
+    first = next((entry for entry in path if _is_person(entry, before, without)), last)
+    last_text = clip_to_tokens(_plain_text(last), budget // 2)
+    budget -= _cost(last_text)
+    first_text = ""
+    if first.seq != last.seq and isinstance(first, UserMessage):
+        first_text = clip_to_tokens(_plain_text(first), budget // 2)
+        budget -= _cost(first_text)
+    chosen = [last_text]
+    for message in newest_first:
+        if message.seq == first.seq:
+            break
+        text = _plain_text(message)
+        if _cost(text) > budget:
+            if budget >= MIN_TEXT:
+                chosen.append(clip_to_tokens(text, budget - _cost("")))
+            break
+        chosen.append(text)
+        budget -= _cost(text)
+    chosen.reverse()
+    return [first_text, *chosen] if first_text else chosen
+
+
+def _cost(text: str) -> int:
+    return estimate_text(text) + 8
+
+
+def _is_person(entry: HistoryEvent, before: int, without: int) -> bool:
+    return (
+        isinstance(entry, UserMessage)
+        and entry.origin in PERSON_ORIGINS
+        and entry.seq < before
+        and entry.seq != without
+    )
+
+
+def _person_messages(path: Sequence[HistoryEvent], before: int, without: int) -> Iterator[UserMessage]:
+    """Yield the person's messages under `before`, newest first."""
+    for entry in reversed(path):
+        if isinstance(entry, UserMessage) and _is_person(entry, before, without):
+            yield entry
+
+
+def _plain_text(message: UserMessage) -> str:
+    return "\n".join(_part_text(part) for part in message.parts)
+
+
+def _part_text(part: ContentPart) -> str:
+    return part.text if isinstance(part, TextPart) else image_placeholder(part)
+
+
+def clip_to_tokens(text: str, limit: int) -> str:
+    """Return `text` with its middle cut out so that it is at most `limit` estimated tokens, or its bare beginning."""
+    tokens = estimate_text(text)
+    if tokens <= limit:
+        return text
+    keep = len(text) * max(0, limit) // tokens
+    while keep > 2 * MIN_TEXT:
+        clipped = clip(text, keep * 2 // 3, keep - keep * 2 // 3)
+        if estimate_text(clipped) <= limit:
+            return clipped
+        keep = keep * 4 // 5
+    return text[:keep]
