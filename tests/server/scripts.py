@@ -41,8 +41,8 @@ def fix_tests(request: Request) -> Reply:
                     "edit",
                     {
                         "path": "shop/price.py",
-                        "old_text": "    return round(amount * (1 - discount) * (1 - discount), 2)",
-                        "new_text": "    return round(amount * (1 - discount), 2)",
+                        "old_string": "    return round(amount * (1 - discount) * (1 - discount), 2)",
+                        "new_string": "    return round(amount * (1 - discount), 2)",
                     },
                 )
             ],

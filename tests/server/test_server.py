@@ -243,8 +243,8 @@ def perform(call: Call, directory: Path) -> str:
         case "edit":
             path = directory / call.args["path"]
             text = path.read_text()
-            assert text.count(call.args["old_text"]) == 1
-            path.write_text(text.replace(call.args["old_text"], call.args["new_text"]))
+            assert text.count(call.args["old_string"]) == 1
+            path.write_text(text.replace(call.args["old_string"], call.args["new_string"]))
             return "edited"
         case _:
             return (directory / call.args["path"]).read_text()
