@@ -32,7 +32,7 @@ class Terminal:
     @classmethod
     def present(cls) -> Terminal:
         """Return what this process has."""
-        return cls(*(os.isatty(descriptor) for descriptor in (0, 1, 2)), os.environ.get("TERM", ""))
+        return cls(os.isatty(0), os.isatty(1), os.isatty(2), os.environ.get("TERM", ""))
 
 
 def choose_front_end(options: Options, terminal: Terminal, has_input: bool) -> FrontEnd | str:

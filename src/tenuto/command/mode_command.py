@@ -21,7 +21,7 @@ MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Change to the mode that is named; without a name, offer all."""
     if not argument:
-        present = runtime.live.session.state.mode
+        present = runtime.live.mode
         return [
             Choose(
                 f"Mode (now {present})", "mode", tuple(Choice(mode, mode, text) for mode, text in EXPLANATIONS.items())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar, cast
 
 import msgspec
 
-from tenuto.protocol.entry import BranchEntry, ForkOrigin, HeaderEntry, QueuedEntry, UnknownEntry, UsageEntry
+from tenuto.protocol.entry import BranchEntry, Entry, ForkOrigin, HeaderEntry, QueuedEntry, UsageEntry
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
@@ -27,6 +28,7 @@ from tenuto.session.tree import Tree
 from tenuto.session.view import LiveView
 
 Clock = Callable[[], float]
+AppendedT = TypeVar("AppendedT", bound=Entry)
 _SYNC_POINTS = (UserMessage, QueuedEntry, CompactionEntry)
 
 
@@ -200,18 +202,16 @@ class Session:
 
     # --- writing ---
 
-    def append(self, entry: HistoryEvent) -> HistoryEvent:
+    def append(self, entry: AppendedT) -> AppendedT:
         """Write an entry and take it into the state; return it as stored, with its `seq` and `ts`.
 
         The line is written before anything acts on it. A disk that fails does not raise: the entry is kept and
         `unsaved` says so. A branch into a step is moved to the end of that step. Raises `SessionReadOnly`.
         """
-        if isinstance(entry, (HeaderEntry, UnknownEntry)):
-            raise TypeError(f"{type(entry).__name__} is not for appending")
-        if isinstance(entry, BranchEntry):
-            entry = msgspec.structs.replace(entry, parent=self._tree.end_of_step(entry.parent))
         stored = msgspec.structs.replace(entry, seq=self._tree.highest_seq + 1, ts=self._clock())
-        return self._write(stored)
+        if isinstance(stored, BranchEntry):
+            stored = msgspec.structs.replace(stored, parent=self._tree.end_of_step(stored.parent))
+        return cast("AppendedT", self._write(cast("HistoryEvent", stored)))
 
     def _write(self, entry: HistoryEvent) -> HistoryEvent:
         if self._log is None:

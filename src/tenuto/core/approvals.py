@@ -1,0 +1,98 @@
+"""Open approvals: questions to the person that a tool call waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+
+from tenuto.core.bus import EventBus
+from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
+from tenuto.protocol.message import DiffView
+from tenuto.protocol.operation import AnswerApprovalOperation, Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person said; `feedback` goes to the model with a denial."""
+
+    decision: Decision
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the person is asked: the exact command or the diff, why it asks, and what "always" would allow."""
+
+    call_id: str
+    tool: str
+    summary: str
+    detail: str
+    reason: str
+    diff: DiffView | None = None
+    session_pattern: str = ""
+
+
+class ApprovalDesk:
+    """The open approvals of one session. Questions are answered by id, in any order."""
+
+    def __init__(self, session_id: str, bus: EventBus) -> None:
+        self._session_id = session_id
+        self._bus = bus
+        self._open: dict[str, asyncio.Future[Answer]] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything waits for the person."""
+        return bool(self._open)
+
+    async def wait_until_answered(self) -> None:
+        """Return when nothing is open any more."""
+        await self._idle.wait()
+
+    async def ask(self, question: Question, submission_id: str) -> Answer:
+        """Ask the person and wait. When the asking task is cancelled the question is closed as denied."""
+        request_id = uuid.uuid4().hex[:12]
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._open[request_id] = future
+        self._idle.clear()
+        answer = Answer("deny")
+        try:
+            self._bus.publish(
+                ApprovalRequestedEvent(
+                    session_id=self._session_id,
+                    submission_id=submission_id,
+                    request_id=request_id,
+                    call_id=question.call_id,
+                    tool=question.tool,
+                    summary=question.summary,
+                    detail=question.detail,
+                    reason=question.reason,
+                    diff=question.diff,
+                    session_pattern=question.session_pattern,
+                )
+            )
+            answer = await future
+            return answer
+        finally:
+            del self._open[request_id]
+            if not self._open:
+                self._idle.set()
+            self._bus.publish(
+                ApprovalResolvedEvent(
+                    session_id=self._session_id,
+                    submission_id=submission_id,
+                    request_id=request_id,
+                    decision=answer.decision,
+                )
+            )
+
+    def answer(self, operation: AnswerApprovalOperation) -> bool:
+        """Answer an open question; `False` when it is not open (any more)."""
+        future = self._open.get(operation.request_id)
+        if future is None or future.done():
+            return False
+        future.set_result(Answer(operation.decision, operation.feedback))
+        return True

@@ -1,0 +1,157 @@
+"""The tool calls of one step: judged, run (side by side where that is safe), stored in call order.
+
+Whatever happens, every call gets exactly one result: a refusal, an error, or "interrupted" when the person stopped it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tenuto.core.approvals import Answer, Question
+from tenuto.core.live import LiveSession
+from tenuto.guard.approval import judge, refusal_text
+from tenuto.guard.subject import Verdict
+from tenuto.protocol.entry import ApprovalEntry, TodoEntry
+from tenuto.protocol.event import TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
+from tenuto.protocol.message import TodoView, ToolResultMessage
+from tenuto.protocol.part import TextPart, ToolCallPart
+from tenuto.session.pairing import interrupted_result
+from tenuto.tool.output import StepBudget
+from tenuto.tool.runner import PreparedCall, prepare, run_call
+
+
+class CallRunner:
+    """Runs the calls of one step."""
+
+    def __init__(self, live: LiveSession, submission_id: str) -> None:
+        self._live = live
+        self._submission_id = submission_id
+        self._stored: list[ToolResultMessage] = []
+
+    async def run(self, calls: Sequence[ToolCallPart]) -> list[ToolResultMessage]:
+        """Run all calls and return their stored results in call order.
+
+        An interrupt cancels what runs, stores an "interrupted" result for every call that has none, and goes on up.
+        """
+        budget = self._step_budget(len(calls))
+        try:
+            for group in self._groups(calls):
+                results = await self._run_group(group)
+                for result in results:
+                    self._store(budget.bound(result, self._live.tool_context.store_output))
+        except asyncio.CancelledError:
+            for call in calls[len(self._stored) :]:
+                self._store(interrupted_result(call))
+            raise
+        return self._stored
+
+    def _step_budget(self, calls: int) -> StepBudget:
+        """What all results of the step may have together (rung 0 of DESIGN section 6)."""
+        budget, size = self._live.budget(), self._live.measure()
+        return StepBudget(window=budget.window, trigger=budget.trigger, current=size.tokens, calls=calls)
+
+    def _groups(self, calls: Sequence[ToolCallPart]) -> list[list[ToolCallPart]]:
+        """Neighbouring calls that may run side by side form a group; every other call is one of its own."""
+        groups: list[list[ToolCallPart]] = []
+        previous_parallel = False
+        for call in calls:
+            tool = self._live.tools.get(call.name)
+            parallel = tool is not None and tool.parallel
+            if parallel and previous_parallel:
+                groups[-1].append(call)
+            else:
+                groups.append([call])
+            previous_parallel = parallel
+        return groups
+
+    async def _run_group(self, calls: list[ToolCallPart]) -> list[ToolResultMessage]:
+        tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
+        try:
+            return await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for call, task in zip(calls, tasks, strict=True):
+                finished = not task.cancelled() and task.exception() is None
+                self._store(task.result() if finished else interrupted_result(call))
+            raise
+
+    async def _run_one(self, call: ToolCallPart) -> ToolResultMessage:
+        live = self._live
+        prepared = await prepare(call, live.tools, live.tool_context)
+        if isinstance(prepared, ToolResultMessage):
+            self._publish_start(call, "")
+            return prepared
+        self._publish_start(call, prepared.subject.summary)
+        refusal = await self._refusal(prepared)
+        if refusal:
+            return denied_result(call, refusal)
+        return await run_call(prepared, live.tool_context, emit=lambda text: self._emit(call.id, text))
+
+    async def _refusal(self, prepared: PreparedCall) -> str:
+        """Return why the call may not run; empty when it may. Asks the person where the mode says so."""
+        live = self._live
+        verdict = judge(live.mode, prepared.subject, live.session.state.approvals, live.workspace)
+        if verdict.decision == "allow":
+            return ""
+        if verdict.decision == "refuse":
+            return verdict.reason
+        if not live.interactive:
+            return refusal_text(prepared.subject, verdict)
+        question = Question(
+            call_id=prepared.call.id,
+            tool=prepared.subject.tool,
+            summary=prepared.subject.summary,
+            detail=prepared.subject.detail,
+            reason=verdict.reason,
+            diff=prepared.subject.diff,
+            session_pattern=verdict.session_pattern,
+        )
+        answer = await live.desk.ask(question, self._submission_id)
+        return self._note_answer(answer, verdict, prepared)
+
+    def _note_answer(self, answer: Answer, verdict: Verdict, prepared: PreparedCall) -> str:
+        tool = prepared.subject.tool
+        if answer.decision == "deny":
+            said = f" They said: {answer.feedback}" if answer.feedback else ""
+            return f"The person did not allow this {tool} call; it was not run.{said}"
+        if answer.decision == "session" and verdict.session_pattern:
+            self._live.session.append(ApprovalEntry(tool=tool, pattern=verdict.session_pattern))
+        return ""
+
+    def _publish_start(self, call: ToolCallPart, summary: str) -> None:
+        live = self._live
+        live.bus.publish(
+            ToolStartedEvent(
+                session_id=live.id,
+                submission_id=self._submission_id,
+                call_id=call.id,
+                name=call.name,
+                arguments=call.arguments,
+                summary=summary,
+            )
+        )
+
+    def _emit(self, call_id: str, text: str) -> None:
+        live = self._live
+        live.bus.publish(
+            ToolOutputEvent(session_id=live.id, submission_id=self._submission_id, call_id=call_id, text=text)
+        )
+
+    def _store(self, result: ToolResultMessage) -> None:
+        """Put a result into the history and tell everybody."""
+        live = self._live
+        stored = live.session.append(result)
+        self._stored.append(stored)
+        live.bus.publish(ToolResultEvent(session_id=live.id, submission_id=self._submission_id, message=stored))
+        for view in stored.ui:
+            if isinstance(view, TodoView):
+                live.session.append(TodoEntry(items=view.items))
+                live.bus.publish(TodoChangedEvent(session_id=live.id, items=view.items))
+
+
+def denied_result(call: ToolCallPart, text: str) -> ToolResultMessage:
+    """Return the result of a call that was not allowed."""
+    return ToolResultMessage(call_id=call.id, name=call.name, parts=(TextPart(text=text),), is_error=True, denied=True)

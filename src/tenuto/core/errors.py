@@ -1,0 +1,29 @@
+"""Errors of the core, and the one place that turns an error into a line for a person."""
+
+from __future__ import annotations
+
+import traceback
+
+from tenuto.protocol.model import ModelError
+from tenuto.session.errors import SessionError
+
+
+class TenutoError(Exception):
+    """Base of the errors that end as one clear line; `str(error)` says what to do."""
+
+
+class TaskFailedError(TenutoError):
+    """A task cannot go on; the session can."""
+
+
+class UsageError(TenutoError):
+    """The person asked for something that does not exist or does not fit (exit code 2)."""
+
+
+def describe_failure(failure: BaseException) -> str:
+    """Return one line for a person. An unexpected error names its place, so that a report of it is useful."""
+    if isinstance(failure, (TenutoError, ModelError, SessionError)):
+        return str(failure)
+    frames = traceback.extract_tb(failure.__traceback__)
+    place = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
+    return f"internal error ({type(failure).__name__}{place}): {failure}"

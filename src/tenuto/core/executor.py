@@ -1,0 +1,214 @@
+"""The executor: operations in, tasks and changes of state out. One method an operation."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tenuto.core.bus import EventBus
+from tenuto.core.compact import CompactionTask
+from tenuto.core.errors import TaskFailedError, UsageError, describe_failure
+from tenuto.core.live import LiveSession
+from tenuto.core.models import change_model
+from tenuto.core.shell import ShellTask
+from tenuto.core.task import AgentTask
+from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
+from tenuto.protocol.entry import DequeuedEntry, ModeEntry, QueuedEntry, TitleEntry
+from tenuto.protocol.event import (
+    ModeChangedEvent,
+    NoticeEvent,
+    PromptReturnedEvent,
+    TaskFinishedEvent,
+    TaskSettledEvent,
+    TitleChangedEvent,
+)
+from tenuto.protocol.operation import (
+    AnswerApprovalOperation,
+    AnyOperation,
+    ChangeModelOperation,
+    ChangeModeOperation,
+    CompactSessionOperation,
+    EditQueueOperation,
+    ForkSessionOperation,
+    InterruptOperation,
+    NewSessionOperation,
+    OpenSessionOperation,
+    RunAgentOperation,
+    RunShellOperation,
+    SetTitleOperation,
+)
+
+
+class SessionOpener(Protocol):
+    """What the executor needs from whoever holds the open sessions."""
+
+    def live(self, session_id: str) -> LiveSession:
+        """Return the open session of that id; raises `UsageError`."""
+        ...
+
+    async def open_session(self, target: str) -> None:
+        """Leave the present session and open `target`."""
+        ...
+
+    async def new_session(self, cwd: str) -> None:
+        """Leave the present session and start a new one."""
+        ...
+
+    async def fork_session(self, session_id: str, seq: int) -> None:
+        """Copy a session's path and go on in the copy."""
+        ...
+
+
+class Executor:
+    """Carries out operations. Tasks of one session never overlap; what fails becomes an event, never an exception."""
+
+    def __init__(self, bus: EventBus, opener: SessionOpener) -> None:
+        self._bus = bus
+        self._opener = opener
+        self.tasks = TaskManager(bus, self._on_finished)
+
+    async def submit(self, operation: AnyOperation) -> str:
+        """Carry out `operation`; a task that it starts runs on. Returns the submission id."""
+        handler = getattr(self, f"handle_{operation.__struct_config__.tag}")
+        try:
+            await handler(operation)
+        except (TaskFailedError, UsageError) as error:
+            self._bus.publish(
+                NoticeEvent(
+                    session_id=operation.session_id,
+                    submission_id=operation.submission_id,
+                    text=describe_failure(error),
+                    level="error",
+                )
+            )
+        return operation.submission_id
+
+    async def wait_for(self, submission_id: str) -> TaskFinishedEvent | None:
+        """Wait for exactly that submission's task; `None` when it never had one."""
+        return await self.tasks.wait(submission_id)
+
+    # --- tasks ---
+
+    async def handle_run_agent(self, operation: RunAgentOperation) -> None:
+        """Start an agent task; with one running already, what is queued will be sent by that."""
+        live = self._opener.live(operation.session_id)
+        if self.tasks.running(live.id) is None:
+            self._start(live, operation.submission_id, "agent", AgentTask(live, operation.submission_id).run())
+
+    async def handle_compact_session(self, operation: CompactSessionOperation) -> None:
+        """Start a compaction. Only a manual one stops a running agent task first; a second one is refused."""
+        live = self._opener.live(operation.session_id)
+        running = self.tasks.running(live.id)
+        if running is not None and running.kind == "compaction":
+            raise TaskFailedError("a compaction is running already; Esc cancels it")
+        if running is not None and operation.reason != "manual":
+            return
+        if running is not None:
+            await self._stop(live, running)
+        self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
+
+    async def handle_run_shell(self, operation: RunShellOperation) -> None:
+        """Run a command of the person; one at a time, and not beside an agent task."""
+        live = self._opener.live(operation.session_id)
+        if self.tasks.running(live.id) is not None:
+            raise TaskFailedError("something is running; wait for it or press Esc, then run the command again")
+        self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
+
+    async def handle_interrupt(self, operation: InterruptOperation) -> None:
+        """Cancel what runs."""
+        self.tasks.cancel(operation.session_id)
+
+    # --- state ---
+
+    async def handle_change_model(self, operation: ChangeModelOperation) -> None:
+        """Switch the model from the next request on."""
+        await change_model(self._opener.live(operation.session_id), operation.model)
+
+    async def handle_change_mode(self, operation: ChangeModeOperation) -> None:
+        """Switch the approval mode from the next call on."""
+        live = self._opener.live(operation.session_id)
+        if live.session.state.mode != operation.mode:
+            live.session.append(ModeEntry(mode=operation.mode))
+        self._bus.publish(ModeChangedEvent(session_id=live.id, mode=operation.mode))
+
+    async def handle_set_title(self, operation: SetTitleOperation) -> None:
+        """Name the session."""
+        live = self._opener.live(operation.session_id)
+        live.session.append(TitleEntry(title=operation.title))
+        live.session.save_meta()
+        self._bus.publish(TitleChangedEvent(session_id=live.id, title=operation.title))
+
+    async def handle_answer_approval(self, operation: AnswerApprovalOperation) -> None:
+        """Answer an open approval; one that is closed already needs none."""
+        self._opener.live(operation.session_id).desk.answer(operation)
+
+    async def handle_edit_queue(self, operation: EditQueueOperation) -> None:
+        """Delete a queued text, take it back, or deliver it at the next tool boundary."""
+        live = self._opener.live(operation.session_id)
+        entry = next((item for item in live.session.state.queue if item.seq == operation.target), None)
+        if entry is None:
+            raise TaskFailedError("that text is not in the queue any more; it has been sent")
+        reason = "deleted" if operation.action == "delete" else "edited"
+        live.session.append(DequeuedEntry(target=entry.seq, reason=reason))
+        if operation.action == "steer":
+            live.session.append(QueuedEntry(parts=entry.parts, origin=entry.origin, steer=True))
+        live.publish_queue()
+        if operation.action == "take_back":
+            self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=entry.parts, reason="taken back"))
+        self.settle_if_idle(live)
+
+    # --- sessions ---
+
+    async def handle_open_session(self, operation: OpenSessionOperation) -> None:
+        """Open another session; the present one is closed in good order."""
+        await self._opener.open_session(operation.target)
+
+    async def handle_new_session(self, operation: NewSessionOperation) -> None:
+        """Start a new session."""
+        await self._opener.new_session(operation.cwd)
+
+    async def handle_fork_session(self, operation: ForkSessionOperation) -> None:
+        """Fork a session and go on in the copy."""
+        await self._opener.fork_session(operation.session_id, operation.seq)
+
+    # --- the life of a session's tasks ---
+
+    async def stop(self, live: LiveSession) -> None:
+        """Cancel the session's task, if there is one, and wait until it has ended."""
+        running = self.tasks.running(live.id)
+        if running is not None:
+            await self._stop(live, running)
+
+    def settle_if_idle(self, live: LiveSession) -> None:
+        """Publish `TaskSettledEvent` when the session is really idle (DESIGN section 2)."""
+        due = bool(live.session.state.queue) and not live.queue_waiting
+        if self.tasks.running(live.id) is None and not live.submissions and not due and not live.settled:
+            live.settled = True
+            live.session.save_meta()
+            self._bus.publish(TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error))
+
+    def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
+        live.settled = False
+        self.tasks.start(live.id, submission_id, kind, body)
+
+    async def _stop(self, live: LiveSession, running: RunningTask) -> None:
+        live.submissions += 1  # nothing else may start between this task's end and what we want to start
+        try:
+            self.tasks.cancel(live.id)
+            await self.tasks.wait(running.submission_id)
+        finally:
+            live.submissions -= 1
+
+    def _on_finished(self, event: TaskFinishedEvent) -> None:
+        """Go on with the queue after a task that completed; otherwise the queue waits for the person."""
+        live = self._opener.live(event.session_id)
+        live.last_outcome, live.last_error = event.outcome, event.error
+        if event.outcome != "completed":
+            live.queue_waiting = True
+            live.publish_queue()
+        if live.submissions:
+            return
+        if live.session.state.queue and not live.queue_waiting:
+            operation = RunAgentOperation(session_id=live.id)
+            self._start(live, operation.submission_id, "agent", AgentTask(live, operation.submission_id).run())
+        else:
+            self.settle_if_idle(live)

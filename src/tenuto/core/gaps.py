@@ -1,0 +1,126 @@
+"""What the model is told between two answers: mode, date and surroundings, files that changed on disk.
+
+It travels as developer messages in the gap before the next request, so nothing that was sent ever changes
+(DESIGN section 3, "A developer entry belongs to the gap"). Each kind is told once and again when it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tenuto.protocol.entry import Mode
+from tenuto.protocol.message import DeveloperMessage, FileUse, Message
+from tenuto.tool.jobs import Job
+
+MODE_TEXTS: Mapping[Mode, str] = {
+    "ask": "Approval mode: ask. The person is asked before each edit and each command.",
+    "edits": "Approval mode: edits. Edits inside the working directory need no approval; commands do.",
+    "auto": "Approval mode: auto. Edits and commands run without approval; be as careful as the person would be.",
+    "plan": (
+        "Approval mode: plan. Only look: read, search, and present a plan. Edits and commands that change anything are "
+        "refused until the person leaves this mode."
+    ),
+}
+MAX_CHANGED_FILES = 20
+KINDS = ("environment", "mode")
+
+
+def environment_text(cwd: Path, now: float) -> str:
+    """Return where and when the session runs, by the day."""
+    day = time.strftime("%A, %Y-%m-%d", time.localtime(now))
+    branch = current_branch(cwd)
+    where = f"Working directory: {cwd}" + (f" (git branch {branch})" if branch else "")
+    return f"{where}\nSystem: {platform.system()} {platform.machine()}\nDate: {day}"
+
+
+def current_branch(cwd: Path) -> str:
+    """Return the checked-out branch by reading `.git/HEAD`; empty where there is none. Runs no git (R-086)."""
+    for place in (cwd, *cwd.parents):
+        git = place / ".git"
+        try:
+            if git.is_file():
+                git = place / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:12]
+    return ""
+
+
+def last_told(view: Sequence[Message]) -> dict[str, str]:
+    """Return the newest developer text of each kind that the model still sees."""
+    told: dict[str, str] = {}
+    for message in reversed(view):
+        if isinstance(message, DeveloperMessage) and message.kind:
+            told.setdefault(message.kind, message.text)
+            if len(told) == len(KINDS):
+                break
+    return told
+
+
+def due_messages(told: Mapping[str, str], mode: Mode, cwd: Path, now: float) -> list[DeveloperMessage]:
+    """Return what has to be told before the next request."""
+    current = {"environment": environment_text(cwd, now), "mode": MODE_TEXTS[mode]}
+    return [DeveloperMessage(text=text, kind=kind) for kind, text in current.items() if told.get(kind) != text]
+
+
+class ChangedFiles:
+    """Notices files that the model has seen and that something else changed since.
+
+    A file's bytes are hashed only when its size or time stamp moved; a changed time stamp alone is no change (R-090).
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._told: dict[str, str] = {}
+
+    def find(self, files: Mapping[str, FileUse]) -> list[str]:
+        """Return the paths whose content is no longer what the model saw, each change once."""
+        changed: list[str] = []
+        for path, use in files.items():
+            if not use.sha256:
+                continue
+            digest = self._digest(path, use.sha256)
+            if digest is None or digest == use.sha256 or self._told.get(path) == digest:
+                continue
+            self._told[path] = digest
+            changed.append(path)
+        return changed
+
+    def _digest(self, path: str, known: str) -> str | None:
+        try:
+            stat = Path(path).stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            if self._stamps.get(path) == stamp:
+                return self._told.get(path, known)
+            digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except FileNotFoundError:
+            return "deleted"
+        except OSError:
+            return None
+        self._stamps[path] = stamp
+        return digest
+
+
+def changed_files_message(paths: Sequence[str]) -> DeveloperMessage:
+    """Return the message that names changed files; read them again before editing."""
+    names = "\n".join(f"- {path}" for path in paths[:MAX_CHANGED_FILES])
+    more = f"\n- and {len(paths) - MAX_CHANGED_FILES} more" if len(paths) > MAX_CHANGED_FILES else ""
+    head = "These files changed on disk since you last saw them; read them again before you rely on them:"
+    return DeveloperMessage(text=f"{head}\n{names}{more}")
+
+
+def describe_job(job: Job) -> str:
+    """Return one line on a background job."""
+    state = "running" if job.is_running else f"ended with exit code {job.exit_code}"
+    output = f"; its output is in {job.log}" if job.log else ""
+    return f"{job.id} ({job.text}) {state}{output}"
+
+
+def finished_jobs_message(jobs: Sequence[Job]) -> DeveloperMessage:
+    """Return the message that tells which background jobs ended."""
+    return DeveloperMessage(text="\n".join(f"Background job {describe_job(job)}." for job in jobs))

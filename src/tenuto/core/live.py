@@ -1,0 +1,111 @@
+"""An open session with everything that serves it: its log, its model, its tools, its open approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, should_compact_threshold
+from tenuto.config.settings import Settings
+from tenuto.core.approvals import ApprovalDesk
+from tenuto.core.automatic import AutomaticCompaction
+from tenuto.core.bus import EventBus
+from tenuto.core.gaps import ChangedFiles
+from tenuto.guard.subject import Workspace
+from tenuto.model.registry import ModelRegistry
+from tenuto.protocol.entry import Level, Mode
+from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
+from tenuto.protocol.message import NoticeEntry
+from tenuto.protocol.model import ModelFacts, ToolSchema
+from tenuto.session.session import Session
+from tenuto.tool.context import ToolContext
+from tenuto.tool.registry import ToolRegistry
+
+
+@dataclass(slots=True)
+class LiveSession:
+    """One open session. Only tasks of the task manager and the executor's own handlers change it."""
+
+    session: Session
+    settings: Settings
+    models: ModelRegistry
+    tools: ToolRegistry
+    bus: EventBus
+    desk: ApprovalDesk
+    tool_context: ToolContext
+    facts: ModelFacts
+    home: Path
+    clock: Callable[[], float]
+    interactive: bool
+    extra_prompt: str = ""
+    meter: Meter = field(default_factory=Meter)
+    changed_files: ChangedFiles = field(default_factory=ChangedFiles)
+    automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
+    queue_waiting: bool = False
+    """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
+    settled: bool = True
+    last_outcome: Outcome = "completed"
+    last_error: str = ""
+    submissions: int = 0
+    """How many submissions are on their way in; the session is not settled while there are any."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.session.id
+
+    @property
+    def mode(self) -> Mode:
+        """The session's approval mode."""
+        return self.session.state.mode or self.settings.mode
+
+    @property
+    def workspace(self) -> Workspace:
+        """Where the agent is at home, for the guard."""
+        return Workspace(root=str(self.tool_context.workspace), readable=(str(self.session.directory),))
+
+    def tool_schemas(self) -> tuple[ToolSchema, ...]:
+        """Return the schemas of the tools that this session began with, in the order of the log's `system` entry."""
+        return self.tools.schemas()
+
+    def budget(self) -> Budget:
+        """Return how the present model's window is divided."""
+        return budget_for(self.facts, self.settings.compaction, self.settings.max_output_tokens)
+
+    def measure(self) -> ContextSize:
+        """Return how full the window is: the one number for footer, trigger and ladder (R-024)."""
+        return self.meter.measure(self.session, self.facts.id, self.tool_schemas())
+
+    def is_compaction_due(self) -> bool:
+        """Say whether an automatic compaction is due now: the same number that the footer shows (R-024)."""
+        size = self.measure()
+        over = should_compact_threshold(size, self.budget(), self.settings.compaction)
+        return over and self.automatic.may_run(size.tokens)
+
+    def publish_usage(self) -> None:
+        """Tell the front-ends how full the window is and what the session has used."""
+        size, budget = self.measure(), self.budget()
+        self.bus.publish(
+            ContextUsageEvent(
+                session_id=self.id,
+                tokens=size.tokens,
+                window=budget.window if budget.known else None,
+                trigger=budget.trigger,
+                estimated=size.estimated,
+                total=self.session.state.usage,
+            )
+        )
+
+    def publish_queue(self) -> None:
+        """Tell the front-ends what is queued."""
+        queue = self.session.state.queue
+        items = tuple(QueueItem(seq=entry.seq, parts=entry.parts, steer=entry.steer) for entry in queue)
+        waiting = self.queue_waiting and bool(items)
+        self.bus.publish(QueueChangedEvent(session_id=self.id, items=items, waiting=waiting))
+
+    def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
+        """Tell the person something; with `keep` it also goes into the log, so that a resumed transcript shows it."""
+        if keep:
+            self.session.append(NoticeEntry(text=text, level=level, kind=kind))
+        self.bus.publish(NoticeEvent(session_id=self.id, text=text, level=level, kind=kind))

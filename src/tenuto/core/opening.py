@@ -1,0 +1,175 @@
+"""Opening, leaving, starting and forking sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.config.settings import Settings
+from tenuto.core.approvals import ApprovalDesk
+from tenuto.core.bus import EventBus
+from tenuto.core.errors import UsageError
+from tenuto.core.live import LiveSession
+from tenuto.core.models import split_model
+from tenuto.core.replay import replay
+from tenuto.model.registry import ModelRegistry
+from tenuto.protocol.entry import ModeEntry, ModelEntry
+from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
+from tenuto.session.catalog import find_session, latest_session
+from tenuto.session.errors import SessionError
+from tenuto.session.session import Session
+from tenuto.tool.context import ToolContext
+from tenuto.tool.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from tenuto.core.runtime import Start
+
+
+class Opener:
+    """Holds the one open session and changes it."""
+
+    def __init__(self, start: Start, settings: Settings, bus: EventBus) -> None:
+        self._start = start
+        self._settings = settings
+        self._bus = bus
+        self._tools = ToolRegistry()
+        self.models = ModelRegistry(settings, start.home, start.environ)
+        self._current: LiveSession | None = None
+        self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
+
+    @property
+    def current(self) -> LiveSession:
+        """The open session. Raises `UsageError` before the first one is open."""
+        if self._current is None:
+            raise UsageError("no session is open")
+        return self._current
+
+    def live(self, session_id: str) -> LiveSession:
+        """Return the open session if it is the one asked for. Raises `UsageError`."""
+        if self._current is None or self._current.id != session_id:
+            raise UsageError(f"session {session_id} is not open")
+        return self._current
+
+    async def open_first(self) -> None:
+        """Open the session that the start asks for: a named one, the latest, or a new one. Raises `UsageError`."""
+        start = self._start
+        if start.resume:
+            await self._enter(self._find(start.resume), resumed=True)
+        elif start.resume_latest:
+            directory = latest_session(start.home, start.cwd)
+            if directory is None:
+                raise UsageError(f"there is no earlier session in {start.cwd}; start one without --continue")
+            await self._enter(self._open(directory), resumed=True)
+        else:
+            await self._enter(self._create(start.cwd), resumed=False)
+
+    async def open_session(self, target: str) -> None:
+        """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
+        session = self._find(target)
+        await self._leave()
+        await self._enter(session, resumed=True)
+
+    async def new_session(self, cwd: str) -> None:
+        """Leave the open session and start a new one."""
+        place = Path(cwd) if cwd else self.current.session.cwd
+        await self._leave()
+        await self._enter(self._create(place), resumed=False)
+
+    async def fork_session(self, session_id: str, seq: int) -> None:
+        """Copy the path of the open session up to `seq` (0: all of it) and go on in the copy."""
+        forked = self.live(session_id).session.fork(self._start.home, seq)
+        await self._leave()
+        await self._enter(forked, resumed=True)
+
+    async def close(self) -> None:
+        """Close the open session and the connections."""
+        if self._current is not None:
+            await self._leave()
+        await self.models.close()
+
+    def _create(self, cwd: Path) -> Session:
+        if self._start.temporary:
+            return Session.create_temporary(cwd, clock=self._start.clock)
+        return Session.create(self._start.home, cwd, clock=self._start.clock)
+
+    def _find(self, target: str) -> Session:
+        directory = find_session(self._start.home, target)
+        if directory is None:
+            raise UsageError(f"there is no session “{target}”; /resume and tenuto sessions list them")
+        return self._open(directory)
+
+    def _open(self, directory: Path) -> Session:
+        try:
+            return Session.open(directory, clock=self._start.clock)
+        except SessionError as error:
+            raise UsageError(str(error)) from error
+
+    async def _leave(self) -> None:
+        live = self.current
+        if self.stop_tasks is not None:
+            await self.stop_tasks(live)
+        await live.tool_context.close()
+        live.session.save_meta()
+        live.session.close()
+        self._current = None
+
+    async def _enter(self, session: Session, *, resumed: bool) -> None:
+        """Make `session` the open one: settle its model and mode, then tell the front-ends everything of it."""
+        start = self._start
+        model, effort = self._choose_model(session)
+        self.models.require(model)
+        state = session.state
+        if (state.model, state.effort) != (model, effort):
+            session.append(ModelEntry(model=model, effort=effort))
+        mode = start.mode or state.mode or self._settings.mode
+        if state.mode != mode:
+            session.append(ModeEntry(mode=mode))
+        self._current = LiveSession(
+            session=session,
+            settings=self._settings,
+            models=self.models,
+            tools=self._tools,
+            bus=self._bus,
+            desk=ApprovalDesk(session.id, self._bus),
+            tool_context=ToolContext(session=session, settings=self._settings.tools),
+            facts=await self.models.refresh(model),
+            home=start.home,
+            clock=start.clock,
+            interactive=start.interactive,
+            extra_prompt=start.extra_prompt,
+            queue_waiting=resumed,
+        )
+        self._announce(self._current, resumed=resumed)
+
+    def _choose_model(self, session: Session) -> tuple[str, str]:
+        """The command line's model, else the session's own, else the settings', else what the machine has."""
+        if self._start.model:
+            return split_model(self._start.model)
+        if session.state.model:
+            return session.state.model, session.state.effort
+        return split_model(self._settings.model or self.models.default_model())
+
+    def _announce(self, live: LiveSession, *, resumed: bool) -> None:
+        session, state = live.session, live.session.state
+        self._bus.publish(
+            SessionOpenedEvent(
+                session_id=live.id,
+                cwd=str(session.cwd),
+                model=state.model,
+                effort=state.effort,
+                mode=live.mode,
+                title=state.title,
+                resumed=resumed,
+                directory=str(session.directory),
+            )
+        )
+        for event in replay(live.id, session.path()):
+            self._bus.publish(event)
+        if state.todo:
+            self._bus.publish(TodoChangedEvent(session_id=live.id, items=state.todo))
+        self._bus.publish(ReplayFinishedEvent(session_id=live.id))
+        live.publish_queue()
+        live.publish_usage()
+        for damage in session.damage:
+            live.notify(f"The log is damaged: {damage}; everything else is loaded.", "warning")

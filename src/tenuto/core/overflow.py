@@ -1,0 +1,65 @@
+"""Recovery from an overflow: compact and repeat the same step, a bounded number of times (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from tenuto.core.compact import run_compaction
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.live import LiveSession
+from tenuto.core.sizes import describe_sizes
+from tenuto.protocol.model import ModelError, ModelRequest
+
+MAX_COMPACTIONS = 3
+AMBIGUOUS_SHARE = 0.8
+"""Of the window: an error without words is an overflow only above this (R-020)."""
+
+
+def is_overflow(error: ModelError, tokens: int, window: int) -> bool:
+    """Say whether the request was too long; an undecided error is judged by the request's estimated size."""
+    if error.kind == "ambiguous":
+        return tokens > AMBIGUOUS_SHARE * window
+    return error.kind == "overflow"
+
+
+class OverflowChain:
+    """One step's chain of recoveries; a new step begins a new one."""
+
+    def __init__(self, live: LiveSession, submission_id: str) -> None:
+        self._live = live
+        self._submission_id = submission_id
+        self._compactions = 0
+
+    async def recover(self, error: ModelError, request: ModelRequest) -> None:
+        """Make the view smaller, so that the step can be repeated.
+
+        Raises `TaskFailedError` with the sizes when that is switched off, tried often enough, or not possible.
+        """
+        live = self._live
+        if error.limit is not None and error.observed is not None:
+            self._learn_window(error.limit)
+        if not live.settings.compaction.enabled:
+            raise TaskFailedError(
+                f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
+                "compaction is off: /compact makes it smaller, /model changes to a model with a larger window"
+            ) from error
+        if self._compactions >= MAX_COMPACTIONS:
+            raise TaskFailedError(
+                f"{request.model.id} still refuses the request as too long after {self._compactions} compactions "
+                f"({describe_sizes(live)}): {error}. /new starts afresh, /model changes the model"
+            ) from error
+        attempt = self._compactions
+        self._compactions += 1
+        try:
+            await run_compaction(live, "overflow", submission_id=self._submission_id, will_retry=True, attempt=attempt)
+        except TaskFailedError as failure:
+            raise TaskFailedError(
+                f"the request does not fit the model's window and could not be made smaller: {failure} "
+                f"({describe_sizes(live)})"
+            ) from error
+
+    def _learn_window(self, limit: int) -> None:
+        """An overflow text that names the limit lowers the window that we know (R-023)."""
+        live = self._live
+        known = live.facts.context_window
+        if known is None or limit < known:
+            live.facts = live.models.learn_window(live.facts.id, limit)
+            live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)

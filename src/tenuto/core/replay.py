@@ -1,0 +1,74 @@
+"""From entries to the events that they stand for, so that a resumed transcript is the live one (DESIGN section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tenuto.protocol.entry import NoticeEntry, ShellEntry
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantMessageEvent,
+    CompactionEndEvent,
+    NoticeEvent,
+    ShellFinishedEvent,
+    ToolResultEvent,
+    ToolStartedEvent,
+    UserMessageEvent,
+)
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    HistoryEvent,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ToolCallPart
+
+
+def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:
+    """Yield what the front-ends would have been told when these entries were made; deltas are left out."""
+    for entry in entries:
+        match entry:
+            case UserMessage():
+                yield UserMessageEvent(
+                    session_id=session_id,
+                    seq=entry.seq,
+                    parts=entry.parts,
+                    origin=entry.origin,
+                    from_queued=entry.from_queued,
+                )
+            case AssistantMessage():
+                yield AssistantMessageEvent(session_id=session_id, message=entry)
+                yield from _started_calls(session_id, entry)
+            case ToolResultMessage():
+                yield ToolResultEvent(session_id=session_id, message=entry)
+            case ShellEntry():
+                yield ShellFinishedEvent(session_id=session_id, entry=entry)
+            case NoticeEntry():
+                yield NoticeEvent(session_id=session_id, text=entry.text, level=entry.level, kind=entry.kind)
+            case CompactionEntry():
+                yield compaction_end(session_id, entry, will_retry=entry.reason == "overflow")
+            case _:
+                continue
+
+
+def compaction_end(
+    session_id: str, entry: CompactionEntry, submission_id: str = "", *, will_retry: bool = False
+) -> CompactionEndEvent:
+    """Return the event of a compaction that is on disk."""
+    return CompactionEndEvent(
+        session_id=session_id,
+        submission_id=submission_id,
+        reason=entry.reason,
+        tokens_before=entry.tokens_before,
+        tokens_after=entry.tokens_after,
+        kept_from_index=entry.first_kept_index,
+        will_retry=will_retry,
+        entry=entry,
+    )
+
+
+def _started_calls(session_id: str, message: AssistantMessage) -> Iterator[ToolStartedEvent]:
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            yield ToolStartedEvent(session_id=session_id, call_id=part.id, name=part.name, arguments=part.arguments)

@@ -1,0 +1,117 @@
+"""What a front-end holds: the open session, the executor, and the way in for prompts.
+
+Building one reads settings and opens a log; it makes no network request and imports no HTTP library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenuto.config.settings import load_settings
+from tenuto.core.bus import EventBus, Listener
+from tenuto.core.errors import UsageError
+from tenuto.core.executor import Executor
+from tenuto.core.live import LiveSession
+from tenuto.core.opening import Opener
+from tenuto.core.submit import submit_prompt
+from tenuto.protocol.entry import Mode, Origin
+from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
+from tenuto.protocol.operation import AnyOperation
+from tenuto.protocol.part import ContentPart
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a run begins: what the command line, or the Python API, asks for."""
+
+    cwd: Path
+    home: Path
+    model: str = ""
+    mode: Mode | None = None
+    resume: str = ""
+    resume_latest: bool = False
+    temporary: bool = False
+    interactive: bool = True
+    extra_prompt: str = ""
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    clock: Callable[[], float] = time.time
+
+
+class Runtime:
+    """One running Tenuto: at most one open session at a time, everything else behind it."""
+
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        self.home = start.home
+        self.settings, self.problems = load_settings(start.home, start.cwd, start.environ)
+        self.bus = EventBus()
+        self.opener = Opener(start, self.settings, self.bus)
+        self.executor = Executor(self.bus, self.opener)
+        self.opener.stop_tasks = self.executor.stop
+        self._settled: asyncio.Future[TaskSettledEvent] | None = None
+        self.bus.subscribe(self._note)
+
+    @property
+    def live(self) -> LiveSession:
+        """The open session with everything that serves it."""
+        return self.opener.current
+
+    @property
+    def session_id(self) -> str:
+        """The open session's id."""
+        return self.opener.current.id
+
+    async def open(self) -> None:
+        """Open the session that the start asks for and tell the listeners. Raises `UsageError`."""
+        await self.opener.open_first()
+        for problem in self.problems:
+            self.live.notify(problem, "warning")
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Add a listener; it is called on the event loop, in order. Returns what takes it away."""
+        return self.bus.subscribe(listener)
+
+    async def submit(self, operation: AnyOperation) -> str:
+        """Hand an operation to the executor; returns its submission id at once."""
+        return await self.executor.submit(operation)
+
+    async def submit_prompt(
+        self, parts: tuple[ContentPart, ...], *, steer: bool = False, origin: Origin = "typed"
+    ) -> str:
+        """Send a prompt: the one way in (`core/submit.py`)."""
+        return await submit_prompt(self.executor, self.live, parts, steer=steer, origin=origin)
+
+    async def wait_for(self, submission_id: str) -> TaskFinishedEvent | None:
+        """Wait for exactly that submission's task."""
+        return await self.executor.wait_for(submission_id)
+
+    async def wait_settled(self) -> TaskSettledEvent:
+        """Wait until the session is really idle; at once when it is."""
+        live = self.live
+        if live.settled:
+            return TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error)
+        if self._settled is None:
+            self._settled = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(self._settled)
+
+    async def close(self) -> None:
+        """Stop what runs, end background jobs, close the log and the connections."""
+        await self.opener.close()
+
+    def _note(self, event: AnyEvent) -> None:
+        if isinstance(event, TaskSettledEvent) and self._settled is not None:
+            settled, self._settled = self._settled, None
+            if not settled.done():
+                settled.set_result(event)
+
+
+def check_directory(cwd: Path) -> Path:
+    """Return the real path of the working directory. Raises `UsageError` when it is none."""
+    if not cwd.is_dir():
+        raise UsageError(f"{cwd} is not a directory; name an existing one with --cwd")
+    return cwd.resolve()

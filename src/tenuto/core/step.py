@@ -1,0 +1,231 @@
+"""One step's model call: a request, its stream, its retries.
+
+A stream that ends without its terminal event, or fails in the middle, never becomes an assistant entry: what was
+shown of it is withdrawn and the request is made again (R-092). What a person interrupted keeps its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.live import LiveSession
+from tenuto.core.overflow import OverflowChain, is_overflow
+from tenuto.model.retry import next_delay
+from tenuto.protocol.event import (
+    AssistantMessageEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    AssistantWithdrawnEvent,
+    RetryEvent,
+    ToolCallDeltaEvent,
+)
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.model import (
+    Finished,
+    ModelError,
+    ModelRequest,
+    StreamPart,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from tenuto.protocol.part import TextPart
+
+MAX_BUDGET_CUTS = 3
+FULL_SHARE = 0.99
+"""Of the window: an empty answer above this was cut off by the window (R-022)."""
+
+
+@dataclass(slots=True)
+class Shown:
+    """What of the present attempt the front-ends have been shown."""
+
+    texts: list[str] = field(default_factory=list)
+    call_characters: dict[int, int] = field(default_factory=dict)
+    anything: bool = False
+    thinking_began: float = 0.0
+    thinking_ended: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The answer's text so far."""
+        return "".join(self.texts)
+
+
+class ModelCall:
+    """One step's call of the model, until an answer is complete or the error is final."""
+
+    def __init__(self, live: LiveSession, submission_id: str) -> None:
+        self._live = live
+        self._submission_id = submission_id
+        self._shown = Shown()
+        self._chain = OverflowChain(live, submission_id)
+        self._failures = 0
+        self._budget_cuts = 0
+
+    async def run(self) -> AssistantMessage:
+        """Return the stored answer.
+
+        Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
+        """
+        request = build_request(self._live)
+        while True:
+            estimate = self._live.measure().estimate
+            try:
+                answer = self._check(await self._stream(request))
+            except ModelError as error:
+                self._withdraw(error)
+                request = await self._next_request(request, error)
+            except asyncio.CancelledError:
+                self._keep_interrupted_text()
+                raise
+            else:
+                thinking = self._shown.thinking_ended - self._shown.thinking_began
+                return self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
+
+    async def _next_request(self, request: ModelRequest, error: ModelError) -> ModelRequest:
+        """Return what to send after a failure; raises when the failure is final."""
+        live = self._live
+        if error.kind == "bad_thinking" and request.thinking:
+            return msgspec.structs.replace(request, thinking=False)
+        if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
+            self._budget_cuts += 1
+            return lower_output(request, error)
+        if is_overflow(error, live.measure().tokens, live.budget().window):
+            await self._chain.recover(error, request)
+            return build_request(live)
+        self._failures += 1
+        await self._wait_before_retry(error, self._failures)
+        return request
+
+    def _check(self, answer: AssistantMessage) -> AssistantMessage:
+        """Raise for an answer that is none: nothing in it, or cut off by a full window without a word (R-022)."""
+        if answer.parts:
+            return answer
+        window = self._live.facts.context_window
+        sent = answer.usage.sent if answer.usage is not None else 0
+        if answer.stop_reason == "window_exceeded" or (
+            answer.stop_reason == "max_tokens" and window is not None and sent >= FULL_SHARE * window
+        ):
+            raise ModelError("overflow", "the request filled the whole window", observed=sent)
+        if answer.stop_reason in {"refusal", "pause", "max_tokens"}:
+            return answer
+        raise TaskFailedError(f"{answer.model} answered with nothing; send the request again or change the model")
+
+    async def _stream(self, request: ModelRequest) -> AssistantMessage:
+        """Make one attempt and publish what arrives."""
+        self._shown = Shown()
+        client = self._live.models.client(request.model.provider)
+        async with aclosing(client.stream(request)) as stream:  # pyright: ignore[reportArgumentType]
+            async for part in stream:
+                if isinstance(part, Finished):
+                    return part.message
+                self._show(part)
+        raise ModelError("broken_stream", "the stream ended before the answer was complete")
+
+    def _show(self, part: StreamPart) -> None:
+        live, shown = self._live, self._shown
+        shown.anything = True
+        match part:
+            case TextDelta(text=text):
+                shown.texts.append(text)
+                live.bus.publish(
+                    AssistantTextDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
+                )
+            case ThinkingDelta(text=text):
+                shown.thinking_began = shown.thinking_began or time.monotonic()
+                shown.thinking_ended = time.monotonic()
+                live.bus.publish(
+                    AssistantThinkingDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
+                )
+            case ToolCallDelta():
+                characters = shown.call_characters.get(part.index, 0) + len(part.fragment)
+                shown.call_characters[part.index] = characters
+                live.bus.publish(
+                    ToolCallDeltaEvent(
+                        session_id=live.id,
+                        submission_id=self._submission_id,
+                        index=part.index,
+                        name=part.name,
+                        characters=characters,
+                    )
+                )
+            case Finished():
+                pass
+
+    def _withdraw(self, error: ModelError) -> None:
+        """Take back what a failed attempt has shown; a notice stays in the log."""
+        live = self._live
+        if not self._shown.anything:
+            return
+        live.bus.publish(
+            AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason=str(error))
+        )
+        characters = len(self._shown.text)
+        if characters:
+            live.notify(f"An incomplete answer of {characters} characters was withdrawn: {error}", "warning", keep=True)
+
+    async def _wait_before_retry(self, error: ModelError, failures: int) -> None:
+        live = self._live
+        attempts = live.settings.request.retries
+        delay = next_delay(error, failures, attempts, random.random())
+        if delay is None:
+            raise error
+        live.bus.publish(
+            RetryEvent(
+                session_id=live.id,
+                submission_id=self._submission_id,
+                attempt=failures,
+                attempts=attempts,
+                wait=delay,
+                reason=str(error),
+            )
+        )
+        await asyncio.sleep(delay)
+
+    def _keep_interrupted_text(self) -> None:
+        """What the person read before the interrupt stays in the conversation; calls and thinking do not."""
+        if self._shown.text.strip():
+            parts = (TextPart(text=self._shown.text),)
+            self._publish(AssistantMessage(parts=parts, model=self._live.facts.id, stop_reason="interrupted"))
+        elif self._shown.anything:
+            live = self._live
+            live.bus.publish(
+                AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason="interrupted")
+            )
+
+    def _publish(self, message: AssistantMessage) -> AssistantMessage:
+        stored = self._live.session.append(message)
+        self._live.bus.publish(
+            AssistantMessageEvent(session_id=self._live.id, submission_id=self._submission_id, message=stored)
+        )
+        return stored
+
+
+def build_request(live: LiveSession) -> ModelRequest:
+    """Return the request for the present view; its output budget is what the window leaves (R-007)."""
+    return ModelRequest(
+        model=live.facts,
+        messages=tuple(live.session.get_llm_history()),
+        tools=live.tool_schemas(),
+        max_output_tokens=live.budget().output_for(live.measure().tokens),
+        effort=live.session.state.effort,
+        cache_key=live.id,
+    )
+
+
+def lower_output(request: ModelRequest, error: ModelError) -> ModelRequest:
+    """Return the request with a smaller output budget: what the error names, else half (R-021)."""
+    wanted = request.max_output_tokens // 2
+    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
+        wanted = error.limit
+    if wanted < 16:
+        raise error
+    return msgspec.structs.replace(request, max_output_tokens=wanted)

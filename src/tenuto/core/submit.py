@@ -1,0 +1,78 @@
+"""The one way in for a prompt (DESIGN section 2): on disk first, then compaction where it is due, then the agent.
+
+The full-screen and inline front-ends, print mode and the Agent Client Protocol server all call `submit_prompt()`.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.executor import Executor
+from tenuto.core.live import LiveSession
+from tenuto.core.sizes import describe_sizes
+from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
+from tenuto.protocol.event import PromptReturnedEvent
+from tenuto.protocol.operation import CompactSessionOperation, RunAgentOperation
+from tenuto.protocol.part import ContentPart
+
+
+async def submit_prompt(
+    executor: Executor,
+    live: LiveSession,
+    parts: tuple[ContentPart, ...],
+    *,
+    origin: Origin = "typed",
+    steer: bool = False,
+) -> str:
+    """Queue a prompt and see that it is worked on; return the submission that will serve it.
+
+    While something runs the prompt only joins the queue: it is on disk, shown, and sent in order. Empty `parts`
+    continue with what is queued (the person pressed Enter at a waiting queue).
+    """
+    queued = None
+    if parts:
+        queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer))
+        live.publish_queue()
+    running = executor.tasks.running(live.id)
+    if running is not None:
+        return running.submission_id
+    live.submissions += 1
+    try:
+        if (
+            await _is_ready(executor, live, queued)
+            and executor.tasks.running(live.id) is None
+            and live.session.state.queue
+        ):
+            return await executor.submit(RunAgentOperation(session_id=live.id))
+    finally:
+        live.submissions -= 1
+    executor.settle_if_idle(live)
+    return ""
+
+
+async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
+    """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
+    if live.is_compaction_due():
+        operation = CompactSessionOperation(session_id=live.id, reason="threshold")
+        finished = await executor.wait_for(await executor.submit(operation))
+        if finished is not None and finished.outcome == "interrupted":
+            _give_back(live, queued, "the compaction was cancelled; nothing was sent")
+            return False
+    if live.measure().tokens >= live.budget().window and live.budget().known:
+        _give_back(
+            live,
+            queued,
+            f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file",
+        )
+        return False
+    return True
+
+
+def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:
+    """Take the prompt out of the queue and hand it to the editor."""
+    live.queue_waiting = True
+    live.last_outcome, live.last_error = "failed", reason
+    if queued is not None and queued in live.session.state.queue:
+        live.session.append(DequeuedEntry(target=queued.seq, reason="edited"))
+        live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=queued.parts, reason=reason))
+    else:
+        live.notify(reason, "warning")
+    live.publish_queue()

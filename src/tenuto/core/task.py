@@ -1,0 +1,156 @@
+"""The agent task: a loop of steps until the model has nothing more to do and nothing is due from the queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from tenuto.core.calls import CallRunner
+from tenuto.core.compact import run_compaction
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
+from tenuto.core.live import LiveSession
+from tenuto.core.sizes import describe_sizes
+from tenuto.core.step import ModelCall
+from tenuto.core.system import ensure_system_entry
+from tenuto.protocol.entry import QueuedEntry
+from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
+from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.part import ToolCallPart
+
+MAX_SAME_FAILURES = 3
+
+
+class AgentTask:
+    """Serves one `RunAgentOperation`: sends what is queued, oldest first, and works until it is answered."""
+
+    def __init__(self, live: LiveSession, submission_id: str) -> None:
+        self._live = live
+        self._submission_id = submission_id
+        self._step = 0
+        self._failures: Counter[tuple[str, str]] = Counter()
+
+    async def run(self) -> None:
+        """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
+        live = self._live
+        live.queue_waiting = False
+        try:
+            while self._send_next():
+                await self._work()
+        except asyncio.CancelledError:
+            live.queue_waiting = True
+            raise
+        finally:
+            live.session.save_meta()
+            live.publish_queue()
+
+    async def _work(self) -> None:
+        """Loop over steps until an answer asks for no tool."""
+        while True:
+            message = await self._run_step()
+            calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+            if not calls and message.stop_reason != "pause":
+                self._explain_end(message)
+                return
+            if calls:
+                results = await CallRunner(self._live, self._submission_id).run(calls)
+                self._stop_on_repeated_failure(calls, results)
+            self._send_steering()
+            await self._compact_between_steps()
+
+    async def _run_step(self) -> AssistantMessage:
+        live = self._live
+        self._step += 1
+        ended = live.tool_context.jobs.take_finished()
+        if ended:
+            live.session.append(finished_jobs_message(ended))
+        live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
+        message = await ModelCall(live, self._submission_id).run()
+        live.publish_usage()
+        if live.automatic.note_measured(live.measure().tokens, live.budget().trigger):
+            live.notify(
+                "Compacting did not bring the context under its limit twice in a row; automatic compaction stops until "
+                f"you compact, or change the model ({describe_sizes(live)}).",
+                "warning",
+                keep=True,
+            )
+        return message
+
+    async def _compact_between_steps(self) -> None:
+        """Compact when the context is over the trigger; a failure ends the task only where the window is full."""
+        live = self._live
+        if not live.is_compaction_due():
+            return
+        try:
+            await run_compaction(live, "threshold", submission_id=self._submission_id)
+        except TaskFailedError as error:
+            live.notify(f"Automatic compaction failed: {error}", "warning", keep=True)
+            if live.measure().tokens >= live.budget().window:
+                raise
+
+    def _send_next(self) -> bool:
+        """Put the oldest queued text into the history, with what has to be told before it; `False`: nothing queued."""
+        queue = self._live.session.state.queue
+        if not queue:
+            return False
+        ensure_system_entry(self._live)
+        self._tell_what_changed()
+        self._send(queue[0])
+        self._failures.clear()
+        return True
+
+    def _send_steering(self) -> None:
+        """Deliver the texts that the person wants heard at this tool boundary."""
+        for entry in self._live.session.state.queue:
+            if entry.steer:
+                self._send(entry)
+
+    def _send(self, entry: QueuedEntry) -> None:
+        live = self._live
+        stored = live.session.append(UserMessage(parts=entry.parts, origin=entry.origin, from_queued=entry.seq))
+        live.bus.publish(
+            UserMessageEvent(
+                session_id=live.id,
+                submission_id=self._submission_id,
+                seq=stored.seq,
+                parts=stored.parts,
+                origin=stored.origin,
+                from_queued=entry.seq,
+            )
+        )
+        live.publish_queue()
+
+    def _tell_what_changed(self) -> None:
+        live = self._live
+        told = last_told(live.session.get_llm_history())
+        for message in due_messages(told, live.mode, live.session.cwd, live.clock()):
+            live.session.append(message)
+        changed = live.changed_files.find(live.session.state.files)
+        if changed:
+            live.session.append(changed_files_message(changed))
+
+    def _stop_on_repeated_failure(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> None:
+        """The same failing call three times in a row ends the task (R-096)."""
+        for call, result in zip(calls, results, strict=True):
+            key = (call.name, call.arguments)
+            if not result.is_error:
+                self._failures.pop(key, None)
+                continue
+            self._failures[key] += 1
+            if self._failures[key] >= MAX_SAME_FAILURES:
+                raise TaskFailedError(
+                    f"stopped: the model made the same failing call {MAX_SAME_FAILURES} times "
+                    f"({call.name} {call.arguments[:120]}); say how to go on"
+                )
+
+    def _explain_end(self, message: AssistantMessage) -> None:
+        """Say why an answer ended, when it did not end by itself."""
+        match message.stop_reason:
+            case "max_tokens":
+                self._live.notify("The answer reached its output limit; say “continue” to go on.", "warning", keep=True)
+            case "refusal":
+                self._live.notify("The model declined to answer.", "warning", keep=True)
+            case "window_exceeded":
+                self._live.notify("The answer ran into the end of the context window.", "warning", keep=True)
+            case _:
+                pass

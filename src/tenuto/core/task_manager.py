@@ -1,0 +1,107 @@
+"""The one task manager: which task serves which operation, at most one a session at a time.
+
+Agent tasks, compactions and the person's shell commands are all asyncio tasks started here, so waiting and
+cancelling are the same for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tenuto.core.bus import EventBus
+from tenuto.core.errors import TaskFailedError, describe_failure
+from tenuto.protocol.event import Outcome, TaskFinishedEvent, TaskStartedEvent
+
+TaskKind = Literal["agent", "compaction", "shell"]
+Body = Coroutine[None, None, None]
+
+
+@dataclass(slots=True)
+class RunningTask:
+    """A task and the operation that it serves."""
+
+    session_id: str
+    submission_id: str
+    kind: TaskKind
+    started: float
+    task: asyncio.Task[None] | None = field(default=None)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class SessionBusyError(TaskFailedError):
+    """A task was started in a session that has one already."""
+
+
+class TaskManager:
+    """Starts, waits for and cancels tasks. `on_finished` is called after the finished event, with no task running."""
+
+    def __init__(self, bus: EventBus, on_finished: Callable[[TaskFinishedEvent], None]) -> None:
+        self._bus = bus
+        self._on_finished = on_finished
+        self._running: dict[str, RunningTask] = {}
+        self._pending: dict[str, RunningTask] = {}
+        self._ended: dict[str, TaskFinishedEvent] = {}
+
+    def running(self, session_id: str) -> RunningTask | None:
+        """Return the session's task, if one runs."""
+        return self._running.get(session_id)
+
+    def start(self, session_id: str, submission_id: str, kind: TaskKind, body: Body) -> RunningTask:
+        """Start `body` as the session's task. Raises `SessionBusyError` when one runs already."""
+        if session_id in self._running:
+            body.close()
+            raise SessionBusyError("something is running in this session already")
+        running = RunningTask(session_id, submission_id, kind, time.monotonic())
+        self._running[session_id] = running
+        self._pending[submission_id] = running
+        running.task = asyncio.get_running_loop().create_task(self._run(running, body), name=f"{kind}:{submission_id}")
+        return running
+
+    def cancel(self, session_id: str) -> RunningTask | None:
+        """Cancel the session's task and return it; it still has to be waited for."""
+        running = self._running.get(session_id)
+        if running is not None and running.task is not None:
+            running.task.cancel()
+        return running
+
+    async def wait(self, submission_id: str) -> TaskFinishedEvent | None:
+        """Wait for exactly this submission; `None` when no task ever served it."""
+        running = self._pending.get(submission_id)
+        if running is not None:
+            await running.finished.wait()
+        return self._ended.get(submission_id)
+
+    async def _run(self, running: RunningTask, body: Body) -> None:
+        session_id, submission_id, kind = running.session_id, running.submission_id, running.kind
+        outcome: Outcome = "completed"
+        error = ""
+        try:
+            self._bus.publish(TaskStartedEvent(session_id=session_id, submission_id=submission_id, kind=kind))
+            await body
+        except asyncio.CancelledError:
+            outcome = "interrupted"
+        except Exception as failure:  # noqa: BLE001 - the one place where a task's error ends and becomes an event
+            outcome, error = "failed", describe_failure(failure)
+        finally:
+            body.close()
+        self._finish(running, outcome, error)
+
+    def _finish(self, running: RunningTask, outcome: Outcome, error: str) -> None:
+        del self._running[running.session_id]
+        del self._pending[running.submission_id]
+        event = TaskFinishedEvent(
+            session_id=running.session_id,
+            submission_id=running.submission_id,
+            kind=running.kind,
+            outcome=outcome,
+            error=error,
+            duration=time.monotonic() - running.started,
+        )
+        self._ended[running.submission_id] = event
+        self._bus.publish(event)
+        running.finished.set()
+        self._on_finished(event)

@@ -1,0 +1,211 @@
+"""Print mode as a script sees it: a real process, real pipes, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.server import Call, Hang, HttpError, Reply, ServerThread
+from tests.server.scripts import fix_tests
+
+TENUTO = [sys.executable, "-m", "tenuto"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def start(*arguments, server=None, environ=None, **options):
+        values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+        if server is not None:
+            values |= server.environ()
+        values |= environ or {}
+        options = {"stdin": subprocess.DEVNULL, "cwd": work, **options}
+        if "input" in options:
+            del options["stdin"]
+        return subprocess.run([*TENUTO, *arguments], capture_output=True, text=True, env=values, timeout=60, **options)
+
+    start.work = work
+    return start
+
+
+def test_the_answer_goes_to_standard_output(run):
+    with ServerThread([Reply("Forty-two.")]) as server:
+        done = run("-p", "what is it?", "--model", "openai-chat/test", server=server)
+    assert (done.returncode, done.stdout) == (0, "Forty-two.\n"), done.stderr
+
+
+def test_json_gives_every_event_as_a_line(run):
+    with ServerThread([Reply("Forty-two.")]) as server:
+        done = run("-p", "what is it?", "--json", "--model", "openai-chat/test", server=server)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [events[0]["event"], events[-1]["event"]] == ["session_opened", "task_settled"]
+    assert all(event["session_id"] == events[0]["session_id"] for event in events)
+
+
+def test_standard_input_is_joined_to_the_prompt(run):
+    with ServerThread([Reply("ok")]) as server:
+        done = run("-p", "explain", "--model", "openai-chat/test", server=server, input="a stack trace")
+    assert done.returncode == 0, done.stderr
+    text = server.requests[0].items[-1].text
+    assert "explain" in text
+    assert "a stack trace" in text
+
+
+def test_standard_input_alone_is_the_prompt(run):
+    with ServerThread([Reply("ok")]) as server:
+        done = run("-p", "--model", "openai-chat/test", server=server, input="just this")
+    assert done.returncode == 0, done.stderr
+    assert "just this" in server.requests[0].items[-1].text
+
+
+def test_r081_an_open_silent_pipe_is_not_waited_for(run):
+    """T-35"""
+    read_end, write_end = os.pipe()
+    try:
+        with ServerThread([Reply("ok")]) as server:
+            done = run("-p", "hello", "--model", "openai-chat/test", server=server, stdin=read_end)
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert done.returncode == 0, done.stderr
+
+
+def test_r081_without_a_terminal_a_prompt_is_answered(run):
+    with ServerThread([Reply("ok")]) as server:
+        done = run("hello", "--model", "openai-chat/test", server=server)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+def test_r082_a_failure_has_a_reason_and_an_exit_code(run):
+    with ServerThread(lambda request: HttpError(400, "that is not possible")) as server:
+        done = run("-p", "x" * 100_000, "--model", "openai-chat/test", server=server)
+    assert done.returncode == 1
+    assert "that is not possible" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "code", "words"),
+    [
+        (["-p", "x", "--model", "nonsense"], {}, 2, ["provider/name"]),
+        (["-p", "x", "--model", "nobody/test"], {}, 2, ["nobody"]),
+        (["-p", "x", "--model", "anthropic/test"], {"ANTHROPIC_API_KEY": ""}, 2, ["ANTHROPIC_API_KEY"]),
+        (["-p", "x", "--model", "openai/test"], {"OPENAI_API_KEY": ""}, 2, ["OPENAI_API_KEY"]),
+        (["-p", "x", "--cwd", "/nowhere"], {}, 2, ["/nowhere"]),
+        (["-p", "x", "--resume", "nothing"], {}, 2, ["nothing"]),
+        (["-p", "x", "--continue"], {}, 2, ["--continue"]),
+        (["--frobnicate"], {}, 2, ["--frobnicate", "--help"]),
+        (["-p"], {}, 2, ["prompt"]),
+        ([], {}, 2, ["terminal", "-p"]),
+    ],
+)
+def test_bad_input_gives_one_clear_line(run, arguments, environ, code, words):
+    done = run(*arguments, environ=environ)
+    assert done.returncode == code
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_a_bad_key_names_the_variable(run):
+    with ServerThread([Reply("ok")], api_key="the-right-one") as server:
+        done = run("-p", "x", "--model", "anthropic/test", server=server, environ={"ANTHROPIC_API_KEY": "wrong"})
+    assert done.returncode == 1
+    assert "ANTHROPIC_API_KEY" in done.stderr
+
+
+def test_an_unreachable_server_is_named(run):
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x", "TENUTO_REQUEST__RETRIES": "0"}
+    done = run("-p", "x", "--model", "openai-chat/test", environ=environ)
+    assert done.returncode == 1
+    assert "127.0.0.1:9" in done.stderr
+
+
+def test_a_broken_settings_file_does_not_stop_the_start(run, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.toml").write_text("this is = = not toml")
+    done = run("-p", "hello", "--model", "offline/tenuto")
+    assert done.returncode == 0
+    assert "settings.toml" in done.stderr
+
+
+def test_without_a_key_the_offline_model_answers_and_says_so(run):
+    done = run("-p", "hello")
+    assert done.returncode == 0, done.stderr
+    assert "offline" in done.stdout.lower()
+
+
+def test_headless_refuses_what_needs_asking_and_names_the_mode(run):
+    with ServerThread([Reply(tool_calls=[Call("bash", {"command": "touch made"})]), Reply("I may not.")]) as server:
+        done = run("-p", "go", "--mode", "ask", "--model", "openai-chat/test", server=server)
+    assert done.returncode == 0, done.stderr
+    assert not (run.work / "made").exists()
+    assert "auto" in server.requests[1].items[-1].text
+
+
+def test_sigint_ends_with_130(run, tmp_path):
+    with ServerThread([Hang(30)]) as server:
+        environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+        process = subprocess.Popen(
+            [*TENUTO, "-p", "go", "--model", "openai-chat/test"],
+            env=environ | server.environ(),
+            cwd=run.work,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        deadline = time.monotonic() + 20
+        while not server.all_requests and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        process.stderr.close()
+
+
+def test_no_session_leaves_nothing_behind(run, tmp_path):
+    with ServerThread([Reply("ok")]) as server:
+        done = run("-p", "hello", "--no-session", "--model", "openai-chat/test", server=server)
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "home").glob("sessions/**/events.jsonl"))
+
+
+def test_main_job_from_the_command_line(run):
+    from tests.core.harness import copy_sample
+
+    repo = copy_sample(run.work / "repo")
+    with ServerThread(fix_tests) as server:
+        done = run("-p", "make the tests pass", "--mode", "auto", "--model", "anthropic/test", server=server, cwd=repo)
+    assert done.returncode == 0, done.stderr
+    check = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True, check=False)
+    assert check.returncode == 0
+
+
+def test_kill_in_mid_tool_call_then_continue(run, tmp_path):
+    with ServerThread([Reply(tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]) as server:
+        environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+        process = subprocess.Popen(
+            [*TENUTO, "-p", "go", "--mode", "auto", "--model", "anthropic/test"],
+            env=environ | server.environ(),
+            cwd=run.work,
+            stdin=subprocess.DEVNULL,
+        )
+        log = None
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            log = next((tmp_path / "home").glob("sessions/*/*/events.jsonl"), None)
+            if log is not None and b'"tool_call"' in log.read_bytes():
+                break
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.kill()
+        process.wait(10)
+        done = run("-p", "go on", "--continue", "--model", "anthropic/test", server=server)
+        assert done.returncode == 0, done.stderr
+        request = server.requests[-1]
+        assert not request.refused
+        assert any("may have taken effect" in item.text for item in request.items)

@@ -1,0 +1,63 @@
+"""What is imported when: start-up is a feature."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.server import Reply, ServerThread
+
+HEAVY = ("textual", "rich", "httpx", "httpx2", "pydantic", "anthropic", "openai", "prompt_toolkit", "pygments")
+
+PROBE = """
+import json, sys
+sys.argv = ["tenuto", *{arguments!r}]
+from tenuto.cli.main import main
+try:
+    main()
+except SystemExit as stop:
+    code = stop.code
+print("MODULES", json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def imported_by(*arguments: str, environ: dict[str, str] | None = None, cwd=None) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(arguments=list(arguments))],
+        capture_output=True,
+        text=True,
+        env=environ,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        check=True,
+        timeout=60,
+    )
+    line = next(line for line in done.stderr.splitlines() if line.startswith("MODULES "))
+    return {name.partition(".")[0] for name in json.loads(line.removeprefix("MODULES "))}
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_version_and_help_import_nothing_heavy(argument):
+    assert not imported_by(argument) & set(HEAVY)
+
+
+def test_version_imports_almost_nothing():
+    assert not imported_by("--version") & {"asyncio", "argparse", "msgspec", "typing", "pathlib"}
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+def test_no_sdk_is_imported_over_the_wire_clients(tmp_path, protocol):
+    with ServerThread([Reply("Hello.")]) as server:
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **server.environ()}
+        modules = imported_by("-p", "hello", "--model", f"{protocol}/test", environ=environ, cwd=tmp_path)
+    assert len(server.requests) == 1
+    assert not modules & {"anthropic", "openai", "httpx2", "textual", "rich", "pydantic", "prompt_toolkit"}
+
+
+def test_the_offline_model_needs_no_http_library(tmp_path):
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    modules = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
+    assert not modules & {"httpx", "httpx2", "anthropic", "openai", "textual"}
