@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.document._document import Location
+from textual.document._document import Document, Location
 from textual.widgets import TextArea
 
 MAX_ROWS = 10
@@ -20,7 +21,7 @@ _WORD_AFTER = re.compile(r"\s*\S*")
 
 
 class Composer(TextArea):
-    """A multi-line editor with readline's keys. `route` decides what a key means; `edit` is editing proper."""
+    """A multi-line editor with readline's keys. `route` decides what a key means; `press` is editing proper."""
 
     BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own name and shape
         Binding("ctrl+b", "cursor_left"),
@@ -56,12 +57,17 @@ class Composer(TextArea):
     # --- the draft ---
 
     @property
+    def _document(self) -> Document:
+        return cast(Document, self.document)
+
+    @property
     def cursor(self) -> int:
         """The cursor as an offset in characters."""
-        return self.document.get_index_from_location(self.cursor_location)
+        return self._document.get_index_from_location(self.cursor_location)
 
     def set_draft(self, text: str, cursor: int) -> None:
         """Put a text in, the cursor at `cursor`. Can be undone, unless it is empty."""
+        text = text.replace("\r\n", "\n")
         if text != self.text:
             if text:
                 self.replace(text, (0, 0), self.document.end)
@@ -110,7 +116,7 @@ class Composer(TextArea):
         event.prevent_default()
         self._paste_text(event.text)
 
-    async def edit(self, event: events.Key) -> None:
+    async def press(self, event: events.Key) -> None:
         """Do an editing key: insert what is printable, else run the binding, here and now."""
         if event.is_printable and event.character is not None:
             self._replace_via_keyboard(event.character, *self.selection)
@@ -131,7 +137,7 @@ class Composer(TextArea):
         """Keys always come here: dialogs are contexts, not widgets with a focus of their own."""
         self.call_after_refresh(self.focus)
 
-    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:  # noqa: ARG002
+    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
         """Look for none: it would read the whole text at every key."""
         return None
 
@@ -171,4 +177,4 @@ class Composer(TextArea):
             self.move_cursor(self._location(begin))
 
     def _location(self, index: int) -> Location:
-        return self.document.get_location_from_index(max(0, min(index, len(self.text))))
+        return self._document.get_location_from_index(max(0, min(index, len(self.text))))

@@ -54,7 +54,7 @@ class TranscriptView(Widget, can_focus=False):
         self._measured: dict[int, int] = {}
         self._rows: list[Row] = []
         self._painted: list[Line] = []
-        self._thumb: tuple[int, int] | None = None
+        self._look: tuple[tuple[int, int] | None, bool, int, Selection | None] = (None, True, 0, None)
         self._drag_timer: Timer | None = None
         self._drag_at: tuple[int, int] | None = None
         self._bar_drag = False
@@ -101,27 +101,27 @@ class TranscriptView(Widget, can_focus=False):
             self._measured.pop(self._ids[place], None)  # the gap before it may be another now
         self.selection = self.selection.without(place) if self.selection else None
 
-    # --- scrolling ---
+    # --- scrolling; each returns `True`, as an action that was done ---
 
-    def scroll_rows(self, delta: int) -> None:
+    def scroll_rows(self, delta: int) -> bool:
         """Scroll by rows, down when positive."""
         self.viewport.scroll(delta)
-        self.repaint()
+        return self.repaint()
 
-    def scroll_page(self, direction: int) -> None:
+    def scroll_page(self, direction: int) -> bool:
         """Scroll by a screenful."""
         self.viewport.scroll_page(direction)
-        self.repaint()
+        return self.repaint()
 
-    def scroll_to_start(self) -> None:
+    def scroll_to_start(self) -> bool:
         """Go to the first row."""
         self.viewport.go_to_start()
-        self.repaint()
+        return self.repaint()
 
-    def scroll_to_end(self) -> None:
+    def scroll_to_end(self) -> bool:
         """Go to the end and follow."""
         self.viewport.go_to_end()
-        self.repaint()
+        return self.repaint()
 
     # --- selecting ---
 
@@ -140,26 +140,27 @@ class TranscriptView(Widget, can_focus=False):
 
     # --- painting ---
 
-    def repaint(self) -> None:
-        """Work out the rows on the screen and refresh those that differ from what is painted."""
+    def repaint(self) -> bool:
+        """Work out the rows on the screen and refresh those that differ from what is painted. Returns `True`."""
         size = self.size
         if not size.height or not size.width:
-            return
+            return True
         self.viewport.rows = size.height
         self.viewport.settle()
         self._rows = self.viewport.visible()
         lines = [self._lines(index)[line] for index, line in self._rows]
         lines += [EMPTY] * (size.height - len(lines))
-        thumb = self.viewport.thumb()
+        look = (self.viewport.thumb(), self.viewport.follow, self.viewport.unseen, self.selection)
         before, self._painted = self._painted, lines
-        if len(before) != len(lines) or self.selection is not None or not self.viewport.follow or thumb != self._thumb:
-            self._thumb = thumb
+        if len(before) != len(lines) or look != self._look:
+            self._look = look
             self.refresh()
-            return
+            return True
         pairs = zip(before, lines, strict=True)
         changed = [row for row, (old, new) in enumerate(pairs) if old is not new and old != new]
         if changed:
             self.refresh(*(Region(0, row, size.width, 1) for row in changed))
+        return True
 
     def render_line(self, y: int) -> Strip:
         """Return one row as `repaint` worked it out."""
@@ -168,8 +169,9 @@ class TranscriptView(Widget, can_focus=False):
         cells = self._selected_cells(y)
         if cells is not None:
             strip = self._palette.mark_selected(strip, *cells)
-        if self._thumb is not None:
-            strip = self._with_scrollbar(strip, y)
+        if (thumb := self._look[0]) is not None:
+            shown = thumb[0] <= y < sum(thumb)
+            strip = self._palette.overlay_right(strip, "▐" if shown else " ", "faint", 0)
         if y == self.size.height - 1 and not self.viewport.follow:
             strip = self._palette.overlay_right(strip, self.mark_text(), "accent", SCROLLBAR_CELLS)
         return strip
@@ -178,12 +180,6 @@ class TranscriptView(Widget, can_focus=False):
         """Return what the mark at the bottom says while the end is not on the screen."""
         unseen = self.viewport.unseen
         return f" ↓ {unseen} new " if unseen else " ↓ End "
-
-    def _with_scrollbar(self, strip: Strip, y: int) -> Strip:
-        assert self._thumb is not None
-        first, size = self._thumb
-        glyph = ("▐", "scrollbar.thumb") if first <= y < first + size else (" ", "scrollbar")
-        return self._palette.overlay_right(strip, *glyph, 0)
 
     def _selected_cells(self, y: int) -> tuple[int, int] | None:
         if self.selection is None or y >= len(self._rows):
@@ -260,7 +256,7 @@ class TranscriptView(Widget, can_focus=False):
             return
         event.stop()
         self.capture_mouse()
-        self._bar_drag = self._thumb is not None and event.x >= self.size.width - SCROLLBAR_CELLS
+        self._bar_drag = self._look[0] is not None and event.x >= self.size.width - SCROLLBAR_CELLS
         if self._bar_drag:
             self._drag_bar(event.y)
             return

@@ -1,0 +1,318 @@
+"""The full-screen front-end: a handful of widgets that show the machine's state and hand it what the person does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal
+from textual.driver import Driver
+from textual.timer import Timer
+
+from tenuto.config.settings import UiSettings
+from tenuto.tui import effects as screen_effects
+from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.full.composer import Composer
+from tenuto.tui.full.driver import HungUp, TerminalDriver
+from tenuto.tui.full.editor import edit_text
+from tenuto.tui.full.keyboard import Keyboard
+from tenuto.tui.full.late_runtime import LateRuntime
+from tenuto.tui.full.line_cache import ItemRenderer
+from tenuto.tui.full.palette import Palette
+from tenuto.tui.full.surroundings import FRAME_SECONDS, Surroundings
+from tenuto.tui.full.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
+from tenuto.tui.full.transcript import TranscriptView
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.render.theme import Theme
+from tenuto.tui.runner import Runner
+
+PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
+TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
+
+
+class TenutoApp(App[None], inherit_bindings=False):
+    """One screen. `opening` builds the runtime, attaches it and opens its session, after the first paint.
+
+    Its error ends the app and is kept in `failure`.
+    """
+
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    ALLOW_SELECT = False
+    AUTO_FOCUS: ClassVar[str | None] = "#composer"
+
+    def __init__(
+        self,
+        runtime: LateRuntime,
+        opening: Callable[[], Awaitable[None]],
+        *,
+        theme: Theme,
+        ui: UiSettings | None = None,
+        home: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(driver_class=driver_class(), ansi_color=True)
+        self.failure: BaseException | None = None
+        self.ui = ui or UiSettings()
+        self.palette = Palette(theme)
+        self.runner = Runner(runtime, self.apply, clock)
+        self.runner.state.interrupt_presses = 2 if self.ui.interrupt == "esc-esc" else 1
+        self._opening = opening
+        self._clock = clock
+        self._ticker: Timer | None = None
+        self._looked_at: bool | None = None
+        actions: dict[str, Callable[[], bool]] = {}
+        self.keyboard = Keyboard(self.runner, lambda: self.composer, actions, clock)
+        self.transcript = TranscriptView(
+            lambda: self.runner.state.transcript,
+            ItemRenderer(self._render_options),
+            self.palette,
+            toggle=lambda item_id: self.runner.handle(intents.ToggleItem(item_id)),
+            copy=self._copy_selected,
+        )
+        self.composer = Composer(
+            self.keyboard.press,
+            self.keyboard.paste,
+            lambda text, cursor: self.runner.handle(intents.DraftChanged(text, cursor)),
+            PLACEHOLDER,
+        )
+        self.around = Surroundings(
+            self.runner,
+            self.keyboard,
+            self.palette,
+            self.ui,
+            str(home or Path.home()),
+            screen=lambda: (self.size, max(1, self.composer.size.height)),
+            clock=clock,
+        )
+        actions.update(self._screen_actions())
+
+    def compose(self) -> ComposeResult:
+        """Build the column."""
+        yield self.transcript
+        yield self.around.status
+        yield self.around.side
+        yield self.around.rule
+        yield self.around.panel
+        with Horizontal(id="input"):
+            yield self.around.glyph
+            yield self.composer
+        yield self.around.footer
+
+    # --- life ---
+
+    def on_mount(self) -> None:
+        """Show the empty screen; everything else comes after it is painted."""
+        self.runner.start()
+        self.write(SAVE_TITLE)
+        self.show_all()
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.run_worker(self._open(), name="open", exit_on_error=False)
+
+    async def _open(self) -> None:
+        try:
+            await self._opening()
+        except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
+            self.failure = error
+            self.exit(return_code=1)
+
+    async def finish(self) -> None:
+        """Let go of what the runner holds; to be awaited when the app has ended."""
+        await self.runner.close()
+
+    def leave(self) -> None:
+        """Quit now, in order (a signal, a terminal that went away)."""
+        self.runner.handle(intents.Leave())
+
+    def on_hung_up(self, _message: HungUp) -> None:
+        """The terminal is gone."""
+        self.leave()
+
+    # --- effects ---
+
+    def apply(self, effects: list[ScreenEffect]) -> None:
+        """Carry out what the machine asks for; the transcript is painted once, at the end."""
+        if not self.is_mounted_screen:
+            return
+        for effect in effects:
+            self._carry_out(effect)
+        self.transcript.repaint()
+        self._watch_time()
+
+    @property
+    def is_mounted_screen(self) -> bool:
+        """Whether there is a screen to paint on."""
+        return self.is_running and self.composer.is_mounted
+
+    def _change_transcript(self, effect: ScreenEffect) -> None:
+        match effect:
+            case screen_effects.ItemAdded(id=item_id):
+                self.transcript.add_item(item_id)
+            case screen_effects.ItemRemoved(id=item_id):
+                self.transcript.remove_item(item_id)
+            case screen_effects.TranscriptReset():
+                self.transcript.reset()
+            case _:
+                pass  # a changed item shows with the next repaint
+
+    def _carry_out(self, effect: ScreenEffect) -> None:
+        match effect:
+            case screen_effects.StatusChanged():
+                self.around.show_status()
+            case screen_effects.PanelChanged():
+                self.around.show_panels()
+            case screen_effects.DraftSet(text=text, cursor=cursor):
+                self.composer.set_draft(text, cursor)
+                self.around.show_prompt(text)
+            case screen_effects.Toast(text=text, level=level):
+                self.around.show_toast(text, TOAST_STYLES[level])
+            case screen_effects.Bell(reason=reason):
+                self._ring(reason)
+            case screen_effects.Title(text=text):
+                self.write(title_sequence(text))
+            case screen_effects.CopyText(text=text):
+                self.copy_text(text)
+            case screen_effects.OpenEditor(text=text):
+                self.run_worker(self._edit(text), name="editor", exit_on_error=False)
+            case screen_effects.Repaint():
+                self._repaint_everything()
+            case screen_effects.Quit():
+                self.write(RESTORE_TITLE)
+                self.exit()
+            case _:
+                self._change_transcript(effect)
+
+    def show_all(self) -> None:
+        """Show everything anew."""
+        self.around.show_all()
+        self.transcript.repaint()
+
+    def _render_options(self) -> RenderOptions:
+        return RenderOptions(detail=self.runner.state.detail, now=self._clock(), show_thinking=self.ui.show_thinking)
+
+    def _repaint_everything(self) -> None:
+        self.transcript.rerender()
+        self.show_all()
+        self.screen.refresh(layout=True)
+
+    # --- time ---
+
+    def _watch_time(self) -> None:
+        """Tick while something on the screen moves with time; sleep otherwise."""
+        moving = self.runner.state.animating or self.around.moving
+        if moving and self._ticker is None:
+            self._ticker = self.set_interval(FRAME_SECONDS, self._tick)
+        elif not moving and self._ticker is not None:
+            self._ticker.stop()
+            self._ticker = None
+
+    def _tick(self) -> None:
+        self.runner.handle(intents.Tick())
+        self.around.pass_time()
+        self._watch_time()
+
+    # --- keys that are the screen's own ---
+
+    def _screen_actions(self) -> dict[str, Callable[[], bool]]:
+        """By key id; `False` leaves the key to its intent, or to editing."""
+        return {
+            "newline": self._insert_newline,
+            "paste.image": self._paste_clipboard,
+            "approval.full": self.around.show_whole_approval,
+            "suspend": self._suspend,
+            "escape": self.transcript.clear_selection,
+            "cancel": self._copy_selection,
+            "scroll.top": self.transcript.scroll_to_start,
+            "scroll.begin": self.transcript.scroll_to_start,
+            "scroll.bottom": self.transcript.scroll_to_end,
+            "scroll.follow": self.transcript.scroll_to_end,
+            "scroll.page_up": lambda: self.around.scroll_page(-1) or self.transcript.scroll_page(-1),
+            "scroll.page_down": lambda: self.around.scroll_page(1) or self.transcript.scroll_page(1),
+            "scroll.line_up": lambda: self.transcript.scroll_rows(-1),
+            "scroll.line_down": lambda: self.transcript.scroll_rows(1),
+        }
+
+    def _insert_newline(self) -> bool:
+        self.composer.insert_text("\n")
+        return True
+
+    def _paste_clipboard(self) -> bool:
+        self.keyboard.paste(self.clipboard)
+        return True
+
+    def _suspend(self) -> bool:
+        self.action_suspend_process()
+        return True
+
+    async def _edit(self, text: str) -> None:
+        with self.suspend():
+            edited, problem = await edit_text(text, os.environ)
+        if problem:
+            self.around.show_toast(problem, "error")
+        elif edited != text:
+            self.composer.set_draft(self.runner.fold_paste(edited), len(edited))
+            self.composer.tell()
+        self._repaint_everything()
+
+    # --- clipboard, bell, terminal ---
+
+    def _copy_selection(self) -> bool:
+        text = self.transcript.selected or self.composer.selected_text
+        if not text:
+            return False
+        self.copy_text(text)
+        self.transcript.clear_selection()
+        return True
+
+    def _copy_selected(self, text: str) -> None:
+        if self.ui.copy_on_select:
+            self.copy_text(text)
+
+    def copy_text(self, text: str) -> None:
+        """Put a text on the clipboard: by the terminal, and by the system's own command where there is one."""
+        self._clipboard = text
+        self.write(copy_sequence(text, os.environ))
+        self.run_worker(copy_with_tool(text, os.environ), name="copy", exit_on_error=False)
+        self.around.show_toast(f"Copied {len(text):,} characters", "dim")
+
+    def _ring(self, reason: str) -> None:
+        away = self._looked_at is False or (reason == "approval" and self._looked_at is None)
+        if self.ui.notifications and away:
+            self.write("\x07")
+
+    def write(self, sequence: str) -> None:
+        """Write a control sequence to the terminal, in order with what is painted."""
+        if sequence and self._driver is not None and not self._driver.is_headless:
+            self._driver.write(sequence)
+
+    # --- events ---
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another width: everything that is cut to it."""
+        self.runner.resize(event.size.width)
+        self.call_after_refresh(self.show_all)
+
+    def on_app_blur(self) -> None:
+        """The terminal is not looked at."""
+        self._looked_at = False
+
+    def on_app_focus(self) -> None:
+        """It is again."""
+        self._looked_at = True
+
+    def on_text_area_changed(self) -> None:
+        """The text may be another kind of prompt, or of another height."""
+        self.around.show_prompt(self.composer.text)
+
+
+def driver_class() -> type[Driver] | None:
+    """Return our driver where there are Unix terminals, else let Textual choose."""
+    return TerminalDriver if os.name == "posix" else None

@@ -1,0 +1,117 @@
+"""From the command line to the full screen and back: the terminal is borrowed, the app runs, everything is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from tenuto.config.settings import UiSettings, load_settings
+from tenuto.tui.full.app import TenutoApp
+from tenuto.tui.full.late_runtime import LateRuntime
+from tenuto.tui.full.terminal import Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
+
+if TYPE_CHECKING:
+    from tenuto.command.runtime import CommandRuntime
+    from tenuto.core.runtime import Start
+
+GC_THRESHOLDS = (20_000, 20, 50)
+"""The collector runs rarely, and never over what the start made: it would be felt while typing."""
+NOISE_FILE = "stderr.log"
+BAD_USAGE = 2
+
+
+def run_full(start: Start, prompt: str = "", *, choose: bool = False) -> int:
+    """Run the full-screen front-end and return the exit code.
+
+    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first.
+    """
+    settings, _ = load_settings(start.home, start.cwd, start.environ)
+    start.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with borrow_terminal(str(start.home / NOISE_FILE)) as terminal:
+        ended = asyncio.run(_run(start, prompt, choose, settings.ui, terminal))
+    if ended.failure is not None:
+        return _explain(ended.failure)
+    if ended.hint:
+        print(ended.hint)  # noqa: T201 - on the normal screen, after the app
+    return ended.code
+
+
+class Ended:
+    """How it ended: the exit code, what to print afterwards, and the error that ended it."""
+
+    def __init__(self, code: int, hint: str, failure: BaseException | None) -> None:
+        self.code = code
+        self.hint = hint
+        self.failure = failure
+
+
+async def _run(start: Start, prompt: str, choose: bool, ui: UiSettings, terminal: Terminal) -> Ended:
+    late = LateRuntime(start.home)
+    holder: list[CommandRuntime] = []
+
+    async def open_runtime() -> None:
+        # The core is imported beside the loop: keys are echoed meanwhile.
+        runtime_class = await asyncio.to_thread(_import_runtime)
+        runtime = runtime_class(start)
+        holder.append(runtime)
+        late.attach(runtime)
+        await runtime.open()
+        late.ready()
+        freeze_heap()
+        if choose:
+            await app.runner.submit_user_input("/resume")
+        if prompt.strip():
+            await app.runner.submit_user_input(prompt)
+
+    app = TenutoApp(late, open_runtime, theme=choose_theme(ui.theme, start.environ), ui=ui)
+    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal):
+        await app.run_async(mouse=ui.mouse == "full")
+        await app.finish()
+    state = app.runner.state
+    hint = resume_hint(state.session_id, spoken=bool(len(state.transcript)), temporary=start.temporary)
+    for runtime in holder:
+        await runtime.close()
+    return Ended(app.return_code or 0, hint, app.failure)
+
+
+def _import_runtime() -> type[CommandRuntime]:
+    from tenuto.command.runtime import CommandRuntime
+
+    return CommandRuntime
+
+
+def _explain(failure: BaseException) -> int:
+    from tenuto.core.errors import UsageError, describe_failure
+
+    print(f"tenuto: {describe_failure(failure)}", file=sys.stderr)  # noqa: T201
+    return BAD_USAGE if isinstance(failure, UsageError) else 1
+
+
+def freeze_heap() -> None:
+    """Take what the start made out of the collector's sight."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+
+
+def choose_theme(name: str, environ: Mapping[str, str]) -> Theme:
+    """Return the theme of that name; `auto` goes by what the terminal says of its background (COLORFGBG), else dark."""
+    if name not in THEME_NAMES:
+        background = environ.get("COLORFGBG", "").rpartition(";")[2]
+        light = background.isdigit() and int(background) in (7, *range(9, 16))
+        truecolour = environ.get("COLORTERM", "") in ("truecolor", "24bit") or "256color" in environ.get("TERM", "")
+        name = ("light" if light else "dark") if truecolour else "ansi"
+    theme = find_theme(name)
+    return theme.without_colour() if environ.get("NO_COLOR") else theme
+
+
+def resume_hint(session_id: str, *, spoken: bool, temporary: bool) -> str:
+    """Return the line that says how to come back, empty where there is nothing to come back to."""
+    return (
+        f"To go on with this session: tenuto --resume {session_id}" if session_id and spoken and not temporary else ""
+    )
