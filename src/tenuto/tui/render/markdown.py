@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 References = dict[str, Any]
 Extent = tuple[int, int]
 """(index of the first token, index after the last) of one block."""
-MAX_DEPTH = 12
-"""Containers nested deeper than this are drawn without further indentation."""
+LIST_TYPES = ("bullet_list_open", "ordered_list_open")
 MIN_TEXT = 8
+"""Containers that would leave their text less than this are drawn without further indentation."""
 
 
 @dataclass(slots=True)
@@ -89,11 +89,10 @@ class BlockRenderer:
             case "heading_open":
                 return wrap(self._inline(extent, f"heading.{min(int(token.tag[1:]), 3)}"), self.text)
             case "fence":
-                language = token.info.strip().split(" ", 1)[0].split("{", 1)[0]
-                return code_lines(token.content.removesuffix("\n"), language, self.wide)
+                return self.code(token.content.removesuffix("\n"), token.info)
             case "code_block":
                 return code_lines(token.content.removesuffix("\n"), "", self.wide)
-            case "bullet_list_open" | "ordered_list_open":
+            case _ if token.type in LIST_TYPES:
                 return self._list(extent)
             case "blockquote_open":
                 return self._quote(extent)
@@ -103,6 +102,11 @@ class BlockRenderer:
                 return [Line(((self.glyphs.rule * min(self.text, 40), "rule"),))]
             case _:
                 return wrap([(token.content, "text")], self.text)
+
+    def code(self, code: str, info: str) -> list[Line]:
+        """Return the lines of a fence's code; the first word of `info` names its language."""
+        words = info.replace("{", " ").replace(",", " ").split()
+        return code_lines(code, words[0] if words else "", self.wide)
 
     def items(self, extent: Extent) -> list[Extent]:
         """Return the extents of a list's items."""
@@ -116,7 +120,7 @@ class BlockRenderer:
         first = (f"{marker} ", "list.marker")
         inner = self._inside(len(first[0]))
         lines = inner.container((extent[0] + 1, extent[1] - 1)) or [EMPTY]
-        if self.depth >= MAX_DEPTH:
+        if not self._fits(len(first[0])):
             return lines
         return indent(lines, first, (" " * len(first[0]), "text"), visible=True)
 
@@ -125,8 +129,11 @@ class BlockRenderer:
         token = self.document.tokens[extent[0]]
         if token.type == "bullet_list_open":
             return self.glyphs.bullets[self.depth % len(self.glyphs.bullets)]
-        delimiter = token.markup or "."
-        return f"{int(token.attrs.get('start', 1)) + index}{delimiter}"
+        return f"{self.number(extent, index)}{token.markup or '.'}"
+
+    def number(self, extent: Extent, index: int) -> int:
+        """Return the number of a list's item, which counts from 0."""
+        return int(self.document.tokens[extent[0]].attrs.get("start", 1)) + index
 
     def blank_before(self, extent: Extent) -> bool:
         """Say whether the source has an empty line before a block, whatever quotes it stands in."""
@@ -143,11 +150,12 @@ class BlockRenderer:
             lines.extend(rendered)
         return lines
 
+    def _fits(self, cells: int) -> bool:
+        return self.text - cells >= MIN_TEXT
+
     def _inside(self, cells: int) -> BlockRenderer:
-        if self.depth >= MAX_DEPTH:
-            cells = 0
-        text, wide = max(self.text - cells, MIN_TEXT), max(self.wide - cells, MIN_TEXT)
-        return BlockRenderer(self.document, text, wide, self.glyphs, self.depth + 1)
+        taken = cells if self._fits(cells) else 0
+        return BlockRenderer(self.document, self.text - taken, self.wide - taken, self.glyphs, self.depth + 1)
 
     def _inline(self, extent: Extent, style: str) -> Sequence[Span]:
         content = self.document.tokens[extent[0] + 1].content
@@ -163,7 +171,7 @@ class BlockRenderer:
 
     def _quote(self, extent: Extent) -> list[Line]:
         lines = self._inside(2).container((extent[0] + 1, extent[1] - 1)) or [EMPTY]
-        if self.depth >= MAX_DEPTH:
+        if not self._fits(2):
             return lines
         bar = (f"{self.glyphs.bar} ", "quote.bar")
         return indent(lines, bar, bar)
