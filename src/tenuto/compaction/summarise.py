@@ -37,7 +37,9 @@ MAX_WAIT = 30.0
 MAX_CONSTRAINTS = 4_000
 _MARGIN = 0.95
 _TIGHTENING = (1, 2, 4, 8)
-_OVERFLOW = frozenset({"overflow", "too_many_bytes", "request_too_large_for_rate", "ambiguous"})
+_OVERFLOW = frozenset({"overflow", "too_many_bytes", "request_too_large_for_rate"})
+AMBIGUOUS_SHARE = 0.8
+"""A refusal without a reason is taken for an overflow from this share of the window on."""
 
 Progress = Callable[[str, int], None]
 """Told the stage, and how many tokens of the summary have arrived (an estimate)."""
@@ -145,13 +147,19 @@ class Summariser:
             try:
                 summary = await self._ask(conversation, form, summary, is_first=not done, stage=stage)
             except ModelError as error:
-                if error.kind not in _OVERFLOW or shrunk == len(SHRINK_SHARES):
+                if not self._is_too_large(error, conversation) or shrunk == len(SHRINK_SHARES):
                     raise SummaryError(f"the summary request failed: {error}", error) from error
                 room = int(estimate_text(conversation) * SHRINK_SHARES[shrunk])
                 shrunk += 1
                 continue
             blocks = blocks[used:]
         return summary
+
+    def _is_too_large(self, error: ModelError, conversation: str) -> bool:
+        """Say whether less in the request would help; an answer without a reason counts if it was large (R-020)."""
+        if error.kind == "ambiguous":
+            return estimate_text(conversation) * self._context.calibration > AMBIGUOUS_SHARE * self._context.budget.window
+        return error.kind in _OVERFLOW
 
     def _room(self, form: _Form, previous: str) -> int:
         """Return the estimated tokens that a request has for conversation."""

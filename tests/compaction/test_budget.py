@@ -1,0 +1,80 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.compaction.budget import DEFAULT_CONTEXT_WINDOW, allowance_for, budget_for
+from tenuto.config.settings import CompactionSettings
+from tenuto.protocol.model import ModelFacts
+
+LARGE = ModelFacts(provider="p", name="m", context_window=200_000, max_output_tokens=64_000)
+
+
+def facts(**more: object) -> ModelFacts:
+    return msgspec.structs.replace(LARGE, **more)
+
+
+def test_the_named_numbers_of_a_large_model():
+    budget = budget_for(LARGE, CompactionSettings(), 16_384)
+    assert (budget.output_budget, budget.reserve, budget.keep_recent) == (16_384, 16_384, 20_000)
+    assert budget.trigger == 200_000 - 16_384
+    assert budget.target == int(0.8 * budget.trigger)
+    assert budget.max_summary == int(0.8 * 16_384)
+    assert budget.max_turn_prefix == int(0.5 * 16_384)
+
+
+def test_r026_an_unknown_window_is_a_named_default():
+    budget = budget_for(facts(context_window=None), CompactionSettings())
+    assert (budget.window, budget.known) == (DEFAULT_CONTEXT_WINDOW, False)
+
+
+@given(st.integers(512, 2_000_000), st.one_of(st.none(), st.integers(1, 2_000_000)), st.integers(1, 500_000))
+def test_r007_the_trigger_never_falls_under_half_of_the_window(window, output, reserve):
+    settings = CompactionSettings(reserve_tokens=reserve)
+    budget = budget_for(facts(context_window=window, max_output_tokens=output), settings, 100_000)
+    assert window // 2 <= budget.trigger < window
+    assert 1 <= budget.output_budget <= max(1, window // 2)
+    assert budget.output_for(budget.trigger) >= min(256, budget.output_budget)
+
+
+def test_r007_a_request_asks_for_no_more_output_than_the_window_leaves():
+    budget = budget_for(LARGE, CompactionSettings())
+    assert budget.output_for(1_000) == 16_384
+    assert budget.output_for(195_000) == 5_000
+
+
+def test_a_configured_reserve_that_is_too_small_is_raised_and_reported():
+    budget = budget_for(LARGE, CompactionSettings(reserve_tokens=2_000))
+    assert (budget.reserve, budget.reserve_raised_from) == (16_384, 2_000)
+    larger = budget_for(LARGE, CompactionSettings(reserve_tokens=40_000))
+    assert (larger.reserve, larger.reserve_raised_from) == (40_000, None)
+    assert larger.trigger == 160_000
+
+
+def test_a_limit_on_input_alone_leaves_the_output_out():
+    budget = budget_for(facts(input_only_limit=True), CompactionSettings(reserve_tokens=20_000))
+    assert budget.trigger == 180_000
+
+
+def test_settings_limit_the_summary():
+    assert budget_for(LARGE, CompactionSettings(max_summary_tokens=900)).max_summary == 900
+
+
+@given(
+    st.integers(4_000, 1_000_000),
+    st.integers(0, 50_000),
+    st.floats(0.5, 4.0),
+    st.booleans(),
+)
+def test_the_shares_fit_the_target_together(window, fixed, calibration, manual):
+    budget = budget_for(facts(context_window=window), CompactionSettings())
+    shares = allowance_for(budget, fixed=fixed, calibration=calibration, manual=manual)
+    together = shares.tail_ceiling + shares.summary + shares.user_messages + shares.extras
+    assert together <= shares.free + 4
+    if fixed < budget.target - 1_000:
+        assert shares.free * calibration <= budget.target - fixed + 4
+
+
+def test_a_manual_compaction_keeps_a_quarter():
+    budget = budget_for(LARGE, CompactionSettings())
+    assert allowance_for(budget, fixed=5_000, manual=True).tail == pytest.approx(5_000, abs=2)
