@@ -1,0 +1,77 @@
+"""What the three wire clients share: an endpoint, a transport, encoded conversations, one call from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from tenuto.model import wire_json
+from tenuto.model.conversation import ConversationCache, LoadBlob, WireEncoder
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.negotiation import Negotiation
+from tenuto.model.stream import StreamDecoder, finished_message, read_answer
+from tenuto.model.transport import Transport, make_transport
+from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
+
+
+class WireClient:
+    """The common ground of the clients; a wire adds its encoder, its decoder and its URLs."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        load_blob: LoadBlob,
+        encoder: WireEncoder,
+        optional: Iterable[str],
+        transport: Transport | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.transport = transport or make_transport(endpoint)
+        self.cache = ConversationCache(encoder, load_blob)
+        self.negotiation = Negotiation(optional)
+
+    async def call(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        decoder: StreamDecoder,
+        request: ModelRequest,
+        prefix: str,
+    ) -> AsyncGenerator[StreamPart]:
+        """Make one call: yield its deltas, then `Finished`. Raises `ModelError`."""
+        self.check_size(body)
+        chunks = self.transport.post_stream(url, headers, body)
+        async with aclosing(chunks), aclosing(read_answer(chunks, decoder)) as parts:  # pyright: ignore[reportArgumentType]
+            async for part in parts:
+                yield part
+        yield Finished(finished_message(decoder.finish(), request.model, prefix))
+
+    def check_size(self, body: bytes) -> None:
+        """Raise `ModelError` for a body that is over the byte limit, before it is sent (R-053)."""
+        limit = self.endpoint.max_request_bytes
+        if len(body) > limit:
+            text = f"the request has {len(body):,} bytes, the limit is {limit:,}"
+            raise ModelError("too_many_bytes", text, hint="leave out images, or compact (/compact)")
+
+    async def post_json(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        """Return the JSON object that a request is answered with. Raises `ModelError`."""
+        data = b""
+        async for chunk in self.transport.post_stream(url, headers, body):
+            data += chunk
+        return wire_json.decode_object(data) or {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.transport.close()
+
+
+def join_object(fields: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return a JSON object of fields whose values are encoded already; empty values are left out."""
+    return b"{" + b",".join(b'"%s":%s' % (name.encode(), value) for name, value in fields if value) + b"}"
+
+
+def join_array(items: Iterable[bytes]) -> bytes:
+    """Return a JSON array of items that are encoded already; empty ones are left out."""
+    return b"[" + b",".join(item for item in items if item) + b"]"

@@ -1,0 +1,46 @@
+"""Where a provider is reached and with which key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+ProviderKind = Literal["anthropic", "openai", "openai-chat"]
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider as the person named it. `key_name` is the variable that holds the key, for messages."""
+
+    provider: str
+    kind: ProviderKind
+    base_url: str
+    key: str = ""
+    key_name: str = ""
+    bearer_only: bool = False
+    """The key is a token for `Authorization: Bearer` and nothing else (ANTHROPIC_AUTH_TOKEN)."""
+    headers: Mapping[str, str] = {}
+    connect_timeout: float = 15.0
+    stream_timeout: float = 300.0
+    max_request_bytes: int = 20_000_000
+
+    @property
+    def host(self) -> str:
+        """The server's host name, empty when the URL has none."""
+        return urlsplit(self.base_url).hostname or ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server runs on this machine or in the local network, so that no key is needed."""
+        host = self.host
+        return (
+            host in {"localhost", "::1", "0.0.0.0"}
+            or host.startswith(("127.", "10.", "192.168."))
+            or host.endswith((".local", ".localhost", ".internal"))
+        )
+
+    def url(self, path: str) -> str:
+        """Return the full URL of `path`, which begins with a slash."""
+        return self.base_url.rstrip("/") + path

@@ -1,0 +1,272 @@
+"""Telling what went wrong from a provider's words (DESIGN section 7, R-017 to R-023, R-029).
+
+`classify` is the only place that knows. What is *not* an overflow is looked for first: limits by the minute, money,
+a refused `max_tokens`, one oversized item.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any
+
+from tenuto.model import error_patterns as words
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.error_text import Said, read_error, read_error_object
+from tenuto.protocol.model import ErrorKind, ModelError
+
+MIN_WINDOW = 256
+"""A smaller number in an error text is not a window, in tokens."""
+MIN_ROOM = 1_024
+"""When lowering the output would leave less than this, in tokens, the conversation is too long."""
+_NO_BODY = re.compile(r"^\s*(?:error:?\s*)?(\d{3})?\s*(?:status code)?\s*\(no body\)\s*$", re.IGNORECASE)
+
+
+def classify(provider: str, status: int | None, text: str, *, retry_after: float | None = None) -> ModelError:
+    """Return the error that an HTTP status (`None`: none was sent) and a body, or any error text, stand for.
+
+    `retry_after` is seconds from the response's headers.
+    """
+    bare = _NO_BODY.match(text)
+    if bare or not text.strip():
+        stated = int(bare[1]) if bare and bare[1] else None
+        return _bare_error(provider, status or stated, retry_after)
+    return _judge(provider, status, read_error(text), retry_after)
+
+
+def classify_object(provider: str, value: Any, status: int | None = None) -> ModelError:
+    """Return the error that a JSON error object inside a stream stands for."""
+    said = read_error_object(value)
+    if not said.messages and not said.codes:
+        return ModelError("server", f"{provider} reported an error without saying which", status=status)
+    return _judge(provider, status, said, None)
+
+
+def _bare_error(provider: str, status: int | None, retry_after: float | None) -> ModelError:
+    """An error without a body: 400 and 413 may be an overflow, the caller decides by its estimate (R-020)."""
+    text = f"{provider} answered {status or 'with an error'} and no explanation"
+    kind: ErrorKind = "ambiguous" if status in {400, 413} else _kind_by_status(status)
+    return ModelError(kind, text, status=status, retry_after=retry_after)
+
+
+def _judge(provider: str, status: int | None, said: Said, retry_after: float | None) -> ModelError:
+    text = said.all_text
+    if status is None or status < 400:
+        status = said.status or status
+    kind, observed, limit = _decide(status, said, text)
+    wait = retry_after if retry_after is not None else said.retry_after
+    if wait is None:
+        wait = _stated_wait(text)
+    return ModelError(
+        kind,
+        said.shown or f"{provider} answered {status}",
+        status=status,
+        observed=observed,
+        limit=limit,
+        retry_after=wait if kind in {"rate_limit", "overloaded", "server", "quota"} else None,
+        hint=_hint(kind, observed, limit),
+    )
+
+
+def _decide(status: int | None, said: Said, text: str) -> tuple[ErrorKind, int | None, int | None]:
+    """Return kind, observed and limit. The order is the rule: exclusions, then sizes, then the rest."""
+    allowance = words.RATE_SIZE.search(text)
+    if allowance and (words.RATE.search(text) or status == 429):
+        limit, requested = _int(allowance[1]), _int(allowance[2])
+        if requested > limit:
+            return "request_too_large_for_rate", requested, limit
+        return "rate_limit", None, None
+    budget = _output_budget(text)
+    if budget is not None:
+        return budget
+    coded = bool(said.codes & words.OVERFLOW_CODES)
+    if not coded:
+        excluded = _excluded(status, text)
+        if excluded is not None:
+            return excluded, None, None
+    if coded or _is_overflow(status, text):
+        observed, limit = overflow_numbers(text)
+        return "overflow", said.observed or observed, said.limit or limit
+    return _other_kind(status, text), None, None
+
+
+def _excluded(status: int | None, text: str) -> ErrorKind | None:
+    """Return the kind of what sounds like an overflow and is none."""
+    if words.THINKING.search(text) and status in {400, 422, None, 200}:
+        return "bad_thinking"
+    money = words.QUOTA.search(text)
+    if money and (status in {402, 403, 429, None, 200} or not words.OVERFLOW.search(text)):
+        soon = _stated_wait(text)
+        return "rate_limit" if soon is not None and soon < 120 and status != 402 else "quota"
+    if words.RATE.search(text) or status == 429:
+        return "rate_limit"
+    if status in {401, 402}:
+        return "auth" if status == 401 else "quota"
+    return None
+
+
+def _is_overflow(status: int | None, text: str) -> bool:
+    if status in {401, 402, 403, 404}:
+        return False
+    return bool(words.OVERFLOW.search(text)) and not words.ITEM_SIZE.search(text)
+
+
+def _other_kind(status: int | None, text: str) -> ErrorKind:
+    if words.BYTES.search(text) or (status == 413 and not words.ITEM_SIZE.search(text)):
+        return "too_many_bytes"
+    if words.OVERLOADED.search(text):
+        return "overloaded"
+    if words.REFUSED.search(text):
+        return "refused"
+    if status != 404 and words.AUTH.search(text):
+        return "auth"
+    if status in {404, 400, None, 200} and words.MISSING.search(text):
+        return "not_found"
+    return _kind_by_status(status, text)
+
+
+def _kind_by_status(status: int | None, text: str = "") -> ErrorKind:
+    match status:
+        case 401 | 403:
+            return "auth"
+        case 402:
+            return "quota"
+        case 404:
+            return "not_found"
+        case 413:
+            return "too_many_bytes"
+        case 429:
+            return "rate_limit"
+        case 503 | 529:
+            return "overloaded"
+        case 408 | 409 | 425:
+            return "server"
+        case int() if status >= 500:
+            return "server"
+        case int() if status >= 300:
+            return "invalid"
+        case _:
+            return "invalid" if "invalid_request" in text else "server"
+
+
+def _output_budget(text: str) -> tuple[ErrorKind, int | None, int | None] | None:
+    """Judge a refusal because of the asked output: lower it, unless the input alone fills the window (R-021)."""
+    for pattern in words.SUM:
+        found = pattern.search(text)
+        if found:
+            window, sent = _int(found["window"]), _int(found[_first_plain_group(pattern)])
+            room = window - sent
+            return ("output_budget", sent, room) if room >= MIN_ROOM else ("overflow", sent, window)
+    afford = re.search(rf"fewer max_tokens.*?can only afford {words.N}", text, re.IGNORECASE | re.DOTALL)
+    if afford:
+        limit = _int(afford[1])
+        return ("output_budget", None, limit) if limit >= MIN_ROOM else ("quota", None, None)
+    if not words.OUTPUT_ONLY.search(text) or words.PARAMETER_NAME.search(text):
+        return None
+    limit = _first_number(words.OUTPUT_LIMIT, text)
+    return "output_budget", None, limit
+
+
+def _first_plain_group(pattern: re.Pattern[str]) -> int:
+    """Return the number of the first group without a name: the input tokens."""
+    named = set(pattern.groupindex.values())
+    return next(number for number in range(1, pattern.groups + 1) if number not in named)
+
+
+def overflow_numbers(text: str) -> tuple[int | None, int | None]:
+    """Return `(observed, limit)` in tokens as far as an overflow text states them.
+
+    Only numbers that the text calls a size or a limit count: "(2013)" is an error number of MiniMax (T-18).
+    """
+    limit, observed = _first_number(words.LIMIT, text), _first_number(words.OBSERVED, text)
+    if limit is not None and limit < MIN_WINDOW:
+        limit = None
+    if observed is not None and limit is not None and observed <= limit:
+        observed = None
+    return observed, limit
+
+
+def _first_number(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+    for pattern in patterns:
+        found = pattern.search(text)
+        if found:
+            return _int(found[1])
+    return None
+
+
+def _int(text: str) -> int:
+    return int(text.replace(",", "").replace("_", ""))
+
+
+def _stated_wait(text: str) -> float | None:
+    """Return the seconds that a text asks to wait ("try again in 1m2.5s")."""
+    found = words.RETRY_IN.search(text)
+    if not found or not any(found.groups()):
+        return None
+    hours, minutes, seconds, unit = found.groups()
+    try:
+        value = float(seconds or 0)
+    except ValueError:
+        return None
+    if (unit or "").startswith("m"):
+        value /= 1_000
+    return int(hours or 0) * 3_600 + int(minutes or 0) * 60 + value
+
+
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the response's headers ask to wait, `None` where they do not."""
+    milliseconds = headers.get("retry-after-ms")
+    value = headers.get("retry-after")
+    try:
+        if milliseconds:
+            return max(0.0, float(milliseconds) / 1_000)
+        if value:
+            return max(0.0, float(value))
+    except ValueError:
+        pass
+    if value:
+        try:
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time())
+        except (ValueError, TypeError):
+            return None
+    return None
+
+
+def _hint(kind: ErrorKind, observed: int | None, limit: int | None) -> str:
+    match kind:
+        case "request_too_large_for_rate":
+            return (
+                f"the account allows {limit:,} tokens a minute and this request has {observed:,}; "
+                "compact the conversation (/compact) or choose another model (/model)"
+            )
+        case "quota":
+            return "check the plan and the balance of this account, or choose another model (/model)"
+        case "not_found":
+            return "/model lists the models that can be used"
+        case "too_many_bytes":
+            return "images and long results count; leave some out or compact (/compact)"
+        case _:
+            return ""
+
+
+def with_hint(error: ModelError, endpoint: Endpoint) -> ModelError:
+    """Return the error with what the person can do about it at this endpoint."""
+    hint = error.hint
+    if error.kind == "auth" and endpoint.key_name:
+        done = f"is {endpoint.key_name} right?" if endpoint.key else f"set {endpoint.key_name}"
+        hint = f"{endpoint.provider} at {endpoint.host} did not accept the key; {done}"
+    elif error.kind == "not_found" and error.status == 404:
+        hint = f"the address is {endpoint.base_url}; /model lists the models that can be used"
+    if hint == error.hint:
+        return error
+    return ModelError(
+        error.kind,
+        error.text,
+        status=error.status,
+        observed=error.observed,
+        limit=error.limit,
+        retry_after=error.retry_after,
+        hint=hint,
+    )

@@ -1,0 +1,87 @@
+"""What providers say of their models, in the many words they have for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
+from tenuto.protocol.model import ModelFacts
+
+WINDOW_KEYS = (
+    "max_input_tokens",
+    "loaded_context_length",
+    "context_window",
+    "context_length",
+    "max_model_len",
+    "max_context_length",
+    "context_size",
+    "n_ctx",
+)
+OUTPUT_KEYS = ("max_completion_tokens", "max_output_tokens", "max_output_length", "max_tokens")
+_EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def facts_from_list(provider: str, found: dict[str, Any]) -> list[ModelFacts]:
+    """Return the models of a `/models` answer."""
+    entries = as_list(found.get("data")) or as_list(found.get("models"))
+    facts = [_facts(provider, as_dict(entry)) for entry in entries]
+    return [item for item in facts if item is not None]
+
+
+def _facts(provider: str, entry: dict[str, Any]) -> ModelFacts | None:
+    name = as_text(entry.get("id")) or as_text(entry.get("name"))
+    if not name or entry.get("lifecycle") == "retired" or entry.get("type") in {"embedding", "embeddings"}:
+        return None
+    places = (entry, as_dict(entry.get("top_provider")), as_dict(entry.get("meta")), as_dict(entry.get("limits")))
+    window = _first_count(places, WINDOW_KEYS)
+    output = _first_count(places, OUTPUT_KEYS)
+    prices = as_dict(entry.get("pricing"))
+    capabilities = as_dict(entry.get("capabilities"))
+    parameters = as_list(entry.get("supported_parameters"))
+    efforts = _efforts(as_dict(capabilities.get("effort")))
+    adaptive = as_dict(as_dict(as_dict(capabilities.get("thinking")).get("types")).get("adaptive"))
+    return ModelFacts(
+        provider=provider,
+        name=name,
+        context_window=window,
+        max_output_tokens=output if output != window else None,
+        images=_sees_images(entry, capabilities),
+        thinking=bool(adaptive.get("supported")) or "reasoning" in parameters,
+        efforts=efforts,
+        input_price=_per_million(prices.get("prompt")),
+        output_price=_per_million(prices.get("completion")),
+        cache_read_price=_per_million(prices.get("input_cache_read")),
+        cache_write_price=_per_million(prices.get("input_cache_write")),
+        source="provider" if window else "default",
+    )
+
+
+def _first_count(places: tuple[dict[str, Any], ...], keys: tuple[str, ...]) -> int | None:
+    for key in keys:
+        for place in places:
+            count = as_count(place.get(key))
+            if count:
+                return count
+    return None
+
+
+def _efforts(effort: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(level for level in _EFFORT_ORDER if as_dict(effort.get(level)).get("supported"))
+
+
+def _sees_images(entry: dict[str, Any], capabilities: dict[str, Any]) -> bool:
+    """Whether images may be sent; yes unless the list says no."""
+    stated = as_dict(capabilities.get("image_input")).get("supported")
+    if isinstance(stated, bool):
+        return stated
+    modalities = as_list(as_dict(entry.get("architecture")).get("input_modalities"))
+    return "image" in modalities if modalities else True
+
+
+def _per_million(price: Any) -> float | None:
+    """Return US dollars per million tokens from a price per token (OpenRouter); negative means "it depends"."""
+    try:
+        value = float(price)
+    except (TypeError, ValueError):
+        return None
+    return round(value * 1_000_000, 6) if value >= 0 else None

@@ -1,0 +1,249 @@
+"""The models that can be used: what is known of them, and the clients that reach them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from tenuto.config.settings import Settings
+from tenuto.model import abilities, catalogue
+from tenuto.model.conversation import LoadBlob
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.endpoints import Endpoints
+from tenuto.model.local_servers import LocalServer, find_local_servers
+from tenuto.model.store import LIST_MAX_AGE, LearnedWindows, ModelList, list_path, read_json, write_json
+from tenuto.protocol.model import ModelClient, ModelError, ModelFacts
+
+OFFLINE = "offline"
+OFFLINE_MODEL = "offline/tenuto"
+DEFAULT_MODELS = {
+    "anthropic": "claude-sonnet-5-5",
+    "openai": "gpt-6-sol",
+}
+"""What a first run uses when the environment has a key: the provider's all-round model."""
+OFFLINE_FACTS = ModelFacts(
+    provider=OFFLINE,
+    name="tenuto",
+    context_window=128_000,
+    max_output_tokens=8_192,
+    can_summarise=False,
+    images=False,
+    input_price=0.0,
+    output_price=0.0,
+    source="catalogue",
+)
+LIST_SECONDS = 6.0
+
+
+class ModelRegistry:
+    """Facts and clients by name. `load_blob` gives the bytes of an image by its hash; it may be set later."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Path,
+        environ: Mapping[str, str],
+        load_blob: LoadBlob | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._clock = clock
+        self._endpoints = Endpoints(settings, home, environ)
+        self._learned = LearnedWindows(home)
+        self._lists: dict[str, ModelList | None] = {}
+        self._asked: set[str] = set()
+        self._clients: dict[str, ModelClient] = {}
+        self._local: list[LocalServer] = []
+        self._environ = environ
+        self.load_blob: LoadBlob = load_blob or _no_blob
+
+    def require(self, model_id: str) -> None:
+        """Check that a model can be called: its provider is known and has its key. Raises `ModelError`."""
+        provider, name = split_id(model_id)
+        if provider == OFFLINE:
+            if name != OFFLINE_FACTS.name:
+                raise ModelError("not_found", f"there is no model “{model_id}”", hint=f"it is called {OFFLINE_MODEL}")
+            return
+        missing = self._endpoints.missing_key(self._endpoints.get(provider))
+        if missing is not None:
+            raise missing
+
+    def facts(self, model_id: str) -> ModelFacts:
+        """Return what is known of a model without asking anybody.
+
+        Window: the provider's stored list, else the catalogue, lowered by what a refusal named; the person's settings
+        win over all. Raises `ModelError` for an unknown provider.
+        """
+        provider, name = split_id(model_id)
+        if provider == OFFLINE:
+            return self._apply_settings(msgspec.structs.replace(OFFLINE_FACTS, name=name))
+        endpoint = self._endpoints.get(provider)
+        stored = self._stored_list(endpoint)
+        listed = stored.find(name) if stored else None
+        facts = listed or ModelFacts(provider=provider, name=name)
+        facts = abilities.complete(catalogue.complete(facts, endpoint.base_url), endpoint.kind)
+        learned = self._learned.get(model_id, endpoint.base_url)
+        if learned is not None and (facts.context_window is None or learned < facts.context_window):
+            facts = msgspec.structs.replace(facts, context_window=learned, source="learned")
+        return self._apply_settings(facts)
+
+    async def refresh(self, model_id: str) -> ModelFacts:
+        """Return the facts after asking the provider's list, once; a list of the last days is not asked for again.
+
+        A provider that does not answer costs a few seconds and no error. A window from the settings needs no list.
+        """
+        provider, _ = split_id(model_id)
+        own = self._settings.models.get(model_id)
+        if provider != OFFLINE and (own is None or own.context_window is None):
+            await self._ask_list(self._endpoints.get(provider))
+        return self.facts(model_id)
+
+    async def available(self) -> list[ModelFacts]:
+        """Return the models that can be used now: of every provider with a key, of local servers, and offline."""
+        self._local = await find_local_servers()
+        endpoints = [*self._endpoints.ready(), *self._endpoints.local(self._local)]
+        await asyncio.gather(*(self._ask_list(endpoint) for endpoint in endpoints))
+        names: list[str] = list(self._settings.models)
+        for endpoint in endpoints:
+            stored = self._stored_list(endpoint)
+            listed = [facts.name for facts in stored.models] if stored else []
+            known = listed or _catalogued(endpoint)
+            names += [f"{endpoint.provider}/{name}" for name in known]
+        return [facts for name in dict.fromkeys([*names, OFFLINE_MODEL]) if (facts := self._usable(name)) is not None]
+
+    def default_model(self) -> str:
+        """Return the model of a first run: of the settings, of a key in the environment, of a local server that was
+        found (`find_default_model`), else offline."""
+        if self._settings.model:
+            return self._settings.model
+        for provider, name in DEFAULT_MODELS.items():
+            if self._endpoints.get(provider).key:
+                return f"{provider}/{name}"
+        for server in self._local:
+            return f"{server.provider}/{server.models[0]}"
+        return OFFLINE_MODEL
+
+    async def find_default_model(self) -> str:
+        """Look for local servers if nothing else decides, then return the default model."""
+        if self.default_model() == OFFLINE_MODEL:
+            self._local = await find_local_servers()
+        return self.default_model()
+
+    def learn_window(self, model_id: str, limit: int) -> bool:
+        """Keep the window that a refusal named if it is lower than what is known; whether it is (R-023)."""
+        provider, _ = split_id(model_id)
+        window = self.facts(model_id).context_window
+        if provider == OFFLINE or limit <= 0 or (window is not None and limit >= window):
+            return False
+        return self._learned.learn(model_id, self._endpoints.get(provider).base_url, limit)
+
+    def client(self, provider: str) -> ModelClient:
+        """Return the client of a provider. Raises `ModelError` for an unknown one."""
+        client = self._clients.get(provider)
+        if client is None:
+            client = self._clients[provider] = self._new_client(provider)
+        return client
+
+    async def close(self) -> None:
+        """Close all connections."""
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.close()
+
+    def _new_client(self, provider: str) -> ModelClient:
+        if provider == OFFLINE:
+            from tenuto.model.offline import OfflineClient
+
+            return OfflineClient()
+        endpoint = self._endpoints.get(provider)
+        missing = self._endpoints.missing_key(endpoint)
+        if missing is not None:
+            raise missing
+        return new_client(endpoint, lambda sha256: self.load_blob(sha256))
+
+    def _apply_settings(self, facts: ModelFacts) -> ModelFacts:
+        own = self._settings.models.get(facts.id)
+        if own is None:
+            return facts
+        if own.context_window is not None:
+            facts = msgspec.structs.replace(facts, context_window=own.context_window, source="settings")
+        if own.max_output_tokens is not None:
+            facts = msgspec.structs.replace(facts, max_output_tokens=own.max_output_tokens)
+        if own.thinking is not None:
+            facts = msgspec.structs.replace(facts, thinking=own.thinking)
+        return facts
+
+    def _usable(self, model_id: str) -> ModelFacts | None:
+        try:
+            self.require(model_id)
+            return self.facts(model_id)
+        except ModelError:
+            return None
+
+    def _stored_list(self, endpoint: Endpoint) -> ModelList | None:
+        path = list_path(self._home, endpoint.provider, endpoint.base_url)
+        key = str(path)
+        if key not in self._lists:
+            self._lists[key] = read_json(path, ModelList)
+        return self._lists[key]
+
+    async def _ask_list(self, endpoint: Endpoint) -> None:
+        """Bring the stored list of a provider up to date if it is old and was not asked for in this process."""
+        path = list_path(self._home, endpoint.provider, endpoint.base_url)
+        stored = self._stored_list(endpoint)
+        if stored is not None and self._clock() - stored.fetched < LIST_MAX_AGE:
+            return
+        if str(path) in self._asked:
+            return
+        self._asked.add(str(path))
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                models = await self.client(endpoint.provider).models()
+        except (ModelError, TimeoutError):
+            return
+        fresh = ModelList(fetched=self._clock(), models=tuple(models))
+        self._lists[str(path)] = fresh
+        try:
+            write_json(path, fresh)
+        except OSError:
+            return
+
+
+def new_client(endpoint: Endpoint, load_blob: LoadBlob) -> ModelClient:
+    """Return a client of the endpoint's wire."""
+    match endpoint.kind:
+        case "anthropic":
+            from tenuto.model.anthropic import AnthropicClient
+
+            return AnthropicClient(endpoint, load_blob)
+        case "openai":
+            from tenuto.model.responses import ResponsesClient
+
+            return ResponsesClient(endpoint, load_blob)
+        case "openai-chat":
+            from tenuto.model.chat import ChatClient
+
+            return ChatClient(endpoint, load_blob)
+
+
+def split_id(model_id: str) -> tuple[str, str]:
+    """Split `provider/name`. Raises `ModelError` when there is no such pair."""
+    provider, slash, name = model_id.partition("/")
+    if not (provider and slash and name):
+        hint = "write it as provider/name, for example anthropic/claude-sonnet-5-5; /model lists the models"
+        raise ModelError("not_found", f"“{model_id}” is not a model", hint=hint)
+    return provider, name
+
+
+def _catalogued(endpoint: Endpoint) -> list[str]:
+    provider = catalogue.find_provider(endpoint.base_url)
+    return [model.id for model in provider.models if model.window] if provider else []
+
+
+def _no_blob(sha256: str) -> bytes:
+    raise FileNotFoundError(sha256)

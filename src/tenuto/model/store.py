@@ -1,0 +1,91 @@
+"""The small JSON files that the model room keeps in `$TENUTO_HOME`: mode 0600, replaced as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tenuto.protocol.model import ModelFacts
+
+Value = TypeVar("Value")
+LIST_MAX_AGE = 7 * 24 * 3600.0
+"""Seconds for which a provider's list of models is not asked for again."""
+
+
+def read_json(path: Path, kind: type[Value]) -> Value | None:
+    """Return the file's content, `None` when it is missing, unreadable or something else."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replace the file in one step; mode 0600 under any umask, its folder 0700. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+        Path(name).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+class LearnedWindows:
+    """`models.json`: windows in tokens that a provider's refusal named; by provider, model and base URL."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "models.json"
+        self._windows: dict[str, int] | None = None
+
+    def get(self, model_id: str, base_url: str) -> int | None:
+        """Return the learned window, `None` when nothing was learned."""
+        return self._load().get(_key(model_id, base_url))
+
+    def learn(self, model_id: str, base_url: str, limit: int) -> bool:
+        """Keep `limit` if it is lower than what was learned before; whether it is. A failing disk is no failure."""
+        self._windows = None
+        windows, key = self._load(), _key(model_id, base_url)
+        if key in windows and windows[key] <= limit:
+            return False
+        windows[key] = limit
+        with contextlib.suppress(OSError):
+            write_json(self._path, {"windows": windows})
+        return True
+
+    def _load(self) -> dict[str, int]:
+        if self._windows is None:
+            found = read_json(self._path, dict[str, dict[str, int]])
+            self._windows = (found or {}).get("windows", {})
+        return self._windows
+
+
+def _key(model_id: str, base_url: str) -> str:
+    return f"{model_id} {base_url}".strip()
+
+
+class ModelList(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider said of its models, and when (seconds since the epoch)."""
+
+    fetched: float
+    models: tuple[ModelFacts, ...]
+
+    def find(self, name: str) -> ModelFacts | None:
+        """Return the model with this name."""
+        return next((facts for facts in self.models if facts.name == name), None)
+
+
+def list_path(home: Path, provider: str, base_url: str) -> Path:
+    """Return where the list of one provider at one address is kept."""
+    readable = re.sub(r"[^\w.-]", "_", provider)[:40]
+    return home / "cache" / f"models-{readable}-{hashlib.sha256(base_url.encode()).hexdigest()[:8]}.json"

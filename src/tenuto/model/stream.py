@@ -1,0 +1,183 @@
+"""From bytes to the parts of one answer: what all wires have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tenuto.model import wire_json
+from tenuto.model.sse import EventReader, ServerEvent
+from tenuto.protocol.message import AssistantMessage, StopReason
+from tenuto.protocol.model import ModelError, ModelFacts, StreamPart, TextDelta, ThinkingDelta
+from tenuto.protocol.part import AssistantPart
+from tenuto.protocol.usage import Usage
+
+DRAIN_SECONDS = 0.02
+"""How long to wait for the end of a body whose terminal event is there, so that the connection can be used again."""
+LINGER_SECONDS = 5.0
+"""How long to wait for the rest (usage, end mark) of an answer that is already complete."""
+MAX_KEPT = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a decoder has made of a complete stream."""
+
+    parts: tuple[AssistantPart, ...]
+    stop_reason: StopReason
+    usage: Usage | None
+    response_id: str
+
+
+class StreamDecoder(Protocol):
+    """Reads the events of one wire."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the terminal event arrived: nothing after it matters."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole even if nothing more comes."""
+        ...
+
+    def feed(self, event: ServerEvent) -> list[StreamPart]:
+        """Take one event and return what it adds. Raises `ModelError` for an error event."""
+        ...
+
+    def finish(self) -> Answer:
+        """Return the whole answer. Raises `ModelError` when the stream says that it failed."""
+        ...
+
+
+async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder) -> AsyncGenerator[StreamPart]:
+    """Yield the deltas of a stream until its answer is complete.
+
+    Raises `ModelError`: `broken_stream` when the stream ends too early (R-092), what an error event says otherwise.
+    """
+    reader = EventReader()
+    unread = b""
+    while not decoder.ended:
+        try:
+            chunk = await _next_chunk(chunks, LINGER_SECONDS if decoder.complete else None)
+        except ModelError as error:
+            if decoder.complete and error.kind == "broken_stream":
+                return
+            raise
+        if chunk is None:
+            break
+        events = reader.feed(chunk)
+        if not events and len(unread) < MAX_KEPT:
+            unread += chunk
+        parts: list[StreamPart] = []
+        for event in events:
+            parts += decoder.feed(event)
+            if decoder.ended:
+                break
+        for part in merge_deltas(parts):
+            yield part
+    if decoder.ended:
+        await _next_chunk(chunks, DRAIN_SECONDS)
+    elif not decoder.complete:
+        raise _early_end(unread)
+
+
+async def _next_chunk(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | None:
+    """Return the next bytes, `None` at the end of the body or when it takes longer than `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await anext(chunks, None)
+    except TimeoutError:
+        return None
+
+
+def _early_end(unread: bytes) -> ModelError:
+    """A body without the terminal event; some gateways put an error there as plain JSON with status 200."""
+    from tenuto.model.errors import classify_object
+
+    body = wire_json.decode_object(unread.strip()) if unread.strip().startswith(b"{") else None
+    if body is not None and ("error" in body or "detail" in body):
+        return classify_object("the server", body)
+    if body is not None:
+        return ModelError("invalid", "the server answered with one JSON object where a stream was asked for")
+    return ModelError("broken_stream", "the stream ended before the answer was complete")
+
+
+def merge_deltas(parts: list[StreamPart]) -> list[StreamPart]:
+    """Return the parts with neighbouring deltas of one kind joined: one network chunk costs one update."""
+    if len(parts) < 2:
+        return parts
+    merged: list[StreamPart] = []
+    run: list[str] = []
+    kind: type[TextDelta | ThinkingDelta] = TextDelta
+    for part in parts:
+        if isinstance(part, (TextDelta, ThinkingDelta)):
+            if run and type(part) is not kind:
+                merged.append(kind("".join(run)))
+                run = []
+            kind = type(part)
+            run.append(part.text)
+            continue
+        if run:
+            merged.append(kind("".join(run)))
+            run = []
+        merged.append(part)
+    if run:
+        merged.append(kind("".join(run)))
+    return merged
+
+
+def finished_message(answer: Answer, facts: ModelFacts, prefix: str) -> AssistantMessage:
+    """Return the answer as a message with its cost.
+
+    Raises `ModelError` of kind overflow for an answer that is none: cut off at its first token because the input
+    fills the window (R-022).
+    """
+    usage = answer.usage
+    window = facts.context_window
+    if (
+        usage is not None
+        and window is not None
+        and answer.stop_reason in {"max_tokens", "window_exceeded"}
+        and usage.output == 0
+        and usage.sent >= 0.99 * window
+    ):
+        text = f"the input of {usage.sent} tokens fills the window of {window}; there was no room for an answer"
+        raise ModelError("overflow", text, observed=usage.sent)
+    return AssistantMessage(
+        parts=answer.parts,
+        model=facts.id,
+        stop_reason=answer.stop_reason,
+        usage=None if usage is None else priced(usage, facts),
+        prefix=prefix,
+        response_id=answer.response_id,
+    )
+
+
+def priced(usage: Usage, facts: ModelFacts) -> Usage:
+    """Return the usage with its cost in US dollars where prices are known.
+
+    A cache price that nobody names counts as the price of plain input.
+    """
+    if facts.input_price is None or facts.output_price is None:
+        return usage
+    read = facts.input_price if facts.cache_read_price is None else facts.cache_read_price
+    write = facts.input_price if facts.cache_write_price is None else facts.cache_write_price
+    cost = (
+        usage.input * facts.input_price
+        + usage.cache_read * read
+        + usage.cache_write * write
+        + usage.output * facts.output_price
+    ) / 1_000_000
+    return Usage(
+        input=usage.input,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        output=usage.output,
+        reasoning=usage.reasoning,
+        unsent_reasoning=usage.unsent_reasoning,
+        cost=cost,
+    )
