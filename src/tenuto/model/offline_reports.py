@@ -67,7 +67,7 @@ def file_lines(result: ToolResultMessage) -> list[str]:
     lines = text_in(result).splitlines()
     numbered = [line for line in lines if _NUMBERED.match(line)]
     if not numbered:
-        return lines
+        return [line for line in lines if not _NOTICE.match(line)]
     return [_NUMBERED.sub("", line, count=1) for line in numbered]
 
 

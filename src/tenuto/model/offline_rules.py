@@ -257,7 +257,10 @@ _TEST_COMMANDS = (
     (r"go\.mod", "go test ./..."),
     (r"Makefile", "make test"),
 )
-_TEST_FILES = "{pytest.ini,pyproject.toml,setup.py,setup.cfg,tox.ini,conftest.py,test_*.py,package.json,Cargo.toml,go.mod,Makefile}"
+_TEST_FILES = (
+    "{pytest.ini,pyproject.toml,setup.py,setup.cfg,tox.ini,conftest.py,test_*.py,"
+    "package.json,Cargo.toml,go.mod,Makefile}"
+)
 
 
 def _plan_run_tests(_wish: RunTests, results: Results, messages: Sequence[Message]) -> Action | _Report:
