@@ -1,0 +1,111 @@
+"""Whether a call may run, must be asked for, or is refused. Pure: the subject carries everything that was looked up.
+
+| mode | reads inside | edits inside | commands | network | outside the workspace |
+|---|---|---|---|---|---|
+| ask | yes | ask | ask (but simple read-only ones) | ask | ask |
+| edits | yes | yes | ask (but simple read-only ones) | ask | ask |
+| auto | yes | yes | yes | yes | reads yes, writes ask |
+| plan | yes | refuse | refuse (but simple read-only ones) | ask | reads ask |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tenuto.guard.commands import is_read_only, outside_writes
+from tenuto.guard.paths import is_inside
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
+from tenuto.protocol.entry import ApprovalEntry, Mode
+
+__all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]
+
+_KINDRED = (frozenset({"write", "edit"}), frozenset({"read", "grep", "glob"}))
+"""Tools that one standing answer serves."""
+_PLAN_TEXT = (
+    "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
+    "with read, grep, glob and simple read-only commands, then present the plan. The person leaves plan mode with "
+    "Shift+Tab (or --mode) when the work may begin."
+)
+
+
+def judge(mode: Mode, subject: ApprovalSubject, standing: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
+    """Return the verdict. `workspace` is a real path; `standing` are the session's "always" answers."""
+    if subject.kind == "none":
+        return Allow()
+    root = str(workspace)
+    if mode == "plan" and subject.kind in {"edit", "execute"} and not _reads_only(subject, root):
+        return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
+    if any(_covers(entry, subject) for entry in standing):
+        return Allow()
+    reason = _reason_to_ask(mode, subject, root)
+    if not reason:
+        return Allow()
+    return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
+
+
+def _allowing_mode(subject: ApprovalSubject, root: str) -> Mode | None:
+    """Return the mildest mode that would not ask."""
+    if not _reason_to_ask("edits", subject, root):
+        return "edits"
+    return None if _reason_to_ask("auto", subject, root) else "auto"
+
+
+def refusal_text(verdict: Ask, subject: ApprovalSubject) -> str:
+    """Return what the model is told when nobody can be asked: what would allow the call (DESIGN section 8)."""
+    if verdict.allowed_by is not None:
+        way = f"Mode {verdict.allowed_by} would allow it (--mode {verdict.allowed_by})."
+    elif subject.kind in {"edit", "execute"}:
+        way = "No mode allows it without a person; stay inside the workspace."
+    else:
+        way = "No mode allows it without a person; do without it."
+    return f"This {subject.tool} call needs approval and nobody can be asked in this run: {verdict.reason}. {way}"
+
+
+def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
+    """Whether a standing answer allows a call."""
+    kindred = any({entry.tool, subject.tool} <= group for group in _KINDRED)
+    if entry.tool != subject.tool and not kindred:
+        return False
+    if subject.kind not in {"read", "edit"}:
+        return entry.pattern == subject.pattern
+    if entry.pattern.endswith("/**") and not subject.concerns:
+        place = entry.pattern.removesuffix("/**") or "/"
+        return bool(subject.paths) and all(is_inside(path, place) for path in subject.paths)
+    return subject.paths == (entry.pattern,)
+
+
+def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
+    """Return why a person has to decide, empty when nobody has to."""
+    if subject.kind == "execute":
+        return _reason_for_command(mode, subject, root)
+    if subject.concerns:
+        return "; ".join(subject.concerns)
+    if subject.kind == "network":
+        return "" if mode == "auto" else f"it sends a request to {subject.pattern}"
+    outside = [path for path in subject.paths if not is_inside(path, root)]
+    if outside and (subject.kind == "edit" or mode != "auto"):
+        verb = "writes" if subject.kind == "edit" else "reads"
+        return f"it {verb} outside the workspace: {', '.join(outside)}"
+    if subject.kind == "edit" and mode == "ask":
+        return "it changes a file (mode ask)"
+    return ""
+
+
+def _reason_for_command(mode: Mode, subject: ApprovalSubject, root: str) -> str:
+    if mode == "auto":
+        places = outside_writes(subject.detail, root)
+        return f"it writes outside the workspace: {', '.join(places)}" if places else ""
+    if _reads_only(subject, root):
+        return ""
+    return "; ".join(subject.concerns) or f"it runs a command (mode {mode})"
+
+
+def _reads_only(subject: ApprovalSubject, root: str) -> bool:
+    """Whether a command is a simple one that only reads, and only inside the workspace."""
+    return (
+        subject.kind == "execute"
+        and not subject.concerns
+        and is_read_only(subject.detail)
+        and all(is_inside(path, root) for path in subject.paths)
+    )

@@ -1,0 +1,59 @@
+"""No control byte that is not ours reaches the terminal (R-088).
+
+One pass over the text: whole control sequences go, and whatever control character is left goes by itself, so that
+taking something out can never put a new sequence together.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls
+    "\ufff9-\ufffb"  # interlinear annotation
+    "\ud800-\udfff"
+)
+_ANY = re.compile(f"[{_UNSAFE}]")
+_SGR = r"\x1b\[[0-9;:]*m"
+_SEQUENCE = re.compile(
+    rf"(?P<sgr>{_SGR})"
+    # OSC, DCS, SOS, PM, APC: to their end, or to the end of the line where there is none
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
+    r"|\x1b[ -/]*[0-~]?"  # every other escape
+    rf"|[{_UNSAFE}]"
+)
+_REPLACED = re.compile("[\ud800-\udfff]")
+_CARRIAGE = re.compile(r"[^\n]*\r(?!\n)(?=[^\n])")
+
+
+def sanitize_for_terminal(text: str) -> str:
+    """Return `text` without any control sequence, control byte or bidi control; newlines and tabs stay."""
+    return text if _ANY.search(text) is None else _SEQUENCE.sub(_drop, text)
+
+
+def sanitize_keeping_colour(text: str) -> str:
+    """Like `sanitize_for_terminal`, but plain SGR sequences (colours, bold) stay as they are."""
+    return text if _ANY.search(text) is None else _SEQUENCE.sub(_drop_all_but_colour, text)
+
+
+def sanitize_line(text: str) -> str:
+    """Return `text` safe and on one line: for titles, file names, branch names."""
+    return " ".join(sanitize_for_terminal(text.replace("\r", " ")).split())
+
+
+def sanitize_output(text: str) -> str:
+    """Return a command's output as a terminal would have left it: sequences gone, overwritten lines gone.
+
+    A progress bar redraws its line after a carriage return; only the last state of each line is kept.
+    """
+    return sanitize_for_terminal(_CARRIAGE.sub("", text) if "\r" in text else text)
+
+
+def _drop(found: re.Match[str]) -> str:
+    return "\ufffd" if _REPLACED.match(found[0]) else ""
+
+
+def _drop_all_but_colour(found: re.Match[str]) -> str:
+    return found[0] if found["sgr"] else _drop(found)

@@ -1,0 +1,153 @@
+"""The arguments of the built-in tools as pydantic models.
+
+Imported at the first tool call only: the schemas that the model sees are prebuilt (`schemas.json`), and a test proves
+them equal to these models. After a change here run `python -m tenuto.tool.build_schemas`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tenuto.protocol.entry import TodoStatus
+from tenuto.text.bounding import shorten
+from tenuto.tool.errors import ArgumentError
+
+_ECHO_CHARS = 200
+_MAX_PROBLEMS = 8
+
+
+class Arguments(BaseModel):
+    """Base of all: what a model adds of its own is ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ReadArguments(Arguments):
+    """Read a text file (numbered lines), an image, or list a directory. Read on in a long file with offset."""
+
+    path: str
+    offset: int = Field(default=1, ge=1, description="First line")
+    limit: int | None = Field(default=None, ge=1, description="Number of lines; default as many as fit")
+
+
+class WriteArguments(Arguments):
+    """Create a file or replace all of it; folders are made. An existing file must have been read before."""
+
+    path: str
+    content: str
+
+
+class EditArguments(Arguments):
+    """Replace text in a file. old_string must be copied exactly from the file, without line numbers, with enough
+    lines around it to occur only once. Everything else in the file stays as it is, line endings included.
+    """
+
+    path: str
+    old_string: str
+    new_string: str = Field(description="Replacement; empty deletes")
+    replace_all: bool = Field(default=False, description="Replace every occurrence")
+
+
+class BashArguments(Arguments):
+    """Run a bash command. Each starts in the working directory, without a terminal or stdin: nothing can ask or page.
+    Output and exit code come back. Use background for servers and watchers: it returns at once with a process id and
+    a log file.
+    """
+
+    command: str
+    timeout: float | None = Field(default=None, gt=0, description="Seconds; default 120")
+    background: bool = False
+
+
+class GrepArguments(Arguments):
+    """Search file contents with a regular expression, honouring .gitignore."""
+
+    pattern: str
+    path: str = Field(default=".", description="File or directory")
+    glob: str = Field(default="", description="Only files like this: *.py, src/**/*.{ts,tsx}")
+    output: Literal["lines", "files", "count"] = Field(default="lines", description="Matching lines, paths, or counts")
+    context: int = Field(default=0, ge=0, le=50, description="Lines around each match")
+    ignore_case: bool = False
+    literal: bool = Field(default=False, description="pattern is plain text")
+    limit: int = Field(default=200, ge=1, le=5000, description="Most lines or files returned")
+
+
+class GlobArguments(Arguments):
+    """Find files by name, newest first, honouring .gitignore."""
+
+    pattern: str = Field(description="*.py at any depth, or src/**/*.{ts,tsx}")
+    path: str = Field(default=".", description="Directory to search")
+    limit: int = Field(default=100, ge=1, le=5000)
+
+
+class TodoItemArguments(Arguments):
+    """One line of the list."""
+
+    text: str = Field(min_length=1)
+    status: TodoStatus = "pending"
+
+
+class TodoArguments(Arguments):
+    """Replace the todo list that the person sees. Send the whole list each time; keep one item in_progress."""
+
+    items: list[TodoItemArguments]
+
+
+class FetchArguments(Arguments):
+    """Get a web page or file over http(s) as readable text. Redirects to another host are reported, not followed."""
+
+    url: str
+    raw: bool = Field(default=False, description="HTML as it is, not as text")
+
+
+MODELS: dict[str, type[Arguments]] = {
+    "read": ReadArguments,
+    "write": WriteArguments,
+    "edit": EditArguments,
+    "bash": BashArguments,
+    "grep": GrepArguments,
+    "glob": GlobArguments,
+    "todo": TodoArguments,
+    "fetch": FetchArguments,
+}
+_ALIASES = {
+    "file_path": "path",
+    "filename": "path",
+    "old_str": "old_string",
+    "new_str": "new_string",
+    "file_text": "content",
+    "cmd": "command",
+    "run_in_background": "background",
+    "todos": "items",
+}
+"""Names that models know from other harnesses; taken for ours where ours is missing."""
+
+
+def parse_arguments(name: str, values: dict[str, Any]) -> Arguments:
+    """Return the arguments of the built-in tool `name`. Raises `ArgumentError` with every fault named."""
+    model = MODELS[name]
+    given = {key: value for key, value in values.items() if value is not None}
+    for alias, ours in _ALIASES.items():
+        if alias in given and ours in model.model_fields and ours not in given:
+            given[ours] = given.pop(alias)
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise ArgumentError(_explain(name, error)) from None
+
+
+def _explain(name: str, error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    lines: list[str] = []
+    for problem in problems[:_MAX_PROBLEMS]:
+        place = ".".join(str(step) for step in problem["loc"]) or "arguments"
+        if problem["type"] == "missing":
+            lines.append(f"- {place}: required and missing")
+        else:
+            echo = shorten(repr(problem["input"]), _ECHO_CHARS)
+            lines.append(f"- {place}: {problem['msg']} (got {echo})")
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(f"- and {len(problems) - _MAX_PROBLEMS} more")
+    return "\n".join([f"The arguments do not fit the schema of {name}; nothing was run.", *lines])

@@ -1,0 +1,54 @@
+"""What every tool is."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.tool.context import ToolContext
+from tenuto.tool.output import ToolOutput
+
+
+class Tool(Protocol):
+    """A tool. `read_only`: it changes nothing. `parallel`: calls of it may run side by side."""
+
+    @property
+    def name(self) -> str:
+        """The name that the model calls it by."""
+        ...
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it changes nothing."""
+        ...
+
+    @property
+    def parallel(self) -> bool:
+        """Whether several calls may run at the same time."""
+        ...
+
+    def parse(self, values: dict[str, Any]) -> Any:
+        """Return the arguments as the tool wants them. Raises `ArgumentError`."""
+        ...
+
+    def subject(self, arguments: Any, context: ToolContext) -> ApprovalSubject:
+        """Return what the call would do. Runs in a thread; changes nothing. Raises `ToolError` when it cannot be."""
+        ...
+
+    async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        """Do it. Raises `ToolError`; a cancellation leaves nothing half done and nothing running."""
+        ...
+
+
+class BuiltinTool:
+    """Base of the built-in tools: their arguments are pydantic models, loaded at the first call."""
+
+    name = ""
+    read_only = True
+    parallel = True
+
+    def parse(self, values: dict[str, Any]) -> Any:
+        """Return the validated arguments. Raises `ArgumentError`."""
+        from tenuto.tool.arguments import parse_arguments
+
+        return parse_arguments(self.name, values)

@@ -1,0 +1,131 @@
+"""The `bash` tool."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from tenuto.guard.commands import path_words, simple_words
+from tenuto.guard.repository import configured_programs
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import ShellView
+from tenuto.protocol.part import TextPart
+from tenuto.text.bounding import shorten
+from tenuto.tool.base import BuiltinTool
+from tenuto.tool.collector import Collector
+from tenuto.tool.context import ToolContext
+from tenuto.tool.errors import ToolError
+from tenuto.tool.output import ToolOutput
+from tenuto.tool.process import start_command
+from tenuto.tool.shell import ShellRun, run_shell
+
+if TYPE_CHECKING:
+    from tenuto.tool.arguments import BashArguments
+
+_SUMMARY_CHARS = 200
+_FIRST_LOOK_SECONDS = 0.5
+"""How long a background job is watched before the call returns: long enough to see it fail at once."""
+
+
+class BashTool(BuiltinTool):
+    """Runs commands; never two at the same time, since they may depend on each other."""
+
+    name = "bash"
+    read_only = False
+    parallel = False
+
+    def subject(self, arguments: BashArguments, context: ToolContext) -> ApprovalSubject:
+        """Return the command itself; it is judged as text."""
+        if not arguments.command.strip():
+            raise ToolError("The command is empty; nothing was run.")
+        if "\0" in arguments.command:
+            raise ToolError("The command contains a NUL byte; nothing was run.")
+        words = simple_words(arguments.command) or []
+        return ApprovalSubject(
+            kind="execute",
+            tool=self.name,
+            summary=shorten(arguments.command, _SUMMARY_CHARS),
+            detail=arguments.command,
+            paths=_real_paths(words, context),
+            pattern=arguments.command,
+            concerns=_git_concerns(words, context),
+        )
+
+    async def run(self, arguments: BashArguments, context: ToolContext) -> ToolOutput:
+        """Run the command, or start it as a background job."""
+        if arguments.background:
+            return await _start_job(arguments.command, context)
+        limit = min(arguments.timeout or context.settings.bash_timeout, context.settings.bash_max_timeout)
+        run = ShellRun(arguments.command, context.cwd, limit)
+        await run_shell(run, context, context.emit)
+        if run.problem:
+            raise ToolError(f"{run.problem} (working directory {context.cwd})")
+        return ToolOutput(
+            parts=(TextPart(text=_report(run)),),
+            ui=(ShellView(command=run.command, exit_code=run.exit_code),),
+            is_error=run.exit_code != 0,
+            truncated=run.truncated,
+            output_path=run.output_path if run.truncated else "",
+            output_size=run.output_size if run.truncated else 0,
+        )
+
+
+def _real_paths(words: list[str], context: ToolContext) -> tuple[str, ...]:
+    """Return where the words of a simple command lead that name something on disk."""
+    found = (context.cwd / word for word in path_words(words))
+    return tuple(os.path.realpath(path) for path in found if os.path.lexists(path) or ".." in path.parts)
+
+
+def _git_concerns(words: list[str], context: ToolContext) -> tuple[str, ...]:
+    """Name what makes even a reading git command run other programs: the repository's own configuration."""
+    if words[:1] != ["git"]:
+        return ()
+    for place in (context.cwd, *context.cwd.parents):
+        if (place / ".git").exists():
+            reason = configured_programs(place / ".git")
+            return (reason,) if reason else ()
+    return ()
+
+
+def _report(run: ShellRun) -> str:
+    """Return the output and a last line that says how it ended and where it ran."""
+    if run.timed_out:
+        ending = f"Stopped after {run.timeout:g} s (time limit): the command and everything it had started was killed."
+    else:
+        ending = f"Exit code {run.exit_code}"
+    lines = [run.output.rstrip("\n") or "(no output)", f"[{ending} · {run.cwd}]"]
+    if run.left_behind:
+        log = f" Its output goes on in {run.output_path}." if run.output_path else ""
+        lines.append(
+            f"[Something it started still runs in the background (process group {run.left_behind}).{log} "
+            f"To stop it: kill -- -{run.left_behind}]"
+        )
+    return "\n".join(lines)
+
+
+async def _start_job(command: str, context: ToolContext) -> ToolOutput:
+    collector = Collector(lambda: context.new_output_path("log"))
+    try:
+        process = start_command(command, context.cwd, context.environ, collector)
+    except (OSError, ValueError) as error:
+        raise ToolError(f"the command could not be started: {error}") from error
+    job = context.jobs.add(command, process, asked_for=True)
+    try:
+        await asyncio.wait({process.exited}, timeout=_FIRST_LOOK_SECONDS)
+    except asyncio.CancelledError:
+        await context.jobs.end(job)
+        raise
+    limits = context.settings
+    output = collector.text(limits.max_output_chars, limits.max_output_lines).text.rstrip("\n")
+    so_far = f"\nOutput so far:\n{output}" if output else ""
+    if job.exit_code is not None and not job.is_running:
+        job.reported = True
+        text = f"The background command ended at once with exit code {job.exit_code}.{so_far}"
+    else:
+        text = (
+            f"Running in the background as {job.id}, process {job.pid}. Its output goes to {job.log} "
+            f"(read or grep it); it ends with the session. To stop it: kill -- -{job.pid}{so_far}"
+        )
+    view = ShellView(command=command, exit_code=job.exit_code, background=True)
+    return ToolOutput(parts=(TextPart(text=text),), ui=(view,), is_error=bool(job.exit_code))

@@ -1,0 +1,133 @@
+"""What a tool is given: where it works, what it may store, how it speaks while it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tenuto.config.settings import ToolSettings
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import FileUse
+from tenuto.tool.jobs import JobTable
+from tenuto.tool.tracker import FileTracker
+
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class FileState(Protocol):
+    """The part of the session's state that tools read."""
+
+    @property
+    def files(self) -> Mapping[str, FileUse]:
+        """The newest use of each file."""
+        ...
+
+
+class SessionPlaces(Protocol):
+    """The part of a session that tools use; `session.Session` is one."""
+
+    @property
+    def cwd(self) -> Path:
+        """Where the session works."""
+        ...
+
+    @property
+    def outputs(self) -> Path:
+        """The directory of full tool outputs."""
+        ...
+
+    @property
+    def blobs(self) -> Path:
+        """The directory of images by hash."""
+        ...
+
+    @property
+    def state(self) -> FileState:
+        """The session's live state."""
+        ...
+
+    def store_output(self, name: str, data: bytes | str) -> Path:
+        """Keep a full output and return its path."""
+        ...
+
+
+def _ignore(_: str) -> None:
+    """Live output that nobody watches."""
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """One for a session; `for_call` makes the one that a single call gets.
+
+    `workspace` is the real path of the session's directory. `emit` takes live output. `subject` is what was
+    approved; a tool that finds something else when it runs refuses. `run_agent` is filled in by the core.
+    """
+
+    session: SessionPlaces
+    settings: ToolSettings = field(default_factory=ToolSettings)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    jobs: JobTable = field(default_factory=JobTable)
+    files: FileTracker = field(init=False)
+    workspace: Path = field(init=False)
+    call_id: str = "call"
+    emit: Callable[[str], None] = _ignore
+    subject: ApprovalSubject | None = None
+    run_agent: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Take over what the session knows of files."""
+        self.files = FileTracker(self.session.state.files)
+        self.workspace = Path(os.path.realpath(self.session.cwd))
+
+    @property
+    def cwd(self) -> Path:
+        """Where relative paths begin and commands start."""
+        return self.session.cwd
+
+    @property
+    def outputs(self) -> Path:
+        """The directory of full tool outputs."""
+        return self.session.outputs
+
+    def store_output(self, name: str, data: bytes | str) -> Path:
+        """Keep a full output under `name` and return its path."""
+        return self.session.store_output(name, data)
+
+    def store_blob(self, data: bytes) -> str:
+        """Keep an image by its content and return the hex SHA-256 that names it."""
+        digest = hashlib.sha256(data).hexdigest()
+        self.session.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = self.session.blobs / digest
+        if not target.exists():
+            partial = target.with_name(f"{digest}.{os.getpid()}.part")
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            partial.replace(target)
+        return digest
+
+    def new_output_path(self, suffix: str = "txt") -> Path:
+        """Return a path under `outputs` for this call that no file has yet."""
+        self.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stem = _UNSAFE_IN_NAME.sub("_", self.call_id)[:64] or "call"
+        path = self.outputs / f"{stem}.{suffix}"
+        number = 2
+        while path.exists():
+            path = self.outputs / f"{stem}-{number}.{suffix}"
+            number += 1
+        return path
+
+    def for_call(self, call_id: str, emit: Callable[[str], None], subject: ApprovalSubject | None) -> ToolContext:
+        """Return the context of one call; everything but its name and its voice is shared."""
+        made = replace(self, call_id=call_id, emit=emit, subject=subject)
+        made.files = self.files
+        return made
+
+    async def close(self) -> None:
+        """End the background jobs and whatever commands left running."""
+        await self.jobs.close()

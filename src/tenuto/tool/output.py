@@ -1,0 +1,162 @@
+"""What a tool returns, and how much of it the model is sent (rung 0 of DESIGN section 6, R-097, R-098)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tenuto.protocol.message import FileUse, ResultView, ToolResultMessage
+from tenuto.protocol.part import ContentPart, ImagePart, TextPart, text_of
+from tenuto.text.bounding import Bounded, bound_middle, replace_surrogates
+from tenuto.text.estimate import estimate_text
+
+Store = Callable[[str, str], Path]
+IMAGE_TOKENS = 1_200
+MIN_RESULT_CHARS = 2_000
+MAX_RESULT_CHARS = 400_000
+_WINDOW_SHARE = 0.3
+_SMALLEST_CUT = 400
+"""Characters that a cut result keeps even in a step that has no room left: its notice must be readable."""
+
+
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a run. `parts` go to the model, `ui` to the screen, `files` to the file tracker.
+
+    `truncated`: `parts` is not everything; `output_path` names the file that has all of it, `output_size` its bytes.
+    """
+
+    parts: tuple[ContentPart, ...]
+    ui: tuple[ResultView, ...] = ()
+    files: tuple[FileUse, ...] = ()
+    is_error: bool = False
+    truncated: bool = False
+    output_path: str = ""
+    output_size: int = 0
+
+    @classmethod
+    def of_text(cls, text: str) -> ToolOutput:
+        """Return an output that is only text."""
+        return cls(parts=(TextPart(text=text),))
+
+
+def clean_text(text: str) -> str:
+    """Return `text` as it can be stored and sent: no lone surrogate, no NUL (R-073)."""
+    return replace_surrogates(text).replace("\0", "\ufffd")
+
+
+def format_size(size: int) -> str:
+    """Return a number of bytes for people."""
+    if size < 10_000:
+        return f"{size:,} bytes"
+    return f"{size / 1000:,.1f} KB" if size < 1_000_000 else f"{size / 1_000_000:,.1f} MB"
+
+
+def notice_text(bounded: Bounded, size: int, path: str) -> str:
+    """Return the line that stands for what was left out: how much, and how to read on."""
+    lines = f"{bounded.omitted_lines:,} lines, " if bounded.omitted_lines else ""
+    whole = f"The whole text ({format_size(size)}) is in {path}: read it with offset and limit, or grep it."
+    return f"[… {lines}{bounded.omitted_chars:,} characters left out here. {whole}]"
+
+
+def _second_notice(size: int, path: str) -> str:
+    """Return the line for a result that had been cut before: what is missing now is no longer one number."""
+    return f"[… more was left out here to fit the context window. All of it ({format_size(size)}) is in {path}.]"
+
+
+def bound_output(output: ToolOutput, max_chars: int, max_lines: int, name: str, store: Store) -> ToolOutput:
+    """Return `output` within one result's limits; what is too long is stored under `name` first."""
+    text = text_of(output.parts)
+    bounded = bound_middle(text, max_chars, max_lines)
+    if bounded is None:
+        return output
+    path, size = output.output_path, output.output_size
+    if not path:
+        path, size = str(store(name, text)), len(text.encode("utf-8", "replace"))
+    return msgspec.structs.replace(
+        output,
+        parts=_with_text(output.parts, bounded.joined(notice_text(bounded, size, path))),
+        truncated=True,
+        output_path=path,
+        output_size=size,
+    )
+
+
+def result_ceiling(window: int | None) -> int:
+    """Return the most characters that one result may have in a window of so many tokens."""
+    if window is None:
+        return MAX_RESULT_CHARS
+    return max(min(int(_WINDOW_SHARE * window) * 4, MAX_RESULT_CHARS), MIN_RESULT_CHARS)
+
+
+@dataclass(slots=True)
+class StepBudget:
+    """What all results of one step may have together: min(window / 2, trigger − current) tokens.
+
+    Results come in call order; each may have an equal share of what is left, and what it does not use goes to the
+    later ones. `window` and `trigger` are `None` when unknown: then only each result's own ceiling holds.
+    """
+
+    window: int | None
+    trigger: int | None
+    current: int
+    calls: int
+    _left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out the total."""
+        half = self.window / 2 if self.window is not None else float("inf")
+        room = self.trigger - self.current if self.trigger is not None else float("inf")
+        self._left = max(min(half, room), 0)
+
+    def bound(self, result: ToolResultMessage, store: Store) -> ToolResultMessage:
+        """Return the next result within the ceiling and its share of the step."""
+        share = self._left / max(self.calls, 1)
+        self.calls -= 1
+        cut = bound_result(result, result_ceiling(self.window), share, store)
+        self._left = max(self._left - tokens_of(cut), 0)
+        return cut
+
+
+def tokens_of(result: ToolResultMessage) -> int:
+    """Return the estimated tokens of a result's parts."""
+    images = sum(isinstance(part, ImagePart) for part in result.parts)
+    return estimate_text(text_of(result.parts)) + images * IMAGE_TOKENS
+
+
+def bound_result(result: ToolResultMessage, max_chars: int, max_tokens: float, store: Store) -> ToolResultMessage:
+    """Return `result` with its text cut to both limits; the whole text is stored if it is not yet."""
+    text = text_of(result.parts)
+    limit = _chars_within(text, max_chars, max_tokens)
+    if len(text) <= limit:
+        return result
+    path, size = result.output_path, result.output_size
+    if not path:
+        path, size = str(store(result.call_id, text)), len(text.encode("utf-8", "replace"))
+    # Whatever an earlier cut left as its notice stands in the middle, and the middle is what goes.
+    bounded = bound_middle(text, limit)
+    if bounded is None:
+        return result
+    notice = _second_notice(size, path) if result.truncated else notice_text(bounded, size, path)
+    return msgspec.structs.replace(
+        result,
+        parts=_with_text(result.parts, bounded.joined(notice)),
+        truncated=True,
+        output_path=path,
+        output_size=size,
+    )
+
+
+def _chars_within(text: str, max_chars: int, max_tokens: float) -> int:
+    """Return how many characters of `text` fit into both limits."""
+    tokens = estimate_text(text)
+    if tokens <= max_tokens:
+        return max_chars
+    return min(max_chars, max(int(len(text) * max_tokens / tokens), _SMALLEST_CUT))
+
+
+def _with_text(parts: tuple[ContentPart, ...], text: str) -> tuple[ContentPart, ...]:
+    """Return `parts` with `text` in the place of all their text."""
+    return (TextPart(text=text), *(part for part in parts if not isinstance(part, TextPart)))

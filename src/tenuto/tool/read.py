@@ -1,0 +1,203 @@
+"""The `read` tool: text with line numbers, images, directory listings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import FileUse
+from tenuto.protocol.part import ImagePart, TextPart
+from tenuto.text.bounding import cut_head
+from tenuto.tool.base import BuiltinTool
+from tenuto.tool.context import ToolContext
+from tenuto.tool.encoding import decode_file, to_lf
+from tenuto.tool.errors import ToolError
+from tenuto.tool.files import read_bytes, read_subject, resolve, show_path, similar_paths
+from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
+from tenuto.tool.output import ToolOutput, format_size
+from tenuto.tool.tracker import digest_of
+
+if TYPE_CHECKING:
+    from tenuto.tool.arguments import ReadArguments
+
+_WHOLE_BYTES = 32_000_000
+"""Larger files are read in pieces, as UTF-8, and not tracked: nothing here could edit them."""
+_LINE_CHARS = 2_000
+_MAX_ENTRIES = 500
+_PIECE = 1_000_000
+_NOTICE_ROOM = 300
+
+
+class ReadTool(BuiltinTool):
+    """Reads. Several at a time."""
+
+    name = "read"
+
+    def subject(self, arguments: ReadArguments, context: ToolContext) -> ApprovalSubject:
+        """Return the real path."""
+        path = resolve(arguments.path, context)
+        summary = show_path(path, context)
+        if arguments.offset > 1 or arguments.limit:
+            last = f"{arguments.offset + arguments.limit - 1}" if arguments.limit else ""
+            summary += f":{arguments.offset}-{last}"
+        return read_subject(self.name, path, summary, context)
+
+    async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+        """Read off the loop; nothing is written but an image's copy."""
+        return await asyncio.to_thread(_read, arguments, context)
+
+
+def _read(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+    path = resolve(arguments.path, context)
+    if context.subject is not None and context.subject.paths != (str(path),):
+        raise ToolError(f"{arguments.path} leads somewhere else than when it was allowed. Call again.")
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        raise ToolError(f"{show_path(path, context)} does not exist.{similar_paths(path, context)}") from None
+    except OSError as error:
+        raise ToolError(f"{show_path(path, context)} cannot be read: {error.strerror or error}") from None
+    if stat.S_ISDIR(facts.st_mode):
+        return _list_directory(path, context)
+    if stat.S_ISREG(facts.st_mode) and facts.st_size > _WHOLE_BYTES:
+        return _read_huge(path, facts.st_size, arguments, context)
+    data = read_bytes(path, _WHOLE_BYTES)
+    image = image_facts(data)
+    if image is not None:
+        return _show_image(path, data, image, context)
+    return _show_text(path, data, arguments, context)
+
+
+def _show_text(path: Path, data: bytes, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+    content = decode_file(data)
+    if content is None:
+        hint = (
+            "Use pdftotext through bash."
+            if data.startswith(b"%PDF")
+            else "Use bash (file, xxd, strings) to look at it."
+        )
+        raise ToolError(f"{show_path(path, context)} is a binary file of {format_size(len(data))}. {hint}")
+    use = context.files.record(FileUse(path=str(path), op="read", sha256=digest_of(data)), data)
+    lines = to_lf(content.text).split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    total = len(lines)
+    if not total:
+        return ToolOutput(parts=(TextPart(text="(the file is empty)"),), files=(use,))
+    if arguments.offset > total:
+        raise ToolError(f"{show_path(path, context)} has {total} lines; offset {arguments.offset} is past its end.")
+    window = iter(lines[arguments.offset - 1 :])
+    text, shown, cut = _number(window, arguments, context)
+    last = arguments.offset + shown - 1
+    notices = [f"Encoding: {content.description}; edits keep it."] if content.description else []
+    notices = _notices(notices, last, total, cut)
+    return _text_output(text, path, len(data), (use,), notices, truncated=last < total or cut > 0)
+
+
+def _number(lines: Iterator[str], arguments: ReadArguments, context: ToolContext) -> tuple[str, int, int]:
+    """Return numbered lines within the limits, how many they are, and how many of them were cut."""
+    limits = context.settings
+    wanted = min(arguments.limit or limits.max_output_lines, limits.max_output_lines - 5)
+    room = limits.max_output_chars - _NOTICE_ROOM
+    out: list[str] = []
+    cut = 0
+    for number, line in enumerate(lines, arguments.offset):
+        if len(line) > _LINE_CHARS:
+            line = f"{cut_head(line, _LINE_CHARS)} [… {len(line) - _LINE_CHARS:,} more characters in this line]"
+            cut += 1
+        row = f"{number}\t{line}"
+        room -= len(row) + 1
+        if len(out) >= wanted or (room < 0 and out):
+            break
+        out.append(row)
+    return "\n".join(out), len(out), cut
+
+
+def _notices(notices: list[str], last: int, total: int, cut: int) -> list[str]:
+    if last < total:
+        notices.append(f"{total - last:,} more lines of {total:,}; go on with offset={last + 1}.")
+    if cut:
+        notices.append(f"{cut} long lines were cut; bash (cut -c, jq) shows more of them.")
+    return notices
+
+
+def _text_output(
+    text: str, path: Path, size: int, files: tuple[FileUse, ...], notices: list[str], *, truncated: bool
+) -> ToolOutput:
+    if notices:
+        text += f"\n[{' '.join(notices)}]"
+    return ToolOutput(
+        parts=(TextPart(text=text),),
+        files=files,
+        truncated=truncated,
+        output_path=str(path) if truncated else "",
+        output_size=size if truncated else 0,
+    )
+
+
+def _read_huge(path: Path, size: int, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+    """Read a window of a file that is too large to hold; long lines are skipped over in pieces."""
+    with path.open("rb") as file:
+        if b"\0" in file.read(65_536):
+            raise ToolError(
+                f"{show_path(path, context)} is a binary file of {format_size(size)}. Use bash to look at it."
+            )
+        file.seek(0)
+        for _ in range(arguments.offset - 1):
+            if not _skip_line(file.readline(_PIECE), file):
+                raise ToolError(f"{show_path(path, context)} has fewer than {arguments.offset} lines.")
+        text, shown, cut = _number(_huge_lines(file), arguments, context)
+    notices = [f"A file of {format_size(size)}; go on with offset={arguments.offset + shown}, or grep it."]
+    return _text_output(text, path, size, (), _notices(notices, 0, 0, cut), truncated=True)
+
+
+def _huge_lines(source: BinaryIO) -> Iterator[str]:
+    """Yield lines; of a line longer than a piece only the piece."""
+    while piece := source.readline(_PIECE):
+        yield piece.decode("utf-8", "replace").rstrip("\r\n")
+        _skip_line(piece, source)
+
+
+def _skip_line(piece: bytes, source: BinaryIO) -> bool:
+    """Read on to the end of the line that `piece` begins; `False` at the end of the file."""
+    if not piece:
+        return False
+    while piece and not piece.endswith(b"\n"):
+        piece = source.readline(_PIECE)
+    return True
+
+
+def _show_image(path: Path, data: bytes, image: ImageFacts, context: ToolContext) -> ToolOutput:
+    shown = show_path(path, context)
+    if len(data) > MAX_IMAGE_BYTES:
+        raise ToolError(
+            f"{shown} is an image of {format_size(len(data))}, {image.width}×{image.height}; at most "
+            f"{format_size(MAX_IMAGE_BYTES)} can be shown. Make a smaller copy with bash (magick, sips, ffmpeg)."
+        )
+    part = ImagePart(
+        sha256=context.store_blob(data),
+        media_type=image.media_type,
+        size=len(data),
+        width=image.width,
+        height=image.height,
+        name=path.name,
+    )
+    text = f"{shown}: {image.media_type}, {image.width}×{image.height} pixels, {format_size(len(data))}"
+    use = context.files.record(FileUse(path=str(path), op="read", sha256=digest_of(data)))
+    return ToolOutput(parts=(TextPart(text=text), part), files=(use,))
+
+
+def _list_directory(path: Path, context: ToolContext) -> ToolOutput:
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries)
+    except OSError as error:
+        raise ToolError(f"{show_path(path, context)} cannot be listed: {error.strerror or error}") from None
+    shown = names[:_MAX_ENTRIES]
+    more = f"\n[… {len(names) - _MAX_ENTRIES:,} more; glob finds files by pattern]" if len(names) > _MAX_ENTRIES else ""
+    return ToolOutput.of_text(f"{path}/\n" + ("\n".join(shown) or "(empty)") + more)

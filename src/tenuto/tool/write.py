@@ -1,0 +1,93 @@
+"""The `write` tool: a whole file at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import DiffView, FileUse
+from tenuto.protocol.part import TextPart
+from tenuto.text.bounding import replace_surrogates
+from tenuto.tool.base import BuiltinTool
+from tenuto.tool.context import ToolContext
+from tenuto.tool.diff import diff_view
+from tenuto.tool.encoding import to_lf, with_newline
+from tenuto.tool.errors import ToolError
+from tenuto.tool.files import (
+    FoundFile,
+    change_subject,
+    check_approved,
+    check_unchanged,
+    find_text,
+    not_encodable,
+    replace_file,
+    resolve,
+    show_path,
+)
+from tenuto.tool.output import ToolOutput
+from tenuto.tool.splice import splice_lines
+from tenuto.tool.tracker import digest_of
+
+if TYPE_CHECKING:
+    from tenuto.tool.arguments import WriteArguments
+
+
+class WriteTool(BuiltinTool):
+    """Creates and replaces files, one after the other."""
+
+    name = "write"
+    read_only = False
+    parallel = False
+
+    def subject(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:
+        """Return the change that the call would make."""
+        path, _, diff = _plan(arguments, context)
+        return change_subject(self.name, path, diff, context)
+
+    async def run(self, arguments: WriteArguments, context: ToolContext) -> ToolOutput:
+        """Write. The last step is one call that a cancellation cannot cut in two."""
+        path, data, diff = await asyncio.to_thread(_plan, arguments, context)
+        check_approved(path, diff, context)
+        replace_file(path, data)
+        use = context.files.record(FileUse(path=str(path), op="write", sha256=digest_of(data)), data)
+        lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
+        did = "Created" if diff.created else f"Replaced (+{diff.added} −{diff.removed})"
+        text = f"{did} {show_path(path, context)}: {lines:,} lines, {len(data):,} bytes."
+        return ToolOutput(parts=(TextPart(text=text),), ui=(diff,), files=(use,))
+
+
+def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[Path, bytes, DiffView]:
+    """Return path, new bytes and diff. Raises `ToolError` when the model does not know what it would overwrite."""
+    path = resolve(arguments.path, context)
+    text = replace_surrogates(arguments.content)
+    if path.is_dir():
+        raise ToolError(f"{show_path(path, context)} is a directory.")
+    if not path.exists():
+        blocked = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+        if blocked is not None:
+            raise ToolError(f"{show_path(blocked, context)} is a file, so nothing can be put below it.")
+        return path, text.encode(), diff_view(str(path), "", text, created=True)
+    if not context.files.digest(str(path)):
+        raise ToolError(
+            f"{show_path(path, context)} exists and you have not read it; nothing was written. "
+            "Read it first, or use edit to change a part of it."
+        )
+    found = find_text(path)
+    check_unchanged(found, context)
+    fitted = _fit(found, text)
+    try:
+        data = found.content.encode(fitted)
+    except UnicodeEncodeError as error:
+        raise ToolError(not_encodable(found.content, error)) from None
+    return path, data, diff_view(str(path), found.content.text, fitted)
+
+
+def _fit(found: FoundFile, text: str) -> str:
+    """Return the new text with the line ends of the file that it replaces."""
+    content = found.content
+    text = text.removeprefix("\ufeff") if content.bom else text
+    if content.is_mixed:
+        return splice_lines(content.text, to_lf(content.text), to_lf(text), content.newline)
+    return with_newline(text, content.newline) if "\n" in content.text else text
