@@ -63,10 +63,12 @@ async def agent(tmp_path: Path, script, *, options: dict | None = None, **change
 
 @asynccontextmanager
 async def reopened(tmp_path: Path, server: ScriptedServer, **changes) -> AsyncIterator[Agent]:
-    runtime = Runtime(make_start(tmp_path, dict(server.environ()), **changes))
+    environ = {**server.environ(), **changes.pop("environ", {})}
+    runtime = Runtime(make_start(tmp_path, environ, **changes))
     running = Agent(runtime, server)
     runtime.subscribe(running.events.append)
     await runtime.open()
+    await runtime.opener.wait_for_facts()
     try:
         yield running
     finally:

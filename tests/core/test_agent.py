@@ -210,7 +210,8 @@ async def test_r096_the_same_failing_call_three_times_ends_the_task(tmp_path):
 
 
 async def test_r068_a_call_without_result_is_completed_on_resume(tmp_path):
-    async with ScriptedServer([Reply(tool_calls=[Call("bash", {"command": "true"})]), Reply("done")]) as server:
+    script = [Reply(tool_calls=[Call("bash", {"command": "true"})]), Reply("done"), Reply("I will check.")]
+    async with ScriptedServer(script) as server:
         async with reopened(tmp_path, server) as running:
             await running.ask("go")
             log = running.session.directory / "events.jsonl"
@@ -219,7 +220,6 @@ async def test_r068_a_call_without_result_is_completed_on_resume(tmp_path):
         log.write_bytes(b"".join(lines[:cut]))
         for extra in log.parent.glob("meta.json*"):
             extra.unlink()
-        server.script = [Reply("I will check.")]
         async with reopened(tmp_path, server, resume_latest=True) as running:
             result = [entry for entry in running.session.entries() if isinstance(entry, ToolResultMessage)][-1]
             assert result.interrupted

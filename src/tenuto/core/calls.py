@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tenuto.core.approvals import Answer, Question
 from tenuto.core.live import LiveSession
 from tenuto.guard.approval import judge, refusal_text
-from tenuto.guard.subject import Verdict
+from tenuto.guard.subject import Allow, Ask, Refuse
 from tenuto.protocol.entry import ApprovalEntry, TodoEntry
 from tenuto.protocol.event import TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
 from tenuto.protocol.message import TodoView, ToolResultMessage
@@ -93,13 +93,13 @@ class CallRunner:
     async def _refusal(self, prepared: PreparedCall) -> str:
         """Return why the call may not run; empty when it may. Asks the person where the mode says so."""
         live = self._live
-        verdict = judge(live.mode, prepared.subject, live.session.state.approvals, live.workspace)
-        if verdict.decision == "allow":
+        verdict = judge(live.mode, prepared.subject, live.session.state.approvals, live.tool_context.workspace)
+        if isinstance(verdict, Allow):
             return ""
-        if verdict.decision == "refuse":
+        if isinstance(verdict, Refuse):
             return verdict.reason
         if not live.interactive:
-            return refusal_text(prepared.subject, verdict)
+            return refusal_text(verdict, prepared.subject)
         question = Question(
             call_id=prepared.call.id,
             tool=prepared.subject.tool,
@@ -112,7 +112,7 @@ class CallRunner:
         answer = await live.desk.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
 
-    def _note_answer(self, answer: Answer, verdict: Verdict, prepared: PreparedCall) -> str:
+    def _note_answer(self, answer: Answer, verdict: Ask, prepared: PreparedCall) -> str:
         tool = prepared.subject.tool
         if answer.decision == "deny":
             said = f" They said: {answer.feedback}" if answer.feedback else ""

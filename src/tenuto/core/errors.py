@@ -20,9 +20,13 @@ class UsageError(TenutoError):
     """The person asked for something that does not exist or does not fit (exit code 2)."""
 
 
+EXPECTED_FAILURES = (TenutoError, ModelError, SessionError)
+"""Errors whose text is written for a person; every other one is a fault of ours."""
+
+
 def describe_failure(failure: BaseException) -> str:
     """Return one line for a person. An unexpected error names its place, so that a report of it is useful."""
-    if isinstance(failure, (TenutoError, ModelError, SessionError)):
+    if isinstance(failure, EXPECTED_FAILURES):
         return str(failure)
     frames = traceback.extract_tb(failure.__traceback__)
     place = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tenuto.core.bus import EventBus
 from tenuto.core.compact import CompactionTask
-from tenuto.core.errors import TaskFailedError, UsageError, describe_failure
+from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
 from tenuto.core.live import LiveSession
 from tenuto.core.models import change_model
 from tenuto.core.shell import ShellTask
@@ -71,7 +71,7 @@ class Executor:
         handler = getattr(self, f"handle_{operation.__struct_config__.tag}")
         try:
             await handler(operation)
-        except (TaskFailedError, UsageError) as error:
+        except EXPECTED_FAILURES as error:
             self._bus.publish(
                 NoticeEvent(
                     session_id=operation.session_id,

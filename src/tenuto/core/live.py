@@ -12,7 +12,6 @@ from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.bus import EventBus
 from tenuto.core.gaps import ChangedFiles
-from tenuto.guard.subject import Workspace
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
@@ -59,11 +58,6 @@ class LiveSession:
     def mode(self) -> Mode:
         """The session's approval mode."""
         return self.session.state.mode or self.settings.mode
-
-    @property
-    def workspace(self) -> Workspace:
-        """Where the agent is at home, for the guard."""
-        return Workspace(root=str(self.tool_context.workspace), readable=(str(self.session.directory),))
 
     def tool_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that this session began with, in the order of the log's `system` entry."""

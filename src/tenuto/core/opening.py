@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ class Opener:
         self._tools = ToolRegistry()
         self.models = ModelRegistry(settings, start.home, start.environ)
         self._current: LiveSession | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
 
     @property
@@ -107,6 +109,9 @@ class Opener:
 
     async def _leave(self) -> None:
         live = self.current
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
         await live.tool_context.close()
@@ -117,7 +122,7 @@ class Opener:
     async def _enter(self, session: Session, *, resumed: bool) -> None:
         """Make `session` the open one: settle its model and mode, then tell the front-ends everything of it."""
         start = self._start
-        model, effort = self._choose_model(session)
+        model, effort = await self._choose_model(session)
         self.models.require(model)
         state = session.state
         if (state.model, state.effort) != (model, effort):
@@ -133,22 +138,40 @@ class Opener:
             bus=self._bus,
             desk=ApprovalDesk(session.id, self._bus),
             tool_context=ToolContext(session=session, settings=self._settings.tools),
-            facts=await self.models.refresh(model),
+            facts=self.models.facts(model),
             home=start.home,
             clock=start.clock,
             interactive=start.interactive,
             extra_prompt=start.extra_prompt,
             queue_waiting=resumed,
         )
+        self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)
+        self._refresh(self._current)
 
-    def _choose_model(self, session: Session) -> tuple[str, str]:
+    def _refresh(self, live: LiveSession) -> None:
+        """Ask the provider for the model's window beside everything else; nothing waits for the answer."""
+
+        async def ask() -> None:
+            facts = await self.models.refresh(live.facts.id)
+            if facts.id == live.facts.id and facts != live.facts:
+                live.facts = facts
+                live.publish_usage()
+
+        self._refreshing = asyncio.create_task(ask(), name="model list")
+
+    async def wait_for_facts(self) -> None:
+        """Return when the provider has been asked for the model's window (at most a few seconds)."""
+        if self._refreshing is not None:
+            await asyncio.wait([self._refreshing])
+
+    async def _choose_model(self, session: Session) -> tuple[str, str]:
         """The command line's model, else the session's own, else the settings', else what the machine has."""
         if self._start.model:
             return split_model(self._start.model)
         if session.state.model:
             return session.state.model, session.state.effort
-        return split_model(self._settings.model or self.models.default_model())
+        return split_model(self._settings.model or await self.models.find_default_model())
 
     def _announce(self, live: LiveSession, *, resumed: bool) -> None:
         session, state = live.session, live.session.state

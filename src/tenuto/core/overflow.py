@@ -9,6 +9,7 @@ from tenuto.core.sizes import describe_sizes
 from tenuto.protocol.model import ModelError, ModelRequest
 
 MAX_COMPACTIONS = 3
+MIN_USEFUL_OUTPUT = 1_024
 AMBIGUOUS_SHARE = 0.8
 """Of the window: an error without words is an overflow only above this (R-020)."""
 
@@ -18,6 +19,16 @@ def is_overflow(error: ModelError, tokens: int, window: int) -> bool:
     if error.kind == "ambiguous":
         return tokens > AMBIGUOUS_SHARE * window
     return error.kind == "overflow"
+
+
+def leaves_no_room(error: ModelError) -> bool:
+    """Say whether a request fits the window but leaves next to nothing for an answer: as good as an overflow."""
+    return (
+        error.kind == "output_budget"
+        and error.observed is not None
+        and error.limit is not None
+        and error.limit < MIN_USEFUL_OUTPUT
+    )
 
 
 class OverflowChain:
@@ -34,8 +45,7 @@ class OverflowChain:
         Raises `TaskFailedError` with the sizes when that is switched off, tried often enough, or not possible.
         """
         live = self._live
-        if error.limit is not None and error.observed is not None:
-            self._learn_window(error.limit)
+        self.learn(error)
         if not live.settings.compaction.enabled:
             raise TaskFailedError(
                 f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
@@ -56,10 +66,13 @@ class OverflowChain:
                 f"({describe_sizes(live)})"
             ) from error
 
-    def _learn_window(self, limit: int) -> None:
-        """An overflow text that names the limit lowers the window that we know (R-023)."""
+    def learn(self, error: ModelError) -> None:
+        """A text that names both the request's size and what is allowed lowers the window that we know (R-023)."""
+        if error.limit is None or error.observed is None:
+            return
         live = self._live
-        known = live.facts.context_window
-        if known is None or limit < known:
-            live.facts = live.models.learn_window(live.facts.id, limit)
+        # An output refusal names the room that is left beside the request, an overflow the window itself.
+        limit = error.limit + error.observed if error.kind == "output_budget" else error.limit
+        if live.models.learn_window(live.facts.id, limit):
+            live.facts = live.models.facts(live.facts.id)
             live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)

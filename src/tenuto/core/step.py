@@ -16,7 +16,7 @@ import msgspec
 
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
-from tenuto.core.overflow import OverflowChain, is_overflow
+from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -97,8 +97,10 @@ class ModelCall:
             return msgspec.structs.replace(request, thinking=False)
         if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
             self._budget_cuts += 1
-            return lower_output(request, error)
-        if is_overflow(error, live.measure().tokens, live.budget().window):
+            self._chain.learn(error)
+            if not leaves_no_room(error):
+                return lower_output(request, error)
+        if leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window):
             await self._chain.recover(error, request)
             return build_request(live)
         self._failures += 1

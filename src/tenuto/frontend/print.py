@@ -12,7 +12,7 @@ import sys
 
 import msgspec
 
-from tenuto.core.errors import UsageError
+from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.event import (
@@ -35,8 +35,8 @@ def run_print(start: Start, prompt: str, json: bool) -> int:
     """Answer `prompt` and return the exit code."""
     try:
         return asyncio.run(_run(start, prompt, JsonOutput() if json else TextOutput()))
-    except UsageError as error:
-        print(f"tenuto: {error}", file=sys.stderr)  # noqa: T201
+    except EXPECTED_FAILURES as error:
+        print(f"tenuto: {describe_failure(error)}", file=sys.stderr)  # noqa: T201
         return BAD_USAGE
     except BrokenPipeError:
         # Whoever read our output is gone; nothing more can be said, and the flush at exit must not complain.
