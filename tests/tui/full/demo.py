@@ -55,6 +55,7 @@ def settle(self, look: Look) -> list[Extent]:
 
 Shall I go on with the *second* one? See <https://example.org/notes>.
 """
+THOUGHT = "The person wants to know about the stream. Let me look at the file first."
 DIFF = "@@ -1,4 +1,5 @@\n import os\n-VALUE = 1\n+VALUE = 2\n+OTHER = 3\n \n def main():\n"
 
 
@@ -111,7 +112,7 @@ class DemoRuntime(FakeRuntime):
         )
 
     async def act(self) -> None:
-        for word in "The person wants to know about the stream. Let me look at the file first.".split():
+        for word in THOUGHT.split():
             self.emit(AssistantThinkingDeltaEvent(session_id=SESSION, text=word + " "))
             await asyncio.sleep(0.04)
         started, running, finished = tool(

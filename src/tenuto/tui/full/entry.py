@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import UiSettings, load_settings

@@ -22,6 +22,8 @@ TOAST_SECONDS = 4.0
 MIN_TRANSCRIPT_ROWS = 4
 FIXED_ROWS = 3
 """The status line, the rule and the footer."""
+DIALOGS = frozenset({"approval", "feedback", "picker", "help"})
+"""What needs the room that the queue and the todo list take otherwise."""
 PROMPT_GLYPH, SHELL_GLYPH = "❯ ", "! "
 
 
@@ -89,7 +91,8 @@ class Surroundings:
         state = self._runner.state
         size, editor_rows = self._screen()
         self._keyboard.follow_state()
-        self.side.show_lines(panels.side_panel(state, size.width, self._glyphs).lines)
+        dialog = state.contexts[0] in DIALOGS
+        self.side.show_lines(() if dialog else panels.side_panel(state, size.width, self._glyphs).lines)
         request = state.approvals.current
         shown = request.request_id if request is not None else state.contexts[0]
         if shown != self._shown:

@@ -64,14 +64,18 @@ class TranscriptView(Widget, can_focus=False):
     # --- what the machine says; `repaint` is called once, when everything has been said ---
 
     def reset(self) -> None:
-        """Everything may be different: read all items anew."""
+        """Everything may be different: read all items anew. What is being read stays, if it is still there."""
+        viewport = self.viewport
+        top = self._ids[viewport.index] if self._ids and not viewport.follow else None
         items = self._source().ordered()
         self._ids = [item.id for item in items]
         self._places = {item_id: place for place, item_id in enumerate(self._ids)}
         self._forget()
         width = self._text_width
-        self.viewport.rows = self.size.height
-        self.viewport.reset([estimate_height(item, width) + 1 for item in items])
+        viewport.rows = self.size.height
+        viewport.reset([estimate_height(item, width) + 1 for item in items])
+        if top in self._places:
+            viewport.go_to_item(self._places[top])
 
     def rerender(self) -> None:
         """Theme, detail or options changed: the same items look different; what is being read stays."""

@@ -1,0 +1,350 @@
+"""The app as a person meets it: keys in, rows on the screen and operations out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from textual import events
+from textual.geometry import Size
+
+from tenuto.command.outcome import Choice, Choose
+from tenuto.protocol.event import (
+    ApprovalRequestedEvent,
+    ApprovalResolvedEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    AssistantWithdrawnEvent,
+    ContextUsageEvent,
+    TaskFinishedEvent,
+    TaskSettledEvent,
+    TaskStartedEvent,
+    ToolCallDeltaEvent,
+)
+from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
+from tenuto.protocol.usage import Usage
+from tenuto.tui.full.app import TenutoApp
+from tenuto.tui.full.late_runtime import LateRuntime
+from tenuto.tui.render.theme import find_theme
+from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
+from tests.tui.full.support import running_app
+
+STARTED = TaskStartedEvent(session_id=SESSION, submission_id="one", kind="agent")
+FINISHED = TaskFinishedEvent(session_id=SESSION, submission_id="one", kind="agent", outcome="completed")
+SETTLED = TaskSettledEvent(session_id=SESSION, outcome="completed")
+
+
+def request(number: int = 1, **more: str) -> ApprovalRequestedEvent:
+    return ApprovalRequestedEvent(
+        session_id=SESSION,
+        request_id=f"r{number}",
+        call_id=f"c{number}",
+        tool="bash",
+        summary="rm -r build",
+        detail=more.get("detail", "rm -r build && make all"),
+        reason="deletes files",
+        session_pattern="rm -r build",
+    )
+
+
+async def test_a_prompt_goes_out_and_the_answer_comes_in() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"hello world", "enter"])
+        assert screen.runtime.prompts == ["hello world"]
+        assert screen.app.composer.text == ""
+        assert "hello world" in screen.text(), "echoed before the core has answered"
+        await screen.emit(
+            STARTED, user("hello world"), AssistantTextDeltaEvent(session_id=SESSION, text="Good **day**")
+        )
+        assert "esc to interrupt" in screen.text()
+        await screen.emit(answer("Good **day**"), FINISHED, SETTLED)
+        assert "  Good day" in screen.rows()
+        assert "esc to interrupt" not in screen.text()
+
+
+async def test_r099_keys_of_one_burst_keep_their_order() -> None:
+    """Textual alone makes `字v` of it: printable keys are inserted before bindings have bubbled."""
+    async with running_app() as screen:
+        await screen.burst(["字", "left", "v", "end", "b", "backspace", "c", "home", "delete", "x", "ctrl+e", "!"])
+        assert screen.app.composer.text == "x字c!"
+
+
+async def test_four_keys_make_a_new_line_and_enter_sends() -> None:
+    async with running_app() as screen:
+        await screen.burst(["a", "shift+enter", "b", "ctrl+j", "c", "alt+enter", "d", "\\", "enter", "e"])
+        assert screen.app.composer.text == "a\nb\nc\nd\ne"
+        assert screen.app.composer.size.height == 5
+        await screen.burst(["enter"])
+        assert screen.runtime.prompts == ["a\nb\nc\nd\ne"]
+
+
+async def test_readline_keys_cut_and_yank() -> None:
+    async with running_app() as screen:
+        composer = screen.app.composer
+        await screen.burst([*"one two three", "ctrl+w", "ctrl+w", "ctrl+y", "ctrl+y"])
+        assert composer.text == "one two two "
+        await screen.burst(["ctrl+a", "alt+d", "ctrl+k", "ctrl+underscore"])
+        assert composer.text == " two two "
+        await screen.burst(["ctrl+u", "ctrl+e", "alt+b", "ctrl+k", "ctrl+y", "!"])
+        assert composer.text == " two two !"
+
+
+async def test_up_and_down_go_through_history_at_the_first_and_last_row_only() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"first", "enter", *"second", "enter", *"dra", "ctrl+j", *"ft", "up", "X"])
+        composer = screen.app.composer
+        assert composer.text == "drXa\nft"
+        await screen.burst(["up"])
+        assert composer.text == "second"
+        await screen.burst(["up"])
+        assert composer.text == "first"
+        await screen.burst(["down", "down"])
+        assert composer.text == "drXa\nft"
+
+
+async def test_escape_interrupts_a_task() -> None:
+    async with running_app() as screen:
+        await screen.emit(STARTED)
+        await screen.burst(["escape"])
+        assert [type(operation) for operation in screen.runtime.operations] == [InterruptOperation]
+
+
+async def test_the_completion_popup_completes_and_escape_closes_it() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"/mod"])
+        assert any("/model" in row and "❯" in row for row in screen.rows())
+        await screen.burst(["tab"])
+        assert screen.app.composer.text == "/model "
+        await screen.burst(["ctrl+u", *"/co", "escape"])
+        assert not any("/compact" in row for row in screen.rows())
+        assert screen.app.composer.text == "/co"
+
+
+async def test_a_picker_filters_and_runs_the_command_with_what_was_picked() -> None:
+    async with running_app() as screen:
+        choices = tuple(Choice(f"id{n}", f"model {n}", "big" if n == 7 else "small") for n in range(20))
+        screen.runtime.outcomes = [Choose("Which model?", "model", choices)]
+        await screen.burst([*"kept", "ctrl+j"])
+        await screen.burst(["alt+p"])
+        assert "Which model?" in screen.text()
+        await screen.burst([*"bog", "backspace", "backspace", *"ig"])
+        assert "model 7" in screen.text()
+        assert "model 8" not in screen.text()
+        screen.runtime.outcomes = []
+        await screen.burst(["enter"])
+        assert screen.runtime.commands == ["/model", "/model id7"]
+        assert screen.app.composer.text == "kept\n", "a panel keeps the draft"
+
+
+async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"draft"])
+        screen.clock.now += 5
+        await screen.emit(STARTED, request())
+        assert "rm -r build && make all" in screen.text()
+        assert "deletes files" in screen.text()
+        await screen.burst([*"y!"])
+        assert screen.runtime.operations == [], "keys that were under way answer nothing"
+        assert screen.app.composer.text == "drafty!", "and are not lost"
+        screen.clock.now += 1
+        await screen.burst(["a"])
+        [operation] = screen.runtime.operations
+        assert isinstance(operation, AnswerApprovalOperation)
+        assert operation.decision == "session"
+        assert "Allow?" not in screen.text()
+        assert screen.app.composer.text == "drafty!"
+
+
+async def test_feedback_to_a_denial_is_written_in_the_panel() -> None:
+    async with running_app() as screen:
+        screen.clock.now += 5
+        await screen.emit(STARTED, request())
+        screen.clock.now += 1
+        await screen.burst(["f", *"use mv insted", "left", "left", "left", "a", "ctrl+e", "."])
+        await screen.emit()
+        assert "use mv insated." in screen.text()
+        await screen.burst(["enter"])
+        [operation] = screen.runtime.operations
+        assert isinstance(operation, AnswerApprovalOperation)
+        assert (operation.decision, operation.feedback) == ("deny", "use mv insated.")
+
+
+async def test_a_long_command_is_never_cut_silently() -> None:
+    async with running_app() as screen:
+        screen.clock.now += 5
+        await screen.emit(STARTED, request(detail="\n".join(f"step {n}" for n in range(60))))
+        screen.clock.now += 1
+        assert "Ctrl+E shows all" in screen.text()
+        await screen.burst(["ctrl+e", *["pagedown"] * 12])
+        assert "step 59" in screen.text()
+        await screen.emit(ApprovalResolvedEvent(session_id=SESSION, request_id="r1", decision="once"))
+        assert "step 59" not in screen.text()
+
+
+async def test_help_lists_the_keys() -> None:
+    async with running_app() as screen:
+        await screen.burst(["?"])
+        assert "At the start of a prompt" in screen.text()
+        await screen.burst(["pagedown"] * 10)
+        assert "Ctrl+O" in screen.text()
+        await screen.burst(["escape"])
+        assert "Ctrl+O" not in screen.text()
+
+
+async def test_the_footer_shows_the_context_and_the_queue() -> None:
+    async with running_app(opened(cwd="/tmp"), size=(110, 20)) as screen:
+        usage = Usage(input=1, output=1, cost=0.5)
+        await screen.emit(
+            ContextUsageEvent(
+                session_id=SESSION, tokens=12_400, window=200_000, trigger=None, estimated=True, total=usage
+            ),
+            STARTED,
+            queue_of("later please"),
+        )
+        footer = screen.rows()[-1]
+        assert "ask · offline/offline · /tmp" in footer
+        assert "1 queued · $0.50" in footer
+        assert "~12k/200k 7%" in footer
+        assert any("queued" in row and "later please" in row for row in screen.rows())
+
+
+async def test_ten_thousand_items_mount_and_scroll_by_exact_rows() -> None:
+    async with running_app(*replay(10_000)) as screen:
+        view = screen.app.transcript
+        assert len(view.viewport.heights) == 10_000
+        assert len(view.cache) < 100, "only what is on the screen was rendered"
+        await screen.burst(["pageup"])
+        first = screen.rows()[:18]
+        await screen.burst(["shift+up"])
+        assert screen.rows()[1:18] == first[:17]
+        await screen.burst(["ctrl+home"])
+        assert "question 0:" in screen.rows()[0]
+        assert "↓ End" in screen.text()
+        await screen.emit(user("something new", 90_000))
+        assert "question 0:" in screen.rows()[0], "a reader is not moved"
+        assert "↓ 1 new" in screen.text()
+        await screen.burst(["ctrl+end"])
+        assert "something new" in screen.text()
+        assert len(view.cache) <= 3_000
+
+
+async def test_r100_the_cursor_is_at_the_caret_in_cells() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"字字é😀a", "left"])
+        composer = screen.app.composer
+        x, y = composer.cursor_screen_offset
+        assert (x, y) == (2 + 2 + 2 + 1 + 2, composer.region.y)
+        assert screen.app.cursor_position == (x, y)
+
+
+async def test_r100_another_width_keeps_what_is_being_read() -> None:
+    async with running_app(*replay(200)) as screen:
+        await screen.burst(["pageup"] * 10)
+        top = next(row for row in screen.rows() if "question" in row or "answer" in row)
+        await screen.pilot.resize_terminal(60, 24)
+        await screen.settle()
+        await screen.settle()
+        assert top.split()[1] in screen.text()
+        assert screen.app.transcript.size == Size(60, screen.app.transcript.size.height)
+        assert all(len(row) <= 60 for row in screen.rows())
+
+
+async def test_r099_a_megabyte_of_paste_is_sent_to_the_last_byte() -> None:
+    pasted = "".join(f"line {number} 字\t€ \x1b[31m\n" for number in range(60_000))
+    assert len(pasted.encode()) > 1_000_000
+    async with running_app() as screen:
+        await screen.burst([*"see "])
+        screen.app.post_message(events.Paste(pasted))
+        await screen.burst([*" there"])
+        assert len(screen.app.composer.text) < 60
+        assert "Pasted text" in screen.text()
+        await screen.burst(["enter"])
+        assert screen.runtime.prompts == [f"see {pasted} there"]
+
+
+async def test_a_short_paste_stays_visible_without_control_characters() -> None:
+    async with running_app() as screen:
+        screen.app.post_message(events.Paste("red \x1b[31mapple\nand\tpear"))
+        await screen.settle()
+        assert screen.app.composer.text == "red [31mapple\nand\tpear"
+
+
+async def test_a_click_on_a_head_unfolds_and_a_drag_copies_logical_text() -> None:
+    output = "\n".join(f"row {number}" for number in range(40))
+    async with running_app(opened(), *tool("c1", "make all", output, 2), answer("word " * 40, 9)) as screen:
+        view = screen.app.transcript
+        assert "row 20" not in screen.text()
+        head = next(place for place, row in enumerate(screen.rows()) if "make all" in row)
+        await screen.pilot.click("#transcript", offset=(5, head))
+        assert "row 39" in screen.text()
+        await screen.burst(["end"])
+        first = next(place for place, row in enumerate(screen.rows()) if "word" in row)
+        await screen.pilot.mouse_down("#transcript", offset=(2, first))
+        await screen.pilot.hover("#transcript", offset=(60, first + 2))
+        assert view.selected == ("word " * 40).strip()
+        await screen.pilot.mouse_up("#transcript", offset=(60, first + 2))
+        assert screen.app.clipboard == ("word " * 40).strip()
+        await screen.burst(["escape"])
+        assert view.selected == ""
+
+
+async def test_several_items_may_go_in_one_step() -> None:
+    async with running_app(opened(), user("a", 1), answer("b", 2)) as screen:
+        await screen.emit(
+            STARTED,
+            AssistantThinkingDeltaEvent(session_id=SESSION, text="hm, well"),
+            AssistantTextDeltaEvent(session_id=SESSION, text="half an answer"),
+            ToolCallDeltaEvent(session_id=SESSION, index=0, name="bash", characters=12),
+        )
+        screen.app.runner._flush()
+        await screen.settle()
+        assert "half an answer" in screen.text()
+        await screen.emit(AssistantWithdrawnEvent(session_id=SESSION, reason="the stream broke"))
+        assert "half an answer" not in screen.text()
+        await screen.emit(answer("whole", 5))
+        assert "whole" in screen.text()
+
+
+async def test_detail_unfolds_everything_and_keeps_what_is_being_read() -> None:
+    output = "\n".join(f"row {number}" for number in range(40))
+    items = [event for number in range(30) for event in tool(f"c{number}", f"make {number}", output, 2 * number + 2)]
+    async with running_app(opened(), *items) as screen:
+        await screen.burst(["pageup"] * 3)
+        view = screen.app.transcript
+        top = view._ids[view.viewport.index]
+        await screen.burst(["ctrl+o"])
+        assert "row 7" in screen.text()
+        assert view._ids[view.viewport.index] == top
+        await screen.burst(["ctrl+o"])
+        assert view._ids[view.viewport.index] == top
+
+
+async def test_what_is_sent_before_the_runtime_is_there_waits_for_it() -> None:
+    runtime, gate = FakeRuntime(), asyncio.Event()
+    late = LateRuntime(runtime.home)
+
+    async def opening() -> None:
+        await gate.wait()
+        late.attach(runtime)
+        runtime.emit(opened())
+        late.ready()
+
+    app = TenutoApp(late, opening, theme=find_theme("dark"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key, character in (("h", "h"), ("i", "i"), ("enter", None)):
+            app.post_message(events.Key(key, character))
+        await pilot.pause()
+        assert runtime.prompts == []
+        gate.set()
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert runtime.prompts == ["hi"]
+    await app.finish()
+
+
+async def test_quit_ends_the_app_with_zero() -> None:
+    async with running_app() as screen:
+        await screen.burst(["ctrl+c"])
+        assert "again to quit" in screen.text()
+        await screen.burst(["ctrl+c"])
+        assert not screen.app.is_running
+        assert screen.app.return_code == 0
