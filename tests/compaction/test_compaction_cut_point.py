@@ -1,0 +1,228 @@
+import msgspec
+import pytest
+
+from tenuto.compaction.meter import Meter
+from tenuto.compaction.plan import CompactionPlan, NothingToCompact
+from tenuto.protocol.entry import LabelEntry, ModelEntry, QueuedEntry, ShellEntry, UndoEntry, UsageEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.part import ToolCallPart
+from tenuto.protocol.usage import Usage
+from tests.compaction.build import History, text, words
+
+
+def long_history(turns: int = 12, size: int = 1_500) -> History:
+    history = History()
+    for turn in range(turns):
+        history.user(f"request {turn}")
+        history.step(words(size))
+        history.answer(f"answer {turn}")
+    return history
+
+
+def test_the_cut_is_the_first_valid_point_where_the_kept_tail_is_reached():
+    history = long_history()
+    plan = history.planned()
+    assert isinstance(plan.kept[0], UserMessage | AssistantMessage)
+    sizes = [Meter().estimate(entry) for entry in plan.kept]
+    assert sum(sizes) <= plan.allowance.tail_ceiling
+    assert sum(sizes) >= plan.allowance.tail - 1_600, "no more than one entry under what is to be kept"
+    assert [entry.seq for entry in (*plan.history, *plan.turn_prefix, *plan.kept)] == [
+        entry.seq for entry in history.path[1:]
+    ]
+
+
+@pytest.mark.parametrize("keep", range(200, 9_000, 700))
+def test_the_cut_never_falls_on_a_tool_result(keep):
+    plan = long_history().planned(keep_tokens=keep)
+    assert not isinstance(plan.kept[0], ToolResultMessage)
+
+
+def test_parallel_calls_are_never_divided():
+    history = History()
+    history.user("read everything")
+    for _ in range(6):
+        history.step(*[words(700) for _ in range(4)])
+    for keep in range(300, 8_000, 300):
+        plan = history.planned(keep_tokens=keep)
+        asked = {part.id for entry in plan.kept if isinstance(entry, AssistantMessage) for part in entry.parts}
+        answered = {entry.call_id for entry in plan.kept if isinstance(entry, ToolResultMessage)}
+        assert answered == asked
+
+
+def test_providers_that_number_calls_alike_in_every_answer_do_not_block_the_cut():
+    history = History()
+    history.user("go")
+    for _ in range(20):
+        history.add(AssistantMessage(parts=(ToolCallPart(id="call_0", name="read"),)))
+        history.add(ToolResultMessage(call_id="call_0", name="read", parts=text(words(900))))
+    assert 3 < len(history.planned().kept) < 20
+
+
+def test_a_developer_message_at_the_cut_moves_it_back_to_what_it_belongs_to():
+    history = History()
+    history.user("first")
+    history.step(words(3_000))
+    history.answer("x")
+    request = history.user("second")
+    developer = history.developer(words(1_000))
+    history.step(words(400))
+    plan = history.planned(keep_tokens=1_300)
+    assert plan.cut == request.seq
+    assert developer in plan.kept
+
+
+def test_one_huge_last_result_does_not_defeat_compaction():
+    history = long_history(turns=8)
+    history.user("read the big file")
+    history.step("line one\n" + words(60_000) + "\nlast line: Error: disk full")
+    plan = history.planned(size=history.size())
+    assert plan.kept_tokens <= plan.allowance.tail_ceiling
+    [edit] = plan.edits
+    assert (edit.target, edit.kind) == (history.path[-1].seq, "truncated")
+    history.add(
+        CompactionEntry(
+            summary="s",
+            first_kept_index=plan.cut,
+            edits=plan.edits,
+            replacement=(SystemMessage(text="summary"),),
+        )
+    )
+    result = history.view()[-1]
+    assert isinstance(result, ToolResultMessage)
+    assert result.parts[0].text.startswith("line one")
+    assert result.parts[0].text.endswith("Error: disk full")
+    assert Meter().estimate(result) < plan.allowance.tail
+
+
+def test_many_large_parallel_results_are_shortened_until_the_step_fits():
+    history = long_history(turns=3)
+    history.user("read them all")
+    history.step(*[words(4_000) for _ in range(8)])
+    plan = history.planned()
+    assert plan.kept_tokens <= plan.allowance.tail_ceiling
+    assert len(plan.edits) == 8
+
+
+def test_a_single_huge_user_message_alone_is_nothing_to_compact():
+    history = History()
+    history.user(words(20_000))
+    plan = history.plan()
+    assert isinstance(plan, NothingToCompact)
+    assert "word for word" in plan.reason
+
+
+def test_an_edit_is_offered_where_only_shortening_helps():
+    history = History()
+    history.user("read it")
+    history.step(words(60_000))
+    plan = history.plan()
+    assert isinstance(plan, NothingToCompact)
+    assert [edit.target for edit in plan.edits] == [history.path[-1].seq]
+
+
+def test_nothing_to_compact_says_why():
+    history = History()
+    assert history.plan() == NothingToCompact(reason="there are no messages yet")
+    history.user("hello")
+    history.answer("hi")
+    small = history.plan()
+    assert isinstance(small, NothingToCompact)
+    assert "stays word for word" in small.reason
+    history.add(CompactionEntry(summary="s", first_kept_index=2, replacement=(SystemMessage(text="s"),)))
+    again = history.plan()
+    assert isinstance(again, NothingToCompact)
+    assert again.reason == "nothing has been said since the last compaction"
+
+
+def test_r006_fixed_parts_over_the_window_are_named_with_their_sizes():
+    history = History(system=words(30_000))
+    history.user("hello")
+    history.step(words(2_000))
+    plan = history.plan()
+    assert isinstance(plan, NothingToCompact)
+    assert "system prompt 30," in plan.reason
+
+
+def test_metadata_at_the_cut_never_makes_a_split():
+    history = History()
+    history.user("first")
+    history.step(words(3_000))
+    history.answer("done")
+    for entry in (ModelEntry(model="test/model"), LabelEntry(target=2, text="x"), UsageEntry(usage=Usage())):
+        history.add(entry)
+    request = history.user("second")
+    history.answer(words(1_200))
+    plan = history.planned(keep_tokens=1_206)
+    assert plan.cut == request.seq
+    assert not plan.is_split_turn
+    assert plan.turn_prefix == ()
+
+
+def test_a_command_at_rest_starts_a_turn_and_an_excluded_one_is_not_there():
+    history = History()
+    history.user("first")
+    history.step(words(3_000))
+    history.answer("done")
+    shell = history.add(ShellEntry(command="make", output=words(600)))
+    secret = history.add(ShellEntry(command="env", output=words(900), excluded=True))
+    history.user("and now?")
+    history.answer(words(600))
+    plan = history.planned(keep_tokens=1_214)
+    assert (plan.cut, plan.is_split_turn) == (shell.seq, False)
+    assert secret not in (*plan.history, *plan.kept)
+
+
+def test_a_second_compaction_starts_at_the_previous_first_kept_index():
+    history = long_history()
+    first = history.planned()
+    history.add(
+        CompactionEntry(summary="earlier", first_kept_index=first.cut, replacement=(SystemMessage(text="earlier"),))
+    )
+    for turn in range(6):
+        history.user(f"later {turn}")
+        history.step(words(1_500))
+        history.answer("ok")
+    second = history.planned()
+    assert second.previous_summary == "earlier"
+    assert (*second.history, *second.turn_prefix)[0].seq == first.cut, "what was kept is summarised now, not lost"
+    assert second.cut > first.cut
+
+
+def test_a_cut_inside_the_first_kept_tail():
+    history = long_history()
+    first = history.planned()
+    history.add(
+        CompactionEntry(summary="earlier", first_kept_index=first.cut, replacement=(SystemMessage(text="earlier"),))
+    )
+    history.user("short")
+    history.answer("ok")
+    second = history.planned(keep_tokens=1_800)
+    compaction = history.path[-3]
+    assert first.cut < second.cut < compaction.seq
+
+
+def test_an_undone_compaction_does_not_count_and_its_redo_does():
+    history = long_history()
+    entry = history.add(
+        CompactionEntry(summary="s", first_kept_index=20, replacement=(SystemMessage(text="s"),))
+    )
+    undo = history.add(UndoEntry(target=entry.seq))
+    assert history.planned().previous is None
+    history.add(UndoEntry(target=undo.seq))
+    plan = history.plan(keep_tokens=2_000)
+    assert isinstance(plan, CompactionPlan)
+    assert plan.previous == entry
+
+
+def test_r045_queued_texts_never_enter_the_plan():
+    history = long_history()
+    queued = history.add(QueuedEntry(parts=text("QUEUED-NONCE")))
+    plan = history.planned()
+    assert queued not in (*plan.history, *plan.turn_prefix, *plan.kept)
+
+
+def test_a_calibration_over_one_keeps_less():
+    history = long_history()
+    plain = history.planned(window=64_000)
+    doubled = msgspec.structs.replace(history.size(), calibration=2.0)
+    assert history.planned(window=64_000, size=doubled).allowance.tail * 2 <= plain.allowance.tail + 2

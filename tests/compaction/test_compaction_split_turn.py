@@ -1,0 +1,111 @@
+from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.summary import join_summaries
+from tenuto.compaction.view import Surroundings, build_replacement
+from tenuto.protocol.entry import ShellEntry
+from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
+from tests.compaction.build import History, words
+
+
+def one_turn(steps: int = 12) -> History:
+    history = History()
+    history.user("mend the parser, and keep the API names")
+    for _ in range(steps):
+        history.step(words(1_500))
+    return history
+
+
+def compact(history: History, summary: str = "summary") -> CompactionEntry:
+    plan = history.planned()
+    replacement = build_replacement(plan, summary, Surroundings(), Prompts())
+    return history.add(
+        CompactionEntry(
+            summary=summary, first_kept_index=plan.cut, replacement=replacement, edits=plan.edits, rung="test"
+        )
+    )
+
+
+def requests_of(history: History) -> int:
+    """How often the turn's user message stands in the view."""
+    return sum("mend the parser" in str(message) for message in history.view())
+
+
+def test_a_cut_inside_a_turn_summarises_its_first_part_apart():
+    history = History()
+    history.user("before")
+    history.answer("done")
+    request = history.user("mend the parser")
+    for _ in range(12):
+        history.step(words(1_500))
+    plan = history.planned()
+    assert plan.is_split_turn
+    assert (plan.turn_start, plan.turn_message) == (request.seq, request)
+    assert [entry.seq for entry in plan.history] == [2, 3]
+    assert plan.turn_prefix[0] == request
+    assert plan.turn_prefix[-1].seq < plan.cut == plan.kept[0].seq
+
+
+def test_the_turns_user_message_stays_word_for_word_as_a_real_message():
+    history = one_turn()
+    compact(history)
+    first, summary, request, *_tail = history.view()
+    assert isinstance(first, SystemMessage)
+    assert isinstance(summary, SystemMessage)
+    assert isinstance(request, UserMessage)
+    assert request.parts[0].text == "mend the parser, and keep the API names"
+    assert requests_of(history) == 1
+
+
+def test_three_compactions_inside_one_turn_summarise_nothing_twice():
+    history = one_turn()
+    summarised: list[int] = []
+    for number in range(3):
+        plan = history.planned()
+        assert plan.is_split_turn
+        assert plan.turn_message == history.path[1]
+        if number:
+            assert plan.turn_prefix == (), "a turn that is already split is ordinary update history"
+            assert plan.previous_summary == "summary"
+        summarised += [entry.seq for entry in (*plan.history, *plan.turn_prefix)]
+        compact(history)
+        assert requests_of(history) == 1
+        for _ in range(8):
+            history.step(words(1_500))
+    assert len(summarised) == len(set(summarised))
+
+
+def test_a_split_turn_without_history_keeps_the_previous_summary():
+    assert join_summaries("the earlier notes", "the first part").startswith("the earlier notes")
+    assert "the first part" in join_summaries("", "the first part")
+    assert join_summaries("only history", "") == "only history"
+
+
+def test_a_command_in_the_middle_of_a_turn_does_not_hide_the_request():
+    history = one_turn(4)
+    history.add(ShellEntry(command="git status", output="clean"))
+    for _ in range(8):
+        history.step(words(1_500))
+    plan = history.planned()
+    assert plan.turn_message == history.path[1]
+
+
+def test_a_tail_that_begins_with_an_answer_gets_one_fixed_line_before_it():
+    history = History()
+    history.add(ShellEntry(command="make", output="ok"))
+    for _ in range(12):
+        history.step(words(1_500))
+    plan = history.planned()
+    assert plan.turn_message is None
+    replacement = build_replacement(plan, "s", Surroundings(), Prompts())
+    assert [type(message) for message in replacement] == [SystemMessage, UserMessage]
+    again = build_replacement(plan, "s", Surroundings(), Prompts())
+    assert replacement == again
+
+
+def test_only_the_request_before_the_cut_is_nothing_to_summarise():
+    history = History()
+    history.user(words(9_000))
+    history.step(words(400))
+    history.step(words(400))
+    plan = history.planned(keep_tokens=300)
+    assert plan.turn_prefix, "a step was made before the cut"
+    assert plan.kept[0].seq > 2
