@@ -92,12 +92,11 @@ class RandomHistory:
 
     def __init__(self, source: random.Random) -> None:
         self.source = source
-        self.count = 0
 
     def next(self, history: list[HistoryEvent]) -> HistoryEvent:
         """Return an entry that could follow `history`."""
-        self.count += 1
-        makers = [self.answer, self.answer, self.result, self.result, self.result, self.small, self.small, self.mark]
+        self.count = len(history)
+        makers = [self.answer, self.result, self.result, self.result, self.small, self.small, self.mark]
         return self.source.choice(makers)(history)
 
     def answer(self, history: list[HistoryEvent]) -> HistoryEvent:
@@ -142,7 +141,7 @@ class RandomHistory:
                 SystemMessage(text=f"system {self.count}"),
                 CompactionEntry(
                     summary=f"summary {self.count}",
-                    first_kept_index=choice(seqs),
+                    first_kept_index=choice([*seqs, len(seqs) + 6]),
                     replacement=replacement,
                     edits=edits,
                     system_seq=choice([0, choice(prompts)]),

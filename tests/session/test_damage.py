@@ -29,12 +29,12 @@ DAMAGE = [
     pytest.param(b"\0" * 400 + b"\n", "NUL bytes", [], id="400 NULs"),
     pytest.param(b'{"type":"user","seq":9,"parts":[{"ty\n', "not valid JSON", [], id="half a line"),
     pytest.param(b"\xff\xfe\n", "invalid UTF-8", [], id="not UTF-8"),
-    pytest.param(b'{"type":"user","seq":9,"parts":[{"type":"text","text":"\xff"}]}\n', "invalid UTF-8", [], id="inside"),
+    pytest.param(b'{"type":"user","seq":9,"parts":[{"type":"text","text":"\xff"}]}\n', "invalid UTF-8", [], id="in"),
     pytest.param(b'{"seq":9}\n', "an object without a type", [], id="no type"),
     pytest.param(b"[1]\n", "not an object", [], id="no object"),
     pytest.param(b"\0" * 9 + GOOD + b"\n", "NUL bytes", ["glued"], id="NULs before a good one"),
     pytest.param(b'{"type":"user","seq":8,"pa' + GOOD + b"\n", "not valid JSON", ["glued"], id="glued to a half"),
-    pytest.param(GOOD + GOOD.replace(b'"seq":9', b'"seq":10') + b"\n", "not valid JSON", ["glued"] * 2, id="two in one"),
+    pytest.param(GOOD + GOOD.replace(b'"seq":9', b'"seq":10') + b"\n", "not valid JSON", ["glued"] * 2, id="two"),
     pytest.param(b"{" * 5_000 + b"\n", "not valid JSON", [], id="braces"),
 ]
 

@@ -85,9 +85,7 @@ def test_r075_modes_are_private_under_any_umask(tmp_path, umask):
         session.close()
     finally:
         os.umask(before)
-    modes = {
-        path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").rglob("*")
-    }
+    modes = {path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").rglob("*")}
     modes[tmp_path] = stat.S_IMODE((tmp_path / "home").stat().st_mode)
     assert len(modes) > 12
     for path, mode in modes.items():

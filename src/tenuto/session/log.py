@@ -7,9 +7,9 @@ good entries that stand in them are kept (R-063, R-064).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import msgspec
 
@@ -43,13 +43,13 @@ class Record(msgspec.Struct, frozen=True):
     raw: bytes
 
 
-def read_log(file: BinaryIO, damages: list[Damage], first_line: int = 1) -> Iterator[Record]:
-    """Yield every entry from the file's position on, in file order, and report what is damaged in `damages`.
+def read_log(lines: Iterable[bytes], damages: list[Damage]) -> Iterator[Record]:
+    """Yield every entry of the lines (a binary file's), in file order, and report what is damaged in `damages`.
 
-    Memory is bounded by the longest line. Raises `OSError` only.
+    Memory is bounded by the longest line. Raises only what reading the lines raises.
     """
     highest = 0
-    for number, line in enumerate(file, first_line):
+    for number, line in enumerate(lines, 1):
         try:
             entry = decode(line)
         except DamagedLine as damage:

@@ -6,6 +6,7 @@ It can always be rebuilt. It is believed if the log still has, at that place, th
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +15,7 @@ import msgspec
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.files import replace_file
-from tenuto.session.log import LOG_NAME, Damage, read_log
+from tenuto.session.log import LOG_NAME, read_log
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry
 
 META_NAME = "meta.json"
@@ -80,8 +81,7 @@ def current_meta(directory: Path) -> Meta:
 
 
 def _bring_up(meta: Meta, file: BinaryIO) -> None:
-    damages: list[Damage] = []
-    for record in read_log(file, damages):
+    for record in read_log(_whole_lines(file, meta), []):
         entry = record.entry
         meta.seq = max(meta.seq, entry.seq)
         if isinstance(entry, HeaderEntry):
@@ -89,4 +89,11 @@ def _bring_up(meta: Meta, file: BinaryIO) -> None:
         meta.path_stale = meta.path_stale or isinstance(entry, BranchEntry)
         apply_entry(meta.state, entry)
         apply_path_entry(meta.state, entry)
-    meta.size = file.tell()
+
+
+def _whole_lines(file: BinaryIO, meta: Meta) -> Iterator[bytes]:
+    """Yield the lines and count them in; a last one without its end may still be in the making."""
+    for line in file:
+        if line.endswith(b"\n"):
+            meta.size += len(line)
+            yield line
