@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import random
@@ -151,6 +152,27 @@ def test_a_folder_that_vanishes_is_brought_back_with_everything(tmp_path):
     opened = reopen(session)
     assert opened.damage == ()
     assert [entry.seq for entry in opened.path()] == [1, 2, 3]
+
+
+def test_a_log_that_may_not_be_written_is_read_and_written_to_when_it_may(tmp_path, monkeypatch):
+    session = new_session(tmp_path)
+    session.append(user("one"))
+    session.append(user("two"))
+    session.close()
+    log_of(session).write_bytes(log_of(session).read_bytes()[:-9])
+
+    def refuse(path, flags):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:  # the superuser may write to anything, so this is not left to modes
+        patch.setattr("tenuto.session.log.open_private", refuse)
+        opened = Session.open(session.directory)
+        opened.append(user("three"))
+        assert opened.unsaved is not None
+        assert opened.unsaved.reason == "Permission denied"
+    opened.append(user("four"))
+    assert opened.unsaved is None
+    assert len(reopen(opened).path()) == 3
 
 
 def test_closing_a_session_tries_once_more(tmp_path):

@@ -185,13 +185,23 @@ class LogWriter:
 
     def _write_pending(self) -> None:
         if self._descriptor < 0:
-            self._open_new()
+            self._open_late()
         elif os.fstat(self._descriptor).st_nlink == 0:
             self._restore()
         while self._pending:
             # After a short write only the rest is sent, so that not even the line in hand is damaged.
             del self._pending[: os.write(self._descriptor, self._pending)]
         self.waiting = 0
+
+    def _open_late(self) -> None:
+        """Open what could not be opened at first; the lines that wait do not know yet what stands before them."""
+        if not self.path.exists():
+            self._open_new()
+            return
+        self._open_existing()
+        if self._is_torn:
+            self._pending[:0] = b"\n"
+            self._is_torn = False
 
     def _restore(self) -> None:
         """Bring back a log that was deleted under us: its bytes are still there as long as we hold the file."""
