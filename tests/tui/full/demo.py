@@ -1,12 +1,13 @@
 """The full screen on a scripted stream of events, to look at: `python -m tests.tui.full.demo [items]`.
 
-Typing a prompt plays the script again. `/approve`, `/pick`, `/crash` open what their names say.
+Typing a prompt plays the script again. `/break` is a fault, `/noise` a library that writes to standard error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -65,6 +66,7 @@ class DemoRuntime(FakeRuntime):
         self.tasks: set[asyncio.Task[None]] = set()
         self.answered = asyncio.Event()
         self.seq = 100_000
+        self.app: TenutoApp | None = None
 
     async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
         task = asyncio.create_task(self.play(text_of(parts)))
@@ -94,8 +96,13 @@ class DemoRuntime(FakeRuntime):
         if line == "/model":
             choices = tuple(Choice(f"m{n}", f"provider/model-{n}", f"{n * 32}k tokens") for n in range(1, 30))
             return [Choose("Which model?", "model", choices)]
-        if line == "/crash":
-            raise SystemExit(3)
+        if line == "/break":
+            assert self.app is not None
+            self.app.call_later(break_down)
+        if line == "/noise":
+            os.write(2, b"NOISE FROM A LIBRARY\n" * 50)
+        if line.startswith("/size"):
+            return [Say(f"{len(line) - len('/size ')} characters")]
         return [Say(f"You ran {line}")]
 
     async def play(self, text: str) -> None:
@@ -111,7 +118,17 @@ class DemoRuntime(FakeRuntime):
             TaskSettledEvent(session_id=SESSION, outcome=outcome),
         )
 
+    async def stream(self) -> None:
+        """Stream for a while without a stop: for measuring."""
+        for start in range(400):
+            piece = ANSWER[start * 20 % len(ANSWER) :][:20]
+            self.emit(AssistantTextDeltaEvent(session_id=SESSION, text=piece))
+            await asyncio.sleep(0.02)
+
     async def act(self) -> None:
+        if os.environ.get("DEMO_STREAM"):
+            await self.stream()
+            return
         for word in THOUGHT.split():
             self.emit(AssistantThinkingDeltaEvent(session_id=SESSION, text=word + " "))
             await asyncio.sleep(0.04)
@@ -155,6 +172,11 @@ class DemoRuntime(FakeRuntime):
         )
 
 
+def break_down() -> None:
+    """What a fault in the front-end does."""
+    raise RuntimeError("a fault on purpose")
+
+
 async def main(items: int) -> None:
     runtime = DemoRuntime()
     late = LateRuntime(runtime.home)
@@ -169,12 +191,13 @@ async def main(items: int) -> None:
         freeze_heap()
 
     app = TenutoApp(late, opening, theme=choose_theme("auto", {"TERM": "xterm-256color"}))
+    runtime.app = app
     with borrow_terminal() as terminal, leave_on_signals(asyncio.get_running_loop(), app.leave, terminal):
         await app.run_async()
     await app.finish()
     if app.failure is not None:
         raise app.failure
-    print("left", app.return_code)
+    sys.exit(app.return_code)
 
 
 if __name__ == "__main__":

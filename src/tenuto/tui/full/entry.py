@@ -61,11 +61,12 @@ async def _run(start: Start, prompt: str, choose: bool, ui: UiSettings, terminal
         late.attach(runtime)
         await runtime.open()
         late.ready()
-        freeze_heap()
         if choose:
             await app.runner.submit_user_input("/resume")
         if prompt.strip():
             await app.runner.submit_user_input(prompt)
+        await asyncio.to_thread(warm_up)
+        freeze_heap()
 
     app = TenutoApp(late, open_runtime, theme=choose_theme(ui.theme, start.environ), ui=ui)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal):
@@ -89,6 +90,13 @@ def _explain(failure: BaseException) -> int:
 
     print(f"tenuto: {describe_failure(failure)}", file=sys.stderr)  # noqa: T201
     return BAD_USAGE if isinstance(failure, UsageError) else 1
+
+
+def warm_up() -> None:
+    """Import what the first answer with code will need, before it comes: it would be felt while typing."""
+    from tenuto.tui.render.markdown import render_markdown
+
+    render_markdown("`text`\n\n```python\npass\n```\n", 80)
 
 
 def freeze_heap() -> None:
