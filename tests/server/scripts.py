@@ -72,9 +72,14 @@ def steps(count: int) -> Callable[[Request], Reply]:
         taken = _count_steps([item for item in request.turn if item.kind in ("call", "result")])
         if taken >= count:
             return Reply(f"Done after {count} steps.")
-        return Reply(f"Step {taken + 1} of {count}.", tool_calls=[Call("bash", {"command": "true"})])
+        return Reply(f"Step {taken + 1} of {count}.", tool_calls=[Call(_shell_of(request), {"command": "true"})])
 
     return answer
+
+
+def _shell_of(request: Request) -> str:
+    """Return the name of the client's shell tool: `bash` for us, `Bash` or `shell` for others."""
+    return next((name for name in request.tool_names if name.lower() in ("bash", "shell")), "bash")
 
 
 def reads(count: int) -> Callable[[Request], Reply]:
@@ -89,6 +94,7 @@ def reads(count: int) -> Callable[[Request], Reply]:
     return answer
 
 
+END_MARK = "end-of-the-long-answer"
 SECTION = """## Part {number}
 
 Some *prose* with `code`, a [link](https://example.org/{number}) and **weight**; the line goes on for a while so that
@@ -120,7 +126,7 @@ def markdown(kilobytes: int) -> str:
         number += 1
         parts.append(SECTION.format(number=number))
         size += len(parts[-1].encode())
-    return "".join(parts)
+    return "".join([*parts, f"{END_MARK}\n"])
 
 
 def stream(kilobytes: int) -> Callable[[Request], Reply]:
@@ -134,6 +140,17 @@ def stream(kilobytes: int) -> Callable[[Request], Reply]:
     return answer
 
 
+def trickle(seconds: int) -> Callable[[Request], Reply]:
+    """Answer with Markdown at the pace of a fast model, about 100 deltas a second, for so many seconds."""
+    text = markdown(seconds * 3)[: seconds * 100 * 24]
+
+    def answer(request: Request) -> Reply:
+        del request
+        return Reply(text, delay_per_event=0.01, chunk_size=24)
+
+    return answer
+
+
 def slow(request: Request) -> Reply:
     """Answer with about a hundred words, one every 50 ms, so that there is time to type, queue and interrupt."""
     del request
@@ -142,13 +159,14 @@ def slow(request: Request) -> Reply:
 
 
 def script(name: str) -> Script:
-    """Return the script of this name: `hello`, `fix_tests`, `steps:N`, `reads:N`, `stream:KB`, `slow`.
+    """Return the script of this name: `hello`, `fix_tests`, `steps:N`, `reads:N`, `stream:KB`,
+    `trickle:SECONDS`, `slow`.
 
     Raises `ValueError` for another name.
     """
     base, _, size = name.partition(":")
     plain: dict[str, Callable[[Request], Reply]] = {"hello": hello, "fix_tests": fix_tests, "slow": slow}
-    sized = {"steps": steps, "reads": reads, "stream": stream}
+    sized = {"steps": steps, "reads": reads, "stream": stream, "trickle": trickle}
     if base in plain and not size:
         return plain[base]
     if base in sized and size.isdigit():

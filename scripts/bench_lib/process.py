@@ -1,0 +1,93 @@
+"""Programs without a terminal: wall time, processor time, peak memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class FailedRunError(Exception):
+    """A measured program did not do its work; the figure would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`wall` and `cpu` (user and system) are seconds; `started` and `ended` are on the monotonic clock."""
+
+    wall: float
+    cpu: float
+    started: float
+    ended: float
+
+
+def run(command: list[str], environ: dict[str, str], cwd: Path, timeout: float = 600.0) -> Run:
+    """Run a program to its end. Raises `FailedRunError` when it fails or does not end."""
+    before = os.times()
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise FailedRunError(f"{command[0]} did not end within {timeout:g} s") from None
+        ended = time.monotonic()
+    after = os.times()
+    if process.returncode != 0:
+        said = output.decode(errors="replace").strip()[-600:]
+        raise FailedRunError(f"{' '.join(command)} ended with {process.returncode}:\n{said}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Run(ended - started, cpu, started, ended)
+
+
+def peak_memory(command: list[str], environ: dict[str, str], cwd: Path, timeout: float = 600.0) -> float:
+    """Run a program to its end and return its peak resident memory in MB (VmHWM, looked at every 10 ms)."""
+    peak = 0.0
+    with subprocess.Popen(
+        command, env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        deadline = time.monotonic() + timeout
+        while process.poll() is None:
+            peak = max(peak, high_water(process.pid))
+            time.sleep(0.01)
+            if time.monotonic() > deadline:
+                process.kill()
+                raise FailedRunError(f"{command[0]} did not end within {timeout:g} s")
+    if process.returncode != 0:
+        raise FailedRunError(f"{' '.join(command)} ended with {process.returncode}")
+    return peak
+
+
+def high_water(pid: int) -> float:
+    """Return a process's peak resident memory so far in MB; 0 when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    line = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
+    return int(line.split()[1]) / 1024
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and its living descendants."""
+    found = [pid]
+    for parent in found:
+        try:
+            children = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+        except OSError:
+            continue
+        found += [int(child) for child in children.split()]
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the user and system time that a process used so far; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
