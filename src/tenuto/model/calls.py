@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -95,3 +96,19 @@ def arguments_object(arguments: str) -> bytes:
     """Return stored arguments as JSON bytes of an object, whatever an imported session has there."""
     valid, _ = check_arguments(arguments)
     return valid.encode()
+
+
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+MAX_NAME = 64
+
+
+def wire_name(name: str) -> str:
+    """Return a tool name that every provider takes; what a model made up may not be one."""
+    return _NAME.sub("_", name)[:MAX_NAME] or "unknown"
+
+
+def wire_call_id(call_id: str, longest: int) -> str:
+    """Return a call id of letters, digits, `_` and `-`, at most `longest` characters, always the same for the same."""
+    if call_id and len(call_id) <= longest and not _NAME.search(call_id):
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"

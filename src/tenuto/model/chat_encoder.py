@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tenuto.model import wire_json
-from tenuto.model.calls import arguments_object
+from tenuto.model.calls import arguments_object, wire_name
 from tenuto.model.conversation import ImageSource
 from tenuto.model.layout import EMPTY_TEXT, Gap
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
@@ -38,7 +38,8 @@ def mistral_call_id(call_id: str) -> str:
 
 class ChatEncoder:
     """Messages in the form of Chat Completions. Every system text goes into the one first message: many servers'
-    templates take no second one."""
+    templates take no second one.
+    """
 
     def __init__(self, host: str) -> None:
         self._call_id = mistral_call_id if host.endswith("mistral.ai") else openai_call_id
@@ -93,9 +94,9 @@ class ChatEncoder:
         """Return the assistant message; nothing for an answer that has nothing to send."""
         text = text_of(message.parts)
         calls = [self._encode_call(part) for part in message.parts if isinstance(part, ToolCallPart)]
-        if not text and not calls:
+        if not text.strip() and not calls:
             return []
-        fields: dict[str, Any] = {"role": "assistant", "content": text or None}
+        fields: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else None}
         if thinking:
             for part in message.parts:
                 if isinstance(part, ThinkingPart) and bytes(part.block):
@@ -105,7 +106,7 @@ class ChatEncoder:
         return [wire_json.encode(fields)]
 
     def _encode_call(self, part: ToolCallPart) -> dict[str, Any]:
-        function = {"name": part.name, "arguments": arguments_object(part.arguments).decode()}
+        function = {"name": wire_name(part.name), "arguments": arguments_object(part.arguments).decode()}
         return {"id": self._call_id(part.id), "type": "function", "function": function}
 
 
@@ -114,7 +115,7 @@ def content_blocks(parts: Sequence[ContentPart], images: ImageSource) -> list[di
     blocks: list[dict[str, Any]] = []
     for part in parts:
         if isinstance(part, TextPart):
-            if part.text:
+            if part.text.strip():
                 blocks.append({"type": "text", "text": part.text})
         else:
             blocks.append(image_block(part, images))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from tenuto.model import wire_json
@@ -15,6 +16,17 @@ from tenuto.model.transport import Transport, make_transport
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, ready to be sent, and what reads its answer. `prefix` is what the answer stores."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    decoder: StreamDecoder
+    prefix: str
+
+
 class WireClient:
     """The common ground of the clients; a wire adds its encoder, its decoder and its URLs."""
 
@@ -23,7 +35,7 @@ class WireClient:
         endpoint: Endpoint,
         load_blob: LoadBlob,
         encoder: WireEncoder,
-        optional: Iterable[str],
+        optional: Mapping[str, str],
         transport: Transport | None = None,
     ) -> None:
         self.endpoint = endpoint
@@ -31,22 +43,32 @@ class WireClient:
         self.cache = ConversationCache(encoder, load_blob)
         self.negotiation = Negotiation(optional)
 
-    async def call(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        decoder: StreamDecoder,
-        request: ModelRequest,
-        prefix: str,
-    ) -> AsyncGenerator[StreamPart]:
-        """Make one call: yield its deltas, then `Finished`. Raises `ModelError`."""
-        self.check_size(body)
-        chunks = self.transport.post_stream(url, headers, body)
-        async with aclosing(chunks), aclosing(read_answer(chunks, decoder)) as parts:  # pyright: ignore[reportArgumentType]
+    async def call(self, request: ModelRequest, prepare: Callable[[], Call]) -> AsyncGenerator[StreamPart]:
+        """Make a call: yield its deltas, then `Finished`. Raises `ModelError`.
+
+        When the server refuses an optional field, the call is prepared without it and made again at once, and the
+        field is left out from then on.
+        """
+        while True:
+            started = False
+            try:
+                async with aclosing(self._attempt(request, prepare())) as parts:
+                    async for part in parts:
+                        started = True
+                        yield part
+            except ModelError as error:
+                if started or not self.negotiation.learn(error):
+                    raise
+            else:
+                return
+
+    async def _attempt(self, request: ModelRequest, call: Call) -> AsyncGenerator[StreamPart]:
+        self.check_size(call.body)
+        chunks = self.transport.post_stream(call.url, call.headers, call.body)
+        async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder)) as parts:
             async for part in parts:
                 yield part
-        yield Finished(finished_message(decoder.finish(), request.model, prefix))
+        yield Finished(finished_message(call.decoder.finish(), request.model, call.prefix))
 
     def check_size(self, body: bytes) -> None:
         """Raise `ModelError` for a body that is over the byte limit, before it is sent (R-053)."""

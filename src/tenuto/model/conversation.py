@@ -73,7 +73,6 @@ class Segment:
 
     end: int
     is_answer: bool
-    items: list[bytes]
     body: bytes
     with_thinking: bytes
     chain: bytes
@@ -83,13 +82,21 @@ class Segment:
 
 @dataclass(slots=True)
 class Encoded:
-    """A request's conversation. `bodies` are the messages in order, each a run of JSON items joined by commas."""
+    """A request's conversation: tools as a JSON array, the head's items, then the runs.
+
+    A run is one gap or one answer that has something to send: whether it is an answer, and its JSON items joined by
+    commas.
+    """
 
     tools: bytes
     head: list[bytes]
-    bodies: list[bytes]
-    segments: list[Segment]
+    runs: list[tuple[bool, bytes]]
     prefix: str
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The items of all runs."""
+        return [body for _, body in self.runs]
 
 
 class Conversation:
@@ -116,16 +123,16 @@ class Conversation:
         answers, floor = (last.answers, last.floor) if last else (0, 0)
         if not request.thinking:
             floor = answers
-        bodies: list[bytes] = []
+        runs: list[tuple[bool, bytes]] = []
         thinking_from = answers
         for segment in segments:
             if segment.with_thinking and segment.answers > floor:
-                bodies.append(segment.with_thinking)
+                runs.append((True, segment.with_thinking))
                 thinking_from = min(thinking_from, segment.answers - 1)
             elif segment.body:
-                bodies.append(segment.body)
+                runs.append((segment.is_answer, segment.body))
         chain = last.chain if last else self._seed
-        return Encoded(self._tools_body, self._head, bodies, segments, prefix.format_prefix(chain, thinking_from))
+        return Encoded(self._tools_body, self._head, runs, prefix.format_prefix(chain, thinking_from))
 
     def _set_head(self, request: ModelRequest) -> None:
         """Encode tools and system texts again only when they changed; then nothing after them holds."""
@@ -178,7 +185,6 @@ class Conversation:
         return Segment(
             end=end,
             is_answer=isinstance(message, AssistantMessage),
-            items=items,
             body=b",".join(items),
             with_thinking=with_thinking,
             chain=prefix.extend(chain, items),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from tenuto.protocol.model import ModelError
 
@@ -15,28 +15,24 @@ _REFUSAL = re.compile(
 
 
 class Negotiation:
-    """Which of a client's optional fields its server has refused."""
+    """Which of a client's optional fields its server has refused.
 
-    def __init__(self, optional: Iterable[str]) -> None:
-        self._optional = tuple(optional)
+    `optional` gives for each field the words (a regular expression) by which a refusal names it.
+    """
+
+    def __init__(self, optional: Mapping[str, str]) -> None:
+        self._optional = {field: re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") for field, words in optional.items()}
         self._refused: set[str] = set()
 
     def allows(self, field: str) -> bool:
         """Whether the field may be sent."""
         return field not in self._refused
 
-    def learn(self, error: ModelError, sent: Iterable[str]) -> bool:
-        """Note which of the fields that were sent the error refuses; whether there is a new one, so that it is worth
-        asking again."""
-        if error.status not in {400, 404, 422, 501} and error.kind != "invalid":
+    def learn(self, error: ModelError) -> bool:
+        """Note the fields that an error refuses; whether there is a new one, so that it is worth asking again."""
+        if error.kind not in {"invalid", "not_found", "unknown"} or not _REFUSAL.search(error.text):
             return False
-        if not _REFUSAL.search(error.text):
-            return False
-        named = {
-            field
-            for field in sent
-            if field in self._optional and re.search(rf"(?<![\w-]){re.escape(field)}(?![\w-])", error.text)
-        }
+        named = {field for field, words in self._optional.items() if words.search(error.text)}
         new = named - self._refused
         self._refused |= new
         return bool(new)

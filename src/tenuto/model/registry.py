@@ -118,7 +118,8 @@ class ModelRegistry:
 
     def default_model(self) -> str:
         """Return the model of a first run: of the settings, of a key in the environment, of a local server that was
-        found (`find_default_model`), else offline."""
+        found (`find_default_model`), else offline.
+        """
         if self._settings.model:
             return self._settings.model
         for provider, name in DEFAULT_MODELS.items():
@@ -164,7 +165,11 @@ class ModelRegistry:
         missing = self._endpoints.missing_key(endpoint)
         if missing is not None:
             raise missing
-        return new_client(endpoint, lambda sha256: self.load_blob(sha256))
+        return new_client(endpoint, self._load_blob)
+
+    def _load_blob(self, sha256: str) -> bytes:
+        """Look the loader up at the moment of use: it is set when a session is open."""
+        return self.load_blob(sha256)
 
     def _apply_settings(self, facts: ModelFacts) -> ModelFacts:
         own = self._settings.models.get(facts.id)

@@ -1,7 +1,8 @@
 """The one seam to the network: bytes out, bytes in, errors classified where they happen.
 
-httpx is imported with the first request. Cloud transports that need an SDK's signing plug in by provider kind through
-`register_transport`; the factory imports the SDK when it is called, not before. The words of errors (a hundred patterns) are compiled with the first error.
+httpx is imported with the first request. Cloud transports that need an SDK's signing plug in by provider through
+`register_transport`; the factory imports the SDK when it is called, not before. The words of errors (a hundred
+patterns) are compiled with the first error.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,7 +31,7 @@ LIST_TIMEOUT = 5.0
 class Transport(Protocol):
     """How a client reaches its provider."""
 
-    def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[bytes]:
+    def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
         """Yield the bytes of the response body. Closing the iterator closes the response.
 
         Raises `ModelError`, also for a status of 400 and more.

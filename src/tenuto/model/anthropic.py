@@ -1,0 +1,113 @@
+"""Anthropic Messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from urllib.parse import quote
+
+from tenuto.model import wire_json
+from tenuto.model.anthropic_encoder import CACHE_MARK, AnthropicEncoder, join_messages
+from tenuto.model.anthropic_stream import AnthropicDecoder
+from tenuto.model.calls import taken_ids
+from tenuto.model.client import Call, WireClient, join_array, join_object
+from tenuto.model.conversation import Encoded, LoadBlob
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.model_list import facts_from_list
+from tenuto.model.transport import Transport
+from tenuto.protocol.model import ModelFacts, ModelRequest, StreamPart
+
+VERSION = "2026-10-21"
+OFFICIAL_HOST = "api.anthropic.com"
+MAX_MARKS = 4
+MAX_PAGES = 10
+OPTIONAL = {"thinking": "thinking|adaptive", "output_config": "output_config|effort"}
+"""Fields that gateways and older models do not know, and how their refusals name them."""
+
+
+class AnthropicClient:
+    """A client of one Anthropic endpoint (see `ModelClient`)."""
+
+    def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
+        self._endpoint = endpoint
+        self._wire = WireClient(endpoint, load_blob, AnthropicEncoder(endpoint.provider), OPTIONAL, transport)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
+        """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
+        encoded = self._wire.cache.encode(request)
+        url, headers = self._endpoint.url("/v1/messages"), self._headers()
+        # A view that ends with an answer is sent with a line after it that no later request has.
+        prefix = "" if encoded.runs and encoded.runs[-1][0] else encoded.prefix
+
+        def prepare() -> Call:
+            decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages))
+            head = [("max_tokens", b"%d" % request.max_output_tokens), ("stream", b"true")]
+            return Call(url, headers, self._body(request, encoded, head), decoder, prefix)
+
+        return self._wire.call(request, prepare)
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models, page by page. Raises `ModelError`."""
+        facts: list[ModelFacts] = []
+        after = ""
+        for _ in range(MAX_PAGES):
+            url = self._endpoint.url("/v1/models?limit=1000") + (f"&after_id={quote(after)}" if after else "")
+            found = await self._wire.transport.get_json(url, self._headers())
+            facts += facts_from_list(self._endpoint.provider, found)
+            after = wire_json.as_text(found.get("last_id"))
+            if not (found.get("has_more") and after):
+                break
+        return facts
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's count of the request's tokens. Raises `ModelError`."""
+        body = self._body(request, self._wire.cache.encode(request), [])
+        found = await self._wire.post_json(self._endpoint.url("/v1/messages/count_tokens"), self._headers(), body)
+        return wire_json.as_count(found.get("input_tokens")) or None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    def _headers(self) -> dict[str, str]:
+        """Return the headers. The API takes the key as a bearer token; gateways may know only `x-api-key`, so both
+        go to every other address (anchors A1.1).
+        """
+        endpoint = self._endpoint
+        headers = {"content-type": "application/json", "anthropic-version": VERSION}
+        if endpoint.key:
+            headers["authorization"] = f"Bearer {endpoint.key}"
+            if endpoint.host != OFFICIAL_HOST and not endpoint.bearer_only:
+                headers["x-api-key"] = endpoint.key
+        return {**headers, **endpoint.headers}
+
+    def _body(self, request: ModelRequest, encoded: Encoded, head: list[tuple[str, bytes]]) -> bytes:
+        """Return the request with its cache marks: the end of each of the first two system blocks, then of as many of
+        the last user messages as are left of four.
+
+        The mark on the user message before the last stands where the last request ended, so it hits exactly,
+        however many blocks one step adds (DESIGN section 3).
+        """
+        system = [block[:-1] + CACHE_MARK if place < 2 else block for place, block in enumerate(encoded.head)]
+        marks = MAX_MARKS - min(2, len(system))
+        return join_object(
+            [
+                ("model", wire_json.encode(request.model.name)),
+                *head,
+                *self._thinking(request),
+                ("tools", encoded.tools),
+                ("system", join_array(system) if system else b""),
+                ("messages", join_messages(encoded.runs, marks)),
+            ]
+        )
+
+    def _thinking(self, request: ModelRequest) -> list[tuple[str, bytes]]:
+        """Return the fields for thinking and effort, where the model has them and the server takes them."""
+        facts, effort = request.model, request.effort
+        fields: list[tuple[str, bytes]] = []
+        if facts.thinking and self._wire.negotiation.allows("thinking"):
+            kind = b'{"type":"disabled"}' if effort == "none" else b'{"type":"adaptive","display":"summarized"}'
+            fields.append(("thinking", kind))
+        effort = "low" if effort == "minimal" else effort
+        if effort in facts.efforts and effort != "none" and self._wire.negotiation.allows("output_config"):
+            fields.append(("output_config", wire_json.encode({"effort": effort})))
+        return fields

@@ -1,0 +1,98 @@
+"""OpenAI Responses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from tenuto.model import wire_json
+from tenuto.model.calls import taken_ids
+from tenuto.model.client import Call, WireClient, join_array, join_object
+from tenuto.model.conversation import Encoded, LoadBlob
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.model_list import facts_from_list
+from tenuto.model.responses_encoder import ResponsesEncoder
+from tenuto.model.responses_stream import ResponsesDecoder
+from tenuto.model.transport import Transport
+from tenuto.protocol.model import ModelFacts, ModelRequest, StreamPart
+
+MIN_OUTPUT_TOKENS = 16
+OPTIONAL = {
+    "reasoning.summary": r"reasoning\.summary|reasoning summar(?:y|ies)",
+    "reasoning": r"reasoning(?:\.effort)?(?! summar)(?!\.summary)",
+    "include": r"include|reasoning\.encrypted_content",
+    "prompt_cache_key": "prompt_cache_key",
+    "max_output_tokens": "max_output_tokens",
+}
+"""Fields that some models and servers do not know, and how their refusals name them."""
+
+
+class ResponsesClient:
+    """A client of one Responses endpoint (see `ModelClient`)."""
+
+    def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
+        self._endpoint = endpoint
+        self._wire = WireClient(endpoint, load_blob, ResponsesEncoder(endpoint.provider), OPTIONAL, transport)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
+        """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
+        encoded = self._wire.cache.encode(request)
+        url, headers = self._endpoint.url("/responses"), self._headers()
+
+        def prepare() -> Call:
+            decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
+            return Call(url, headers, self._body(request, encoded), decoder, encoded.prefix)
+
+        return self._wire.call(request, prepare)
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models. Raises `ModelError`."""
+        found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._headers())
+        return facts_from_list(self._endpoint.provider, found)
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's count of the request's tokens. Raises `ModelError`."""
+        body = join_object(self._conversation(request, self._wire.cache.encode(request)))
+        found = await self._wire.post_json(self._endpoint.url("/responses/input_tokens"), self._headers(), body)
+        return wire_json.as_count(found.get("input_tokens")) or None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+        if self._endpoint.key:
+            headers["authorization"] = f"Bearer {self._endpoint.key}"
+        return {**headers, **self._endpoint.headers}
+
+    def _body(self, request: ModelRequest, encoded: Encoded) -> bytes:
+        """Return the request. Nothing is stored at the provider; reasoning comes back encrypted instead."""
+        output = max(MIN_OUTPUT_TOKENS, request.max_output_tokens)
+        options = {
+            "prompt_cache_key": wire_json.encode(request.cache_key) if request.cache_key else b"",
+            "max_output_tokens": b"%d" % output,
+            "reasoning": self._reasoning(request),
+            "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
+        }
+        allowed = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
+        model, *conversation = self._conversation(request, encoded)
+        return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
+
+    def _reasoning(self, request: ModelRequest) -> bytes:
+        """Return the `reasoning` field for a model that reasons; empty bytes for the others, which refuse it."""
+        fields: dict[str, str] = {}
+        if request.effort and (request.model.thinking or request.model.efforts):
+            fields["effort"] = request.effort
+        if request.model.thinking and self._wire.negotiation.allows("reasoning.summary"):
+            fields["summary"] = "auto"
+        return wire_json.encode(fields) if fields else b""
+
+    def _conversation(self, request: ModelRequest, encoded: Encoded) -> list[tuple[str, bytes]]:
+        """Return model, instructions, tools and input; the input comes last, so that requests share their start."""
+        instructions, further = encoded.head[:1], encoded.head[1:]
+        return [
+            ("model", wire_json.encode(request.model.name)),
+            ("instructions", instructions[0] if instructions else b""),
+            ("tools", encoded.tools),
+            ("input", join_array([*further, *encoded.bodies])),
+        ]
