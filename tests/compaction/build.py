@@ -97,7 +97,9 @@ class History:
     def plan(self, window: int = 32_000, **more: Any) -> CompactionPlan | NothingToCompact:
         size = more.pop("size", None) or self.size()
         meter = more.pop("meter", None) or Meter()
-        return plan_compaction(self.path, self.view(), size=size, budget=budget(window), meter=meter, model_id=MODEL, **more)
+        return plan_compaction(
+            self.path, self.view(), size=size, budget=budget(window), meter=meter, model_id=MODEL, **more
+        )
 
     def planned(self, window: int = 32_000, **more: Any) -> CompactionPlan:
         plan = self.plan(window, **more)

@@ -203,9 +203,7 @@ def test_a_cut_inside_the_first_kept_tail():
 
 def test_an_undone_compaction_does_not_count_and_its_redo_does():
     history = long_history()
-    entry = history.add(
-        CompactionEntry(summary="s", first_kept_index=20, replacement=(SystemMessage(text="s"),))
-    )
+    entry = history.add(CompactionEntry(summary="s", first_kept_index=20, replacement=(SystemMessage(text="s"),)))
     undo = history.add(UndoEntry(target=entry.seq))
     assert history.planned().previous is None
     history.add(UndoEntry(target=undo.seq))

@@ -68,13 +68,17 @@ class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """One kind of summary: its instructions, for the first part and for further ones, and its limits in tokens."""
+    """One kind of summary: its instructions, for the first part and for further ones, and its limits in tokens.
+
+    `replaced` is the size of what the summary will stand for, as an estimate.
+    """
 
     stage: str
     first: str
     following: str
     length: int
     output: int
+    replaced: int
 
 
 class Summariser:
@@ -105,35 +109,39 @@ class Summariser:
         prompts = self._context.prompts
         history = plan.previous_summary
         if plan.history:
-            form = _Form(
+            form = self._form(
                 "summarising",
-                prompts.update if plan.previous_summary else prompts.first,
+                prompts.update if history else prompts.first,
                 prompts.update,
-                plan.allowance.summary,
-                self._output_limit(plan.budget.max_summary),
+                limits=(plan.allowance.summary, plan.budget.max_summary, plan.replaced_tokens),
             )
-            history = await self._fold(plan.history, form, plan.previous_summary)
+            history = await self._fold(plan.history, form, history)
         prefix = ""
         if plan.turn_prefix:
-            form = _Form(
+            form = self._form(
                 "summarising the present turn",
                 prompts.turn_prefix,
                 prompts.turn_prefix,
-                plan.allowance.turn_prefix,
-                self._output_limit(plan.budget.max_turn_prefix),
+                limits=(plan.allowance.turn_prefix, plan.budget.max_turn_prefix, plan.replaced_tokens),
             )
             prefix = await self._fold(plan.turn_prefix, form, "")
-        if prefix:
             history = shorten(history, plan.allowance.summary - plan.allowance.turn_prefix)
         return join_summaries(history, prefix)
 
-    def _output_limit(self, wanted: int) -> int:
-        """Bound a request's output by the model's own limit and its window, never by the history's size (R-008)."""
+    def _form(self, stage: str, first: str, following: str, *, limits: tuple[int, int, int]) -> _Form:
+        """Bound the output by the model's own limit and its window, never by the history's size (R-008).
+
+        `limits` are the wished length, the output budget, and the size of what is replaced. The output is larger than
+        the length, because some models reason within it.
+        """
+        length, output, replaced = limits
         facts, budget = self._context.facts, self._context.budget
-        return max(1, min(wanted, facts.max_output_tokens or wanted, budget.window // 4))
+        output = max(1, min(output, facts.max_output_tokens or output, budget.window // 4))
+        return _Form(stage, first, following, min(length, int(output / self._context.calibration)), output, replaced)
 
     async def _fold(self, entries: Sequence[Visible], form: _Form, previous: str) -> str:
         """Summarise the entries in as few parts as fit, each one brought into the summary of those before it."""
+        previous = shorten(previous, int(self._context.budget.window / self._context.calibration) // 4)
         blocks = self._bounded_blocks(entries, form, previous)
         total = sum(map(len, blocks))
         room = self._room(form, previous)
@@ -158,7 +166,9 @@ class Summariser:
     def _is_too_large(self, error: ModelError, conversation: str) -> bool:
         """Say whether less in the request would help; an answer without a reason counts if it was large (R-020)."""
         if error.kind == "ambiguous":
-            return estimate_text(conversation) * self._context.calibration > AMBIGUOUS_SHARE * self._context.budget.window
+            return (
+                estimate_text(conversation) * self._context.calibration > AMBIGUOUS_SHARE * self._context.budget.window
+            )
         return error.kind in _OVERFLOW
 
     def _room(self, form: _Form, previous: str) -> int:
@@ -188,13 +198,12 @@ class Summariser:
         """Return an accepted summary of one part. Raises `SummaryError` after one retry that named the fault."""
         instructions = with_length(form.first if is_first else form.following, form.length)
         prompt = assemble(conversation, instructions, previous_summary=previous, focus=self._context.focus)
-        replaced = estimate_text(conversation) + estimate_text(previous)
         too_long = ""
         fault = ""
         for _attempt in range(2):
             retry = f"\n\nA first attempt could not be used: {fault}." if fault else ""
             answer = await self._call(prompt + retry, form.output, stage)
-            fault = find_fault(answer, replaced)
+            fault = find_fault(answer, form.replaced)
             text = "" if fault else text_of_summary(answer)
             if text and not is_too_long(text, form.length):
                 return text

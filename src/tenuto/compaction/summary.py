@@ -89,25 +89,28 @@ def shorten(summary: str, limit: int) -> str:
         if _spare(longest) == 0:
             break
         total -= estimate_text(longest.pop(1)) + 1
-    text = "\n".join(line for section in sections for line in section)
-    tokens = estimate_text(text)
-    return text if tokens <= limit else text[: max(0, len(text) * limit // tokens)].rstrip()
+    text = "\n".join(line for section in sections for line in section).strip()
+    while (tokens := estimate_text(text)) > limit:
+        text = text[: min(len(text) - 1, len(text) * max(0, limit) // tokens)].rstrip()
+    return text
 
 
 def _split_sections(summary: str) -> list[list[str]]:
     """Split at headings; the heading is each section's first line (an empty one for text before any heading)."""
     sections: list[list[str]] = []
     for line in summary.splitlines():
-        if line.startswith("#") or not sections:
-            sections.append([line] if line.startswith("#") else ["", line])
-        else:
+        if line.startswith("#"):
+            sections.append([f"\n{line}" if line.startswith("## ") else line])
+        elif line.strip():
+            if not sections:
+                sections.append([""])
             sections[-1].append(line)
     return sections
 
 
 def _spare(section: Sequence[str]) -> int:
     """Return the characters that a section could lose; the goal gives up nothing, the others keep their last line."""
-    if section[0].startswith("## Goal") or len(section) <= 2:
+    if section[0].strip() == "## Goal" or len(section) <= 2:
         return 0
     return sum(map(len, section[1:])) + 1
 

@@ -1,0 +1,277 @@
+import asyncio
+
+import msgspec
+import pytest
+
+from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.proposal import find_flaw, propose_summary
+from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
+from tenuto.compaction.view import Surroundings
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
+from tenuto.protocol.model import ModelError, ModelRequest
+from tenuto.protocol.part import ThinkingPart, ToolCallPart
+from tenuto.text.estimate import estimate_text
+from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, prompt_of, reply, text, words
+
+PREFIX = "## Original Request\nmend it\n\n## Progress So Far\n- looked\n\n## Context Needed to Continue\n- nothing"
+
+
+def conversation(turns: int = 12) -> History:
+    history = History()
+    for turn in range(turns):
+        history.user(f"request {turn}")
+        history.step(f"output {turn} " + words(1_500))
+        history.answer(f"answer {turn}")
+    return history
+
+
+def whole_turn_plan(history: History | None = None) -> CompactionPlan:
+    history = history or conversation()
+    plan = history.planned()
+    return msgspec.structs.replace(plan, turn_prefix=())
+
+
+async def no_wait(_seconds: float) -> None:
+    pass
+
+
+def summariser(client: ScriptedClient, window: int = 32_000, **more: object) -> Summariser:
+    facts = msgspec.structs.replace(FACTS, context_window=window)
+    context = SummaryContext(facts=facts, budget=budget(window), **more)
+    return Summariser(client, context, lambda _stage, _tokens: None, sleep=no_wait)
+
+
+async def test_a_first_summary_is_one_request_without_tools_or_thinking():
+    client = ScriptedClient(reply(SUMMARY))
+    maker = summariser(client, focus="the API names", constraints="USE TABS")
+    assert await maker.summarise(whole_turn_plan()) == SUMMARY
+    [request] = client.requests
+    assert request.tools == ()
+    assert request.thinking is False
+    prompt = prompt_of(request)
+    assert prompt.startswith("<conversation>\n[User]: request 0")
+    assert prompt.endswith("Additional focus: the API names")
+    assert "<previous-summary>" not in prompt
+    assert isinstance(request.messages[0], SystemMessage)
+    assert "USE TABS" in request.messages[0].text
+    assert maker.usage.input == 100
+
+
+async def test_an_update_carries_the_previous_summary_without_its_file_lists():
+    history = conversation()
+    plan = history.planned()
+    summary = "EARLIER NOTES\n\n<read-files>\nold.py\n</read-files>"
+    history.add(CompactionEntry(summary=summary, first_kept_index=plan.cut, replacement=(SystemMessage(text=summary),)))
+    for _ in range(8):
+        history.user("more")
+        history.step(words(1_500))
+        history.answer("ok")
+    client = ScriptedClient(reply(SUMMARY))
+    await summariser(client).summarise(whole_turn_plan(history))
+    prompt = prompt_of(client.requests[0])
+    assert "<previous-summary>\nEARLIER NOTES\n</previous-summary>" in prompt
+    assert prompt.count("old.py") == 0
+
+
+async def test_a_split_turn_is_two_requests_one_after_the_other_joined():
+    history = conversation(3)
+    history.user("mend it")
+    for _ in range(10):
+        history.step(words(1_500))
+    client = ScriptedClient(reply(SUMMARY), reply(PREFIX))
+    summary = await summariser(client).summarise(history.planned())
+    assert summary.startswith(SUMMARY)
+    assert summary.endswith(PREFIX)
+    first, second = map(prompt_of, client.requests)
+    assert "request 0" in first
+    assert "[User]: mend it" not in first
+    assert "[User]: mend it" in second
+    assert "## Original Request" in second
+
+
+async def test_a_split_turn_without_history_keeps_the_previous_summary():
+    plan = whole_turn_plan()
+    plan = msgspec.structs.replace(plan, history=(), turn_prefix=plan.history, previous_summary="EARLIER NOTES")
+    client = ScriptedClient(reply(PREFIX))
+    summary = await summariser(client).summarise(plan)
+    assert summary.startswith("EARLIER NOTES")
+    assert summary.endswith(PREFIX)
+
+
+BAD = {
+    "it was empty": reply(""),
+    "it was cut off": reply(SUMMARY, stop_reason="max_tokens"),
+    "it was a refusal": reply("I'm sorry, I cannot help with that."),
+    "it called a tool": AssistantMessage(parts=(ToolCallPart(id="1", name="read"),), stop_reason="tool_use"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+async def test_r010_one_retry_names_the_fault_and_then_it_counts_as_failed(fault):
+    client = ScriptedClient(BAD[fault], reply(SUMMARY))
+    assert await summariser(client).summarise(whole_turn_plan()) == SUMMARY
+    assert f"could not be used: {fault}" in prompt_of(client.requests[1])
+    client = ScriptedClient(BAD[fault], BAD[fault])
+    with pytest.raises(SummaryError, match="could not be used"):
+        await summariser(client).summarise(whole_turn_plan())
+    assert len(client.requests) == 2
+
+
+async def test_r009_a_summary_that_stays_too_long_is_shortened():
+    long = SUMMARY + "".join(f"\n- fact {n}: {words(30)}" for n in range(170))
+    client = ScriptedClient(reply(long), reply(long))
+    plan = whole_turn_plan()
+    summary = await summariser(client).summarise(plan)
+    assert "is the most" in prompt_of(client.requests[1])
+    assert estimate_text(summary) <= plan.allowance.summary
+    assert "Mend the parser." in summary
+
+
+def request_tokens(request: ModelRequest) -> int:
+    return estimate_text(prompt_of(request)) + estimate_text(request.messages[0].text) + request.max_output_tokens
+
+
+async def test_r001_a_history_larger_than_the_window_is_folded_and_no_request_is_over_it():
+    history = conversation(60)
+    plan = msgspec.structs.replace(history.planned(window=200_000, keep_tokens=1_000), turn_prefix=())
+    client = ScriptedClient(lambda _request: reply(SUMMARY))
+    summary = await summariser(client, window=8_000).summarise(plan)
+    assert summary.startswith(SUMMARY)
+    assert len(client.requests) > 2
+    assert all(request_tokens(request) <= 8_000 for request in client.requests)
+    prompts = list(map(prompt_of, client.requests))
+    assert "<previous-summary>" not in prompts[0]
+    assert all(SUMMARY in prompt for prompt in prompts[1:])
+    together = "".join(prompts)
+    assert all(together.count(f"output {turn} ") == 1 for turn in range(50)), "every result once, none twice"
+
+
+async def test_thinking_heavy_history_fits_the_window():
+    history = History()
+    history.user("think")
+    for _ in range(80):
+        history.add(AssistantMessage(parts=(ThinkingPart(text=words(3_000)), *text("ok")), model="test/model"))
+    client = ScriptedClient(lambda _request: reply(PREFIX))
+    await summariser(client).summarise(history.planned(window=300_000, keep_tokens=1_000))
+    assert all(request_tokens(request) <= 32_000 for request in client.requests)
+
+
+async def test_r002_a_request_refused_as_too_long_is_made_again_with_less_at_most_three_times():
+    client = ScriptedClient(lambda _request: ModelError("overflow", "prompt is too long"))
+    with pytest.raises(SummaryError) as raised:
+        await summariser(client).summarise(whole_turn_plan())
+    assert raised.value.cause is not None
+    assert raised.value.cause.kind == "overflow"
+    sizes = [len(prompt_of(request)) for request in client.requests]
+    assert len(sizes) == 4
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
+async def test_r002_after_a_refusal_nothing_is_left_out():
+    def answer(request: ModelRequest) -> AssistantMessage | ModelError:
+        too_long = estimate_text(prompt_of(request)) > 4_000
+        return ModelError("overflow", "prompt is too long") if too_long else reply(SUMMARY)
+
+    client = ScriptedClient(answer)
+    await summariser(client).summarise(whole_turn_plan())
+    answered = "".join(map(prompt_of, client.requests[-6:]))
+    assert all(f"[User]: request {turn}\n" in answered for turn in range(6))
+
+
+async def test_r020_a_refusal_without_a_reason_is_an_overflow_only_near_the_window():
+    client = ScriptedClient(lambda _request: ModelError("ambiguous", "400 (no body)", status=400))
+    with pytest.raises(SummaryError):
+        await summariser(client, window=200_000).summarise(whole_turn_plan())
+    assert len(client.requests) == 1
+
+
+async def test_r021_a_refused_output_limit_is_lowered():
+    client = ScriptedClient(ModelError("output_budget", "max_tokens too large", limit=2_000), reply(SUMMARY))
+    await summariser(client).summarise(whole_turn_plan())
+    assert [request.max_output_tokens for request in client.requests][1] == 2_000
+
+
+async def test_passing_failures_are_retried_twice_and_others_not_at_all():
+    client = ScriptedClient(ModelError("overloaded", "busy"), ModelError("rate_limit", "slow"), reply(SUMMARY))
+    assert await summariser(client).summarise(whole_turn_plan()) == SUMMARY
+    client = ScriptedClient(lambda _request: ModelError("overloaded", "busy"))
+    with pytest.raises(SummaryError):
+        await summariser(client).summarise(whole_turn_plan())
+    assert len(client.requests) == 3
+    client = ScriptedClient(ModelError("quota", "no money"))
+    with pytest.raises(SummaryError, match="no money"):
+        await summariser(client).summarise(whole_turn_plan())
+    client = ScriptedClient(ModelError("rate_limit", "wait an hour", retry_after=3_600))
+    with pytest.raises(SummaryError):
+        await summariser(client).summarise(whole_turn_plan())
+
+
+async def test_r008_the_output_limit_never_comes_from_the_size_of_the_history():
+    limits: set[int] = set()
+    for turns in (10, 40):
+        client = ScriptedClient(lambda _request: reply(SUMMARY))
+        await summariser(client).summarise(whole_turn_plan(conversation(turns)))
+        limits |= {request.max_output_tokens for request in client.requests}
+    assert len(limits) == 1
+    assert limits.pop() <= FACTS.max_output_tokens
+
+
+async def test_r046_cancelling_closes_the_stream_and_leaves_what_was_spent():
+    client = ScriptedClient(reply(SUMMARY), asyncio.Event())
+    maker = summariser(client)
+    history = conversation(3)
+    history.user("mend it")
+    for _ in range(10):
+        history.step(words(1_500))
+    task = asyncio.ensure_future(maker.summarise(history.planned()))
+    while len(client.requests) < 2:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert client.closed == 2
+    assert maker.usage.input == 100
+
+
+async def test_progress_names_the_stage_and_counts_what_arrives():
+    seen: list[tuple[str, int]] = []
+    context = SummaryContext(facts=FACTS, budget=budget())
+    maker = Summariser(ScriptedClient(reply(SUMMARY)), context, lambda stage, tokens: seen.append((stage, tokens)))
+    await maker.summarise(whole_turn_plan())
+    assert seen[0] == ("summarising", 0)
+    assert seen[-1][1] > 0
+
+
+async def test_settings_can_replace_the_prompts():
+    client = ScriptedClient(reply(SUMMARY))
+    await summariser(client, prompts=Prompts(system="MY SYSTEM", first="MY FIRST")).summarise(whole_turn_plan())
+    assert "MY FIRST" in prompt_of(client.requests[0])
+    assert "MY SYSTEM" in client.requests[0].messages[0].text
+
+
+async def test_a_proposal_has_exact_names_and_a_smaller_context():
+    history = conversation()
+    plan = history.planned()
+    last = plan.history[-1]
+    assert isinstance(last, AssistantMessage)
+    named = msgspec.structs.replace(last, parts=text("The fault is in src/core/deep.py, see commit 3f2a9bc."))
+    plan = msgspec.structs.replace(plan, history=(*plan.history[:-1], named))
+    summary = await summariser(ScriptedClient(lambda _request: reply(SUMMARY))).summarise(plan)
+    proposal = propose_summary(plan, summary, Surroundings(), Prompts(), None)
+    assert find_flaw(proposal, plan) == ""
+    assert proposal.tokens_after <= plan.budget.target
+    assert proposal.rung == "serialised"
+    assert "`src/core/deep.py`" in proposal.summary
+    assert "`3f2a9bc`" in proposal.summary
+
+
+def test_r004_a_proposal_that_saves_nothing_or_cuts_badly_is_not_written():
+    plan = conversation().planned()
+    proposal = propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
+    assert find_flaw(proposal, plan) == ""
+    larger = msgspec.structs.replace(proposal, tokens_after=plan.tokens_before)
+    assert "smaller" in find_flaw(larger, plan)
+    result = next(entry for entry in plan.kept if isinstance(entry, ToolResultMessage))
+    moved = msgspec.structs.replace(proposal, first_kept_index=result.seq)
+    assert "not a place" in find_flaw(moved, plan)

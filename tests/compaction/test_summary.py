@@ -1,0 +1,122 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.compaction.summary import (
+    CRITICAL,
+    MAX_IDENTIFIERS,
+    add_identifiers,
+    find_fault,
+    find_identifiers,
+    is_too_long,
+    join_summaries,
+    missing_identifiers,
+    shorten,
+    text_of_summary,
+)
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.part import ThinkingPart, ToolCallPart
+from tenuto.text.estimate import estimate_text
+from tests.compaction.build import SUMMARY, reply, text
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (reply(""), "empty"),
+        (reply("   \n"), "empty"),
+        (reply("<think>only this</think>"), "empty"),
+        (reply(SUMMARY, stop_reason="max_tokens"), "cut off"),
+        (reply(SUMMARY, stop_reason="window_exceeded"), "cut off"),
+        (reply(SUMMARY, stop_reason="refusal"), "refusal"),
+        (reply("I'm sorry, but I can't help with that."), "refusal"),
+        (AssistantMessage(parts=(*text(SUMMARY), ToolCallPart(id="1", name="read"))), "tool"),
+        (AssistantMessage(parts=(ThinkingPart(text=SUMMARY),)), "empty"),
+    ],
+)
+def test_r010_a_summary_that_is_not_complete_is_a_fault(answer, words):
+    assert words in find_fault(answer, 10_000)
+
+
+def test_a_complete_summary_has_no_fault_and_one_longer_than_the_original_has():
+    assert find_fault(reply(SUMMARY), 10_000) == ""
+    assert "longer than what it replaces" in find_fault(reply(SUMMARY), 20)
+
+
+def test_a_summary_about_refusals_is_not_a_refusal():
+    assert find_fault(reply(SUMMARY.replace("Mend", "Handle 'I'm sorry, I cannot' answers; mend")), 10_000) == ""
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        f"<think>long\nthoughts</think>\n\n{SUMMARY}",
+        f"```markdown\n{SUMMARY}\n```",
+        f"<summary>\n{SUMMARY}\n</summary>",
+        f"{SUMMARY}\n\n<read-files>\nmade/up.py\n</read-files>",
+    ],
+)
+def test_wrappers_reasoning_and_invented_lists_are_taken_off(wrapped):
+    assert text_of_summary(reply(wrapped)) == SUMMARY
+
+
+def test_a_fenced_block_inside_a_summary_stays():
+    summary = f"{SUMMARY}\n```sh\npytest -q\n```"
+    assert text_of_summary(reply(summary)) == summary
+
+
+@given(st.integers(20, 600), st.integers(0, 60), st.integers(0, 60))
+def test_r009_a_shortened_summary_is_within_its_budget(limit, done, facts):
+    summary = SUMMARY.replace("- [x] Read", "\n".join(f"- [x] step {n}" for n in range(done)) + "\n- [x] Read")
+    summary += "".join(f"\n- fact number {n} that matters somewhat" for n in range(facts))
+    short = shorten(summary, limit)
+    assert estimate_text(short) <= limit
+    if limit > 200:
+        assert "Mend the parser." in short
+        assert "## Next Steps" in short
+    if estimate_text(summary) <= limit:
+        assert short == summary
+
+
+def test_length_has_a_tolerance_of_a_tenth():
+    tokens = estimate_text(SUMMARY)
+    assert not is_too_long(SUMMARY, tokens - 2)
+    assert is_too_long(SUMMARY, tokens // 2)
+
+
+def test_identifiers_of_the_last_part_are_found():
+    latest = (
+        "See https://example.com/a?b=1, file src/tenuto/core/step.py and util.py, commit 3f2a9bc, "
+        "server on localhost:8080 or port 5432, ENOENT from `parse_line`, code E0382."
+    )
+    assert set(find_identifiers(latest)) >= {
+        "https://example.com/a?b=1",
+        "src/tenuto/core/step.py",
+        "util.py",
+        "3f2a9bc",
+        "localhost:8080",
+        "port 5432",
+        "ENOENT",
+        "parse_line",
+        "E0382",
+    }
+
+
+def test_missing_identifiers_are_at_most_24_and_never_those_already_there():
+    latest = " ".join(f"src/module_{number}.py" for number in range(80))
+    missing = missing_identifiers(latest, ("src/module_79.py is here",))
+    assert len(missing) == MAX_IDENTIFIERS
+    assert "src/module_79.py" not in missing
+    assert "src/module_78.py" in missing
+
+
+def test_identifiers_go_under_critical_context():
+    added = add_identifiers(SUMMARY, ["a/b.py"])
+    assert added.index(CRITICAL) < added.index("`a/b.py`")
+    assert add_identifiers("just text", ["a/b.py"]).endswith(f"{CRITICAL}\n- Exact names from the last part: `a/b.py`")
+    assert add_identifiers(SUMMARY, []) == SUMMARY
+
+
+def test_identifiers_of_a_split_turn_stay_in_the_history_part():
+    joined = add_identifiers(join_summaries(SUMMARY, "## Original Request\nx"), ["a/b.py"])
+    assert joined.index("`a/b.py`") < joined.index("---") < joined.index("## Original Request")
