@@ -43,6 +43,7 @@ class LiveSession:
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
+    unsaved_told: bool = False
     settled: bool = True
     last_outcome: Outcome = "completed"
     last_error: str = ""
@@ -97,6 +98,18 @@ class LiveSession:
         items = tuple(QueueItem(seq=entry.seq, parts=entry.parts, steer=entry.steer) for entry in queue)
         waiting = self.queue_waiting and bool(items)
         self.bus.publish(QueueChangedEvent(session_id=self.id, items=items, waiting=waiting))
+
+    def watch_saving(self) -> None:
+        """Tell the person when entries do not reach the disk, and when they do again (R-067)."""
+        unsaved = self.session.unsaved
+        if unsaved is None and self.unsaved_told:
+            self.notify("The session is saved again.")
+        elif unsaved is not None and not self.unsaved_told:
+            self.notify(
+                f"This session is not being saved ({unsaved.reason}); it goes on in memory and saving is tried again.",
+                "error",
+            )
+        self.unsaved_told = unsaved is not None
 
     def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
         """Tell the person something; with `keep` it also goes into the log, so that a resumed transcript shows it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
 from tenuto.core.replay import replay
 from tenuto.model.registry import ModelRegistry
-from tenuto.protocol.entry import ModeEntry, ModelEntry
+from tenuto.protocol.entry import HeaderEntry, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.session.catalog import find_session, latest_session
 from tenuto.session.errors import SessionError
@@ -25,6 +26,16 @@ from tenuto.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
+
+
+def close_session(session: Session) -> None:
+    """Close a session in good order; one in which nothing was ever said leaves nothing behind."""
+    if all(isinstance(entry, HeaderEntry | ModelEntry | ModeEntry) for entry in session.entries()):
+        with contextlib.suppress(OSError):
+            session.remove()
+    else:
+        session.save_meta()
+        session.close()
 
 
 class Opener:
@@ -115,8 +126,7 @@ class Opener:
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
         await live.tool_context.close()
-        live.session.save_meta()
-        live.session.close()
+        close_session(live.session)
         self._current = None
 
     async def _enter(self, session: Session, *, resumed: bool) -> None:

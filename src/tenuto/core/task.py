@@ -34,6 +34,7 @@ class AgentTask:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
         live = self._live
         live.queue_waiting = False
+        live.session.flush_held_usage()
         try:
             while self._send_next():
                 await self._work()
@@ -42,6 +43,7 @@ class AgentTask:
             raise
         finally:
             live.session.save_meta()
+            live.watch_saving()
             live.publish_queue()
 
     async def _work(self) -> None:
@@ -65,6 +67,7 @@ class AgentTask:
         if ended:
             live.session.append(finished_jobs_message(ended))
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
+        live.watch_saving()
         message = await ModelCall(live, self._submission_id).run()
         live.publish_usage()
         if live.automatic.note_measured(live.measure().tokens, live.budget().trigger):
