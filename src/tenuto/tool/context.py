@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +12,8 @@ from typing import Any, Protocol
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse
+from tenuto.protocol.part import ImagePart
+from tenuto.tool.image import ImageFacts
 from tenuto.tool.jobs import JobTable
 from tenuto.tool.tracker import FileTracker
 
@@ -55,6 +56,10 @@ class SessionPlaces(Protocol):
         """Keep a full output and return its path."""
         ...
 
+    def store_blob(self, data: bytes, media_type: str, *, name: str, width: int, height: int) -> ImagePart:
+        """Keep an image and return the part that stands for it."""
+        ...
+
 
 def _ignore(_: str) -> None:
     """Live output that nobody watches."""
@@ -77,6 +82,8 @@ class ToolContext:
     call_id: str = "call"
     emit: Callable[[str], None] = _ignore
     subject: ApprovalSubject | None = None
+    private_hosts: set[str] = field(default_factory=set[str])
+    """Hosts that turned out to have a private address: the next call asks for them."""
     run_agent: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -98,18 +105,9 @@ class ToolContext:
         """Keep a full output under `name` and return its path."""
         return self.session.store_output(name, data)
 
-    def store_blob(self, data: bytes) -> str:
-        """Keep an image by its content and return the hex SHA-256 that names it."""
-        digest = hashlib.sha256(data).hexdigest()
-        self.session.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = self.session.blobs / digest
-        if not target.exists():
-            partial = target.with_name(f"{digest}.{os.getpid()}.part")
-            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            partial.replace(target)
-        return digest
+    def store_image(self, data: bytes, facts: ImageFacts, name: str = "") -> ImagePart:
+        """Keep an image by its content and return the part that stands for it."""
+        return self.session.store_blob(data, facts.media_type, name=name, width=facts.width, height=facts.height)
 
     def new_output_path(self, suffix: str = "txt") -> Path:
         """Return a path under `outputs` for this call that no file has yet."""

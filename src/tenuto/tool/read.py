@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse
-from tenuto.protocol.part import ImagePart, TextPart
+from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import cut_head
 from tenuto.tool.base import BuiltinTool
 from tenuto.tool.context import ToolContext
@@ -179,14 +179,7 @@ def _show_image(path: Path, data: bytes, image: ImageFacts, context: ToolContext
             f"{shown} is an image of {format_size(len(data))}, {image.width}×{image.height}; at most "
             f"{format_size(MAX_IMAGE_BYTES)} can be shown. Make a smaller copy with bash (magick, sips, ffmpeg)."
         )
-    part = ImagePart(
-        sha256=context.store_blob(data),
-        media_type=image.media_type,
-        size=len(data),
-        width=image.width,
-        height=image.height,
-        name=path.name,
-    )
+    part = context.store_image(data, image, path.name)
     text = f"{shown}: {image.media_type}, {image.width}×{image.height} pixels, {format_size(len(data))}"
     use = context.files.record(FileUse(path=str(path), op="read", sha256=digest_of(data)))
     return ToolOutput(parts=(TextPart(text=text), part), files=(use,))

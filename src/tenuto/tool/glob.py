@@ -1,0 +1,71 @@
+"""The `glob` tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.part import TextPart
+from tenuto.text.bounding import shorten
+from tenuto.tool.base import BuiltinTool
+from tenuto.tool.context import ToolContext
+from tenuto.tool.errors import ToolError
+from tenuto.tool.files import read_subject, resolve, show_path, similar_paths
+from tenuto.tool.globbing import path_matcher
+from tenuto.tool.output import ToolOutput, clean_text
+from tenuto.tool.search import SEARCH_SECONDS, Source, Stop, choose_source, run_stoppable
+
+if TYPE_CHECKING:
+    from tenuto.tool.arguments import GlobArguments
+
+
+class GlobTool(BuiltinTool):
+    """Finds files by name."""
+
+    name = "glob"
+
+    def subject(self, arguments: GlobArguments, context: ToolContext) -> ApprovalSubject:
+        """Return the place that is searched."""
+        path = resolve(arguments.path, context)
+        summary = f"{shorten(arguments.pattern, 80)} in {show_path(path, context)}"
+        return read_subject(self.name, path, summary, context)
+
+    async def run(self, arguments: GlobArguments, context: ToolContext) -> ToolOutput:
+        """Search off the loop."""
+        source = choose_source()
+        return await run_stoppable(lambda stop: _search(arguments, context, source, stop))
+
+
+def _search(arguments: GlobArguments, context: ToolContext, source: Source, stop: Stop) -> ToolOutput:
+    base = resolve(arguments.path, context)
+    if not base.is_dir():
+        what = "is not a directory" if base.exists() else f"does not exist.{similar_paths(base, context)}"
+        raise ToolError(f"{show_path(base, context)} {what}")
+    matches = path_matcher(arguments.pattern)
+    names = [name for name in source.files(base, stop) if matches(name)]
+    names.sort(key=lambda name: (-_changed(base / name), name))
+    prefix = show_path(base, context)
+    rows = [name if prefix == "." else f"{prefix}/{name}" for name in names]
+    late = f"\n[Stopped after {SEARCH_SECONDS:g} s; there may be more.]" if stop.is_late else ""
+    if not rows:
+        return ToolOutput.of_text(f"No files match.{late}")
+    if len(rows) <= arguments.limit:
+        return ToolOutput.of_text(clean_text("\n".join(rows)) + late)
+    whole = clean_text("\n".join(rows)) + "\n"
+    stored = context.store_output(context.call_id, whole)
+    shown = clean_text("\n".join(rows[: arguments.limit]))
+    notice = f"[The {arguments.limit:,} newest of {len(rows):,} files; all of them are in {stored}]"
+    return ToolOutput(
+        parts=(TextPart(text=f"{shown}\n{notice}{late}"),),
+        truncated=True,
+        output_path=str(stored),
+        output_size=len(whole.encode("utf-8", "replace")),
+    )
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
