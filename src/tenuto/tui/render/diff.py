@@ -37,7 +37,7 @@ def parse_diff(diff: str) -> list[DiffRow]:
     """Return the rows of a unified diff without its `---` and `+++` head; what is no diff line is left out."""
     rows: list[DiffRow] = []
     old = new = 1
-    for line in sanitize_for_terminal(diff).split("\n"):
+    for line in sanitize_for_terminal(diff).removesuffix("\n").split("\n"):
         sign, text = line[:1], line[1:]
         if match := _HUNK.match(line):
             old, new = int(match[1]), int(match[2])
@@ -49,7 +49,7 @@ def parse_diff(diff: str) -> list[DiffRow]:
         elif sign == "-":
             rows.append(DiffRow("removed", old, 0, text))
             old += 1
-        elif sign == " ":
+        elif sign == " " or (not line and rows):  # some tools take the space off an empty line
             rows.append(DiffRow("context", old, new, text))
             old, new = old + 1, new + 1
     return _mark_words(rows)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.render.line import Span
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class _Inline:
                 self._add(token.content, "")
 
     def _add(self, text: str, style: str) -> None:
+        if not (text.isascii() and text.isprintable()):
+            # Character references (`&#13;`, `&#x202e;`) bring back what the source was rid of.
+            text = sanitize_for_terminal(text).replace("\n", " ")
         if not text:
             return
         words = [*self._open, style] if style else self._open

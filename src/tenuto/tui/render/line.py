@@ -107,6 +107,17 @@ def _copied(line: Line, begin: int, finish: int | None) -> str:
     if whole and line.source is not None:
         return line.source
     text = line.text
-    from_index = take_cells(text, max(begin, line.gutter))
+    from_index = take_cells(text, begin) if begin > line.gutter else _gutter_end(line)
     to_index = len(text) if finish is None else take_cells(text, finish)
     return text[from_index:to_index]
+
+
+def _gutter_end(line: Line) -> int:
+    """Return the index where the gutter ends; a mark without width right behind it is text."""
+    cells = index = 0
+    for text, _style in line.spans:
+        if cells >= line.gutter:
+            break
+        cells += cell_width(text)
+        index += len(text)
+    return index

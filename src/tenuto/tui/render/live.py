@@ -2,53 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.render.frame import frame_for
 from tenuto.tui.render.items import interruption, render_item
 from tenuto.tui.render.line import Line
-from tenuto.tui.render.options import DEFAULT, RenderOptions
+from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.stream import StreamRenderer
 
 
 class ItemRenderer:
-    """The same lines as `render_item`, cheaply for a streaming answer. Change `options` as the screen's change."""
+    """The same lines as `render_item` gives, cheaply for a streaming answer, and at its end too.
 
-    def __init__(self, options: RenderOptions = DEFAULT) -> None:
-        self.options = options
+    `options` is asked at each look for what the screen shows at that moment.
+    """
+
+    def __init__(self, options: Callable[[], RenderOptions]) -> None:
+        self._options = options
         self._streams: dict[int, StreamRenderer] = {}
 
-    def render(self, item: Item, width: int) -> list[Line]:
+    def __call__(self, item: Item, width: int) -> list[Line]:
         """Return an item's lines on a screen of `width` cells: a new list whose settled lines are the same objects."""
+        options = self._options()
         if not isinstance(item, AssistantItem):
-            return render_item(item, width, self.options)
-        return self._finished(item, width) if item.final else self._growing(item, width)
+            return render_item(item, width, options)
+        return self._finished(item, width, options) if item.final else self._growing(item, width, options)
 
     def settled(self, item_id: int) -> int:
         """Return how many of an item's lines stay as they are while it grows; 0 for one that does not."""
         stream = self._streams.get(item_id)
         return stream.settled if stream is not None else 0
 
-    def forget(self) -> None:
-        """Forget the answers that still grow (another session, a withdrawn answer)."""
-        self._streams.clear()
-
-    def _growing(self, item: AssistantItem, width: int) -> list[Line]:
+    def _growing(self, item: AssistantItem, width: int, options: RenderOptions) -> list[Line]:
         stream = self._streams.get(item.id)
-        if stream is None or not self._serves(stream, item, width):
-            stream = self._streams[item.id] = StreamRenderer(width, self.options)
+        if stream is None or not _serves(stream, item, width, options):
+            # Only one answer streams at a time; whatever another one left behind was withdrawn.
+            stream = StreamRenderer(width, options)
+            self._streams = {item.id: stream}
         stream.feed(item.text[stream.length :])
         return [*stream.lines()]
 
-    def _finished(self, item: AssistantItem, width: int) -> list[Line]:
+    def _finished(self, item: AssistantItem, width: int, options: RenderOptions) -> list[Line]:
         stream = self._streams.pop(item.id, None)
-        if stream is None or not self._serves(stream, item, width) or not item.text.startswith(stream.text):
-            return render_item(item, width, self.options)
+        if stream is None or not _serves(stream, item, width, options) or not item.text.startswith(stream.text):
+            return render_item(item, width, options)
         stream.feed(item.text[stream.length :])
         lines = [*stream.finish()]
         if item.interrupted:
-            lines.extend(interruption(frame_for(item, width, self.options)))
+            lines.extend(interruption(frame_for(item, width, options)))
         return lines
 
-    def _serves(self, stream: StreamRenderer, item: AssistantItem, width: int) -> bool:
-        same = stream.width == width and stream.options.ascii == self.options.ascii
-        return same and stream.length <= len(item.text)
+
+def _serves(stream: StreamRenderer, item: AssistantItem, width: int, options: RenderOptions) -> bool:
+    same = stream.width == width and stream.options.ascii == options.ascii
+    return same and stream.length <= len(item.text)

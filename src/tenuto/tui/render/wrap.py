@@ -47,7 +47,7 @@ def _break_wide(text: str, width: int) -> list[tuple[int, int]]:
     previous, previous_wide = "", False
     for start, end, cells in split_graphemes(text):
         character = text[start]
-        if character == " ":
+        if character == " " and end == start + 1:
             if previous == " " and break_next == start:
                 break_next, since = end, 0
             elif not text[line:start].isspace() and start > line:
@@ -141,6 +141,9 @@ def wrap(spans: Sequence[Span], width: int, hanging: int = 0) -> list[Line]:
     wrapped: list[Line] = []
     for line in split_lines(spans):
         text = "".join([piece for piece, _style in line])
+        if "\t" in text:
+            line, _origins = expand_tabs(line)
+            text = "".join([piece for piece, _style in line])
         rows = break_text(text, width)
         if len(rows) == 1:
             wrapped.append(Line(tuple(slice_spans(line, rows)[0])) if line else EMPTY)

@@ -89,7 +89,7 @@ def _facts(item: ToolItem, look: Look, frame: Frame) -> list[Sequence[Span]]:
         case "done":
             facts = [look.facts(item, frame)]
         case "failed":
-            facts = [look.facts(item, frame) or [("failed", "muted")]]
+            facts = [(look.facts(item, frame) if item.name == "bash" else ()) or [("failed", "muted")]]
         case "interrupted":
             facts: list[Sequence[Span]] = [[("interrupted", "warning")]]
         case "denied":

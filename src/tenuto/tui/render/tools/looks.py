@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DiffView, ShellView, TodoView
+from tenuto.protocol.part import ImagePart
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.diff import FOLDED_ROWS, diff_lines, diff_summary
@@ -20,6 +22,7 @@ from tenuto.tui.render.tools.look import (
     count_lines,
     first_lines,
     only_unfolded,
+    read_arguments,
     result_text,
 )
 from tenuto.tui.render.wrap import wrap
@@ -27,6 +30,9 @@ from tenuto.tui.render.wrap import wrap
 LIVE_TAIL = 5
 SHELL_HEAD = 2
 SHELL_TAIL = 5
+_NUMBERED = re.compile(r"^ *\d+[\t|:]", re.MULTILINE)
+_ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
+_NO_HIT = ("[", "(", "--", "No ")
 
 
 def _path(arguments: Arguments) -> str:
@@ -41,9 +47,16 @@ def _range(arguments: Arguments) -> str:
     return f"{path}:{begin}-" if begin > 1 else path
 
 
-def _lines_fact(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+def _lines_fact(item: ToolItem, frame: Frame) -> Sequence[Span]:
+    for part in item.result.parts if item.result else ():
+        if isinstance(part, ImagePart):
+            return [(f"{part.width}x{part.height} image" if part.width else "image", "dim")]
     text = result_text(item)
-    return [(plural(count_lines(text), "line"), "dim")] if text else []
+    numbered = sum(1 for _match in _NUMBERED.finditer(text))
+    spans: list[Span] = [(plural(numbered or count_lines(text), "line"), "dim")] if text else []
+    if item.result is not None and item.result.truncated:
+        spans.append((f" {frame.glyphs.middle} not all of it", "dim"))
+    return spans
 
 
 def _diffs(item: ToolItem) -> list[DiffView]:
@@ -75,6 +88,14 @@ def _shell_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
     return []
 
 
+def _shell_body(item: ToolItem, frame: Frame) -> list[Line]:
+    text = result_text(item)
+    if item.result is not None and any(isinstance(view, ShellView) for view in item.result.ui):
+        # The head already says how it ended.
+        text = _ENDING.sub("", text)
+    return shell_output(text, frame)
+
+
 def shell_output(text: str, frame: Frame) -> list[Line]:
     """Return a finished command's output: folded, its first and its last lines."""
     return rows_of(ansi_lines(text), frame, SHELL_HEAD, SHELL_TAIL)
@@ -87,8 +108,12 @@ def live_tail(text: str, frame: Frame) -> list[Line]:
 
 
 def _found(noun: str, item: ToolItem) -> Sequence[Span]:
-    text = result_text(item).strip("\n")
-    return [(plural(count_lines(text), noun), "dim")] if text else []
+    if item.result is None or item.result.is_error:
+        return []
+    if read_arguments(item.arguments).get("output", "lines") != "lines":
+        noun = "file"
+    hits = [line for line in result_text(item).split("\n") if line and not line.startswith(_NO_HIT)]
+    return [(plural(len(hits), noun) if hits else "nothing found", "dim")]
 
 
 def _size_fact(item: ToolItem, _frame: Frame) -> Sequence[Span]:
@@ -140,7 +165,7 @@ LOOKS: dict[str, Look] = {
         "Bash",
         lambda arguments: argument(arguments, "command"),
         _shell_facts,
-        lambda item, frame: shell_output(result_text(item), frame),
+        _shell_body,
         lambda item, frame: live_tail(item.output, frame),
     ),
     "grep": Look(

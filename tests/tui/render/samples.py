@@ -1,0 +1,161 @@
+"""What the golden files are drawn from: one of everything that a transcript shows."""
+
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.message import (
+    CompactionEntry,
+    DiffView,
+    ShellView,
+    TodoView,
+    ToolResultMessage,
+)
+from tenuto.protocol.part import ImagePart, TextPart
+from tenuto.protocol.usage import Usage
+from tenuto.tui.machine.item import (
+    AssistantItem,
+    CompactionItem,
+    Item,
+    NoticeItem,
+    ShellItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
+
+MARKDOWN = """\
+# The *first* heading
+
+A paragraph with **bold**, *italic*, ~~struck~~ and `code`, a [link](https://example.com/path) and an address
+<https://tenuto.dev>. It is long enough to wrap on every screen that the golden files know, and then some more.
+
+日本語の文章は単語の間に空白がないので、どこでも改行できますが、句読点は行頭に来ません。絵文字👩‍👩‍👧も一つの文字です。
+
+## Lists
+
+- one
+- two, which is so long that it has to be wrapped below itself and not below its own bullet, on forty cells
+  - nested
+    1. deep
+    2. deeper
+
+  a paragraph of the second item
+- [ ] open
+- [x] done
+
+7. seven
+8. eight
+   ```python
+   def answer(question: str) -> int:
+   \treturn 42  # always
+   ```
+
+> A quote that is long enough to be wrapped, so that its bar is seen on more than a single row of the screen.
+>
+> > and one inside it
+
+| Name | Count | What it is |
+|:-----|------:|:----------:|
+| alpha | 1 | the first of them, with a description that does not fit into a narrow column |
+| ベータ | 22 | `second` |
+
+---
+
+    indented code stays as it is
+
+```
+no language, and a line that is far too long for forty cells, so that it is cut without losing one single space
+```
+"""
+
+DIFF = """\
+@@ -8,6 +8,7 @@ def area
+ import math
+
+-def area(radius):
+-    return 3.14 * radius * radius
++def area(radius: float) -> float:
++    \"\"\"Return the area.\"\"\"
++    return math.pi * radius * radius
+
+ def other():
+@@ -40,3 +41,2 @@
+ last = 1
+-unused = 2
+ end = 3"""
+
+
+def result(name: str, text: str, **fields: object) -> ToolResultMessage:
+    return ToolResultMessage(call_id="c1", name=name, parts=(TextPart(text=text),), **fields)  # type: ignore[arg-type]
+
+
+def tool(name: str, arguments: str = "{}", **fields: object) -> ToolItem:
+    state = fields.pop("state", "done")
+    return ToolItem(name=name, arguments=arguments, state=state, call_id="c1", **fields)  # type: ignore[arg-type]
+
+
+def tool_items() -> list[Item]:
+    numbered = "\n".join(f"{number}\tline {number}" for number in range(10, 40))
+    output = "\n".join(f"test {number} \x1b[32mPASSED\x1b[0m" for number in range(20))
+    todos = (
+        TodoItem(text="read the code", status="done"),
+        TodoItem(text="write a failing test, and then the shortest change that makes it pass", status="in_progress"),
+        TodoItem(text="clean up"),
+        TodoItem(text="not needed", status="cancelled"),
+    )
+    change = DiffView(path="src/area.py", diff=DIFF, added=3, removed=3)
+    created = DiffView(path="new.py", diff="@@ -0,0 +1,2 @@\n+a = 1\n+b = 2", added=2, removed=0, created=True)
+    report = output + "\n[Exit code 1 · /project]"
+    return [
+        tool("read", '{"path":"src/area.py","offset":10,"limit":30}', result=result("read", numbered)),
+        tool("edit", '{"path":"src/area.py"}', result=result("edit", "done", ui=(change,))),
+        tool("write", '{"path":"new.py"}', result=result("write", "done", ui=(created,))),
+        tool(
+            "bash",
+            '{"command":"pytest -q tests/unit tests/integration --maxfail=1 -k \'not slow\'"}',
+            seconds=4.2,
+            result=result("bash", report, ui=(ShellView(command="pytest", exit_code=1),), is_error=True),
+            state="failed",
+        ),
+        tool("bash", '{"command":"make"}', state="running", output="a\nb\nc\nd\ne\nf\ng\n", started=90.0),
+        tool("bash", '{"command":"rm -r build\\nrm -r dist"}', state="waiting"),
+        tool("bash", '{"command":"sleep 9"}', state="interrupted", result=result("bash", "may have run")),
+        tool("bash", '{"command":"curl x | sh"}', state="denied"),
+        tool("grep", '{"pattern":"radius"}', result=result("grep", "a.py:1: radius\nb.py:2: radius\n[2 files]")),
+        tool("glob", '{"pattern":"*.py"}', result=result("glob", "\n".join(f"file{n}.py" for n in range(9)))),
+        tool("todo", result=result("todo", "ok", ui=(TodoView(items=todos),))),
+        tool("fetch", '{"url":"https://example.com/page"}', result=result("fetch", "x" * 2_400), seconds=1.5),
+        tool("fetch", '{"url":"https://example.com/no"}', state="failed", result=result("fetch", "404 not found")),
+        tool("mcp__db__query", '{"sql":"select 1","limit":5}', result=result("query", "1\n2\n3\n4\n5\n6\n7")),
+        ToolItem(name="write", state="writing", characters=12_345),
+    ]
+
+
+def other_items() -> list[Item]:
+    image = ImagePart(sha256="a" * 64, media_type="image/png", width=820, height=600, name="screen.png")
+    entry = CompactionEntry(
+        summary="## Goal\n\nMend the area function.\n\n- [x] found it\n- [ ] test it",
+        first_kept_index=12,
+        tokens_before=182_000,
+        tokens_after=24_100,
+        rung="same prefix",
+        reason="threshold",
+        duration=12.4,
+        usage=Usage(input=1_000, cache_read=180_000, output=2_000, cost=0.034),
+    )
+    thoughts = "\n".join(f"thought {number}" for number in range(7))
+    return [
+        UserItem(text="Please mend the area function.\n\nIt is wrong.", images=(image,), seq=4, final=True),
+        UserItem(text="and run the tests", seq=0),
+        UserItem(text="\n".join(f"pasted {number}" for number in range(40)), seq=9, origin="command", final=True),
+        ThinkingItem(text=thoughts, final=True, seconds=12.3),
+        ThinkingItem(text=thoughts, started=95.0),
+        AssistantItem(text="I will look at *the code* first.", seq=5, final=True, interrupted=True),
+        ShellItem(command="git status --short", output="M a.py\nM b.py\n", exit_code=0, excluded=True, final=True),
+        ShellItem(command="make test", output="1\n2\n3\n4\n5\n6\n7\n", running=True, started=97.0),
+        NoticeItem(text="The model's list could not be read; the last one is used.", level="warning"),
+        NoticeItem(text="No key for anthropic: set ANTHROPIC_API_KEY.", level="error"),
+        NoticeItem(text="models\n  small    8k\n  large  200k", kind="command"),
+        CompactionItem(running=True, stage="summarising", summary_tokens=1_234, started=88.0),
+        CompactionItem(final=True, entry=entry),
+        CompactionItem(final=True, aborted=True),
+        CompactionItem(final=True, error="the summary was empty"),
+    ]

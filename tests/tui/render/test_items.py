@@ -1,0 +1,176 @@
+"""Items: what folds, what counts, what never gets through."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.protocol.message import ToolResultMessage
+from tenuto.protocol.part import TextPart
+from tenuto.tui.machine.item import AssistantItem, NoticeItem, ShellItem, ThinkingItem, ToolItem, UserItem
+from tenuto.tui.render.estimate import estimate_height
+from tenuto.tui.render.items import gap_before, render_item
+from tenuto.tui.render.line import copy_text
+from tenuto.tui.render.options import RenderOptions
+from tests.tui.render import samples
+from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
+
+EXPANDED = RenderOptions(detail="expanded", now=100.0)
+FOLDED = RenderOptions(now=100.0)
+STATES = ["writing", "waiting", "running", "done", "failed", "interrupted", "denied"]
+TOOLS = ["read", "write", "edit", "bash", "grep", "glob", "todo", "fetch", "recall", "agent", "mcp__x", ""]
+
+
+def text_of(item, options=FOLDED, width=80):
+    return "\n".join(line.text for line in render_item(item, width, options))
+
+
+def test_one_unfolded_item_shows_what_ctrl_o_shows_of_all():
+    for item in [*samples.tool_items(), *samples.other_items()]:
+        assert text_of(replace(item, folded=False)) == text_of(item, EXPANDED)
+
+
+def test_folded_output_says_how_much_is_left_out():
+    output = "\n".join(f"row {number}" for number in range(100))
+    shown = text_of(samples.tool("bash", '{"command":"x"}', result=samples.result("bash", output)))
+    assert "row 0" in shown
+    assert "… +93 lines" in shown
+    assert "row 99" in shown
+    assert "row 50" not in shown
+
+
+def test_a_running_command_shows_its_last_lines_and_its_time():
+    item = samples.tool("bash", '{"command":"make"}', state="running", output="1\n2\n3\n4\n5\n6\n7\n", started=95.0)
+    assert text_of(item).split("\n") == ["● Bash make · 5s", *[f"    {number}" for number in "34567"]]
+    assert "5s" not in text_of(replace(item, started=99.0))
+
+
+def test_what_became_of_a_long_command_is_never_cut():
+    command = "echo " + "x" * 500
+    item = samples.tool("bash", f'{{"command":"{command}"}}', state="interrupted", seconds=3.0)
+    assert text_of(item, width=50).endswith("… · interrupted · 3.0s")
+
+
+def test_an_open_approval_shows_the_whole_command():
+    item = samples.tool("bash", '{"command":"rm -r a\\nrm -r b"}', state="waiting")
+    assert "rm -r b" in text_of(item)
+
+
+def test_a_failure_is_told_quietly():
+    item = samples.tool("fetch", '{"url":"u"}', state="failed", result=samples.result("fetch", "404"))
+    styles = {style for line in render_item(item, 80, FOLDED) for text, style in line.spans if "404" in text}
+    assert styles == {"muted"}
+
+
+def test_copying_output_leaves_mark_and_indentation_out():
+    item = samples.tool("bash", '{"command":"x"}', result=samples.result("bash", "a\n\tb\n" + "c" * 200))
+    assert copy_text(render_item(item, 60, FOLDED)) == "Bash x\na\n\tb\n" + "c" * 200
+
+
+def test_copying_a_message_gives_its_text():
+    text = "a long message of many words, " * 8 + "\n\n日本語の文章"
+    assert copy_text(render_item(UserItem(text=text, seq=1), 50, FOLDED)) == text
+
+
+def test_thinking_is_one_row_when_it_is_over():
+    item = ThinkingItem(text="a\nb\nc", final=True, seconds=3)
+    assert text_of(item) == "✻ Thought for 3.0s"
+    assert text_of(item, EXPANDED).split("\n") == ["✻ Thought for 3.0s", "    a", "    b", "    c"]
+
+
+def test_thinking_can_be_kept_from_the_screen_while_it_streams():
+    item = ThinkingItem(text="a\nb", started=90.0)
+    assert "b" in text_of(item)
+    assert text_of(item, RenderOptions(now=100.0, show_thinking=False)) == "✻ Thinking 10s"
+
+
+def test_a_compaction_says_what_it_did_and_unfolds_its_summary():
+    item = next(item for item in samples.other_items() if getattr(item, "entry", None))
+    head = text_of(item, width=120)
+    for fact in ("182k → 24k tokens", "same prefix", "12s", "$0.034", "cache 99 %"):
+        assert fact in head
+    assert "Mend the area function" not in head
+    assert "Mend the area function" in text_of(item, EXPANDED)
+
+
+def test_calls_stand_together_and_messages_apart():
+    tool, answer = samples.tool("read"), AssistantItem(text="x")
+    assert gap_before(None, answer) == 0
+    assert gap_before(answer, tool) == 1
+    assert gap_before(tool, tool) == 0
+    assert gap_before(tool, answer) == 1
+
+
+def _everything_hostile(payload):
+    result = ToolResultMessage(call_id="c", name=payload, parts=(TextPart(text=f"a{payload}b"),), output_path=payload)
+    arguments = json.dumps({"path": payload, "command": payload, "x": payload, "offset": 3})
+    yield UserItem(text=f"a{payload}", seq=1)
+    yield AssistantItem(text=payload, final=True)
+    yield ThinkingItem(text=payload, final=True)
+    yield ThinkingItem(text=payload)
+    yield ShellItem(command=payload, output=payload, exit_code=1, final=True, output_path=payload)
+    yield ShellItem(command=payload, output=payload, running=True)
+    yield NoticeItem(text=payload, kind="command")
+    for name in [*TOOLS, payload]:
+        for state in STATES:
+            yield ToolItem(
+                name=name, state=state, arguments=arguments, summary=payload, output=payload, result=result, final=True
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("payload", [*PAYLOADS, "tab\tand\r\nlines\n", "\ud800"])
+@pytest.mark.parametrize("options", [FOLDED, EXPANDED], ids=["folded", "expanded"])
+def test_r088_nothing_hostile_gets_through(payload, options):
+    for item in _everything_hostile(payload):
+        for line in render_item(item, 50, options):
+            assert line.width <= 50
+            for text, style in line.spans:
+                assert not UNSAFE.search(text), (item, text)
+                assert not UNSAFE.search(style)
+
+
+@given(
+    text=st.lists(st.sampled_from([*"ab \n\t", "日", "👩‍👩‍👧", "e\u0301", "- ", "```"]), max_size=200).map("".join),
+    width=st.integers(12, 130),
+    name=st.sampled_from(TOOLS),
+    state=st.sampled_from(STATES),
+    options=st.sampled_from([FOLDED, EXPANDED]),
+)
+def test_r100_no_row_is_wider_than_the_screen(text, width, name, state, options):
+    arguments = json.dumps({"path": text, "command": text, "pattern": text})
+    items = [
+        UserItem(text=text, seq=1),
+        AssistantItem(text=text),
+        ThinkingItem(text=text),
+        ShellItem(command=text, output=text, exit_code=3),
+        NoticeItem(text=text, level="error"),
+        samples.tool(name, arguments, state=state, result=samples.result(name, text), output=text, seconds=3),
+    ]
+    for item in items:
+        for line in render_item(item, width, options):
+            assert line.width <= width
+
+
+@pytest.mark.parametrize("options", [FOLDED, EXPANDED], ids=["folded", "expanded"])
+def test_the_estimate_is_near(options):
+    items = [*samples.tool_items(), *samples.other_items()]
+    real = sum(len(render_item(item, 80, options)) for item in items)
+    guess = sum(estimate_height(item, 80, options) for item in items)
+    assert abs(real - guess) <= 0.15 * real
+
+
+def test_nothing_heavy_is_imported_before_the_first_markdown():
+    code = """
+import sys
+from tenuto.tui.render import estimate, items, live, theme
+from tenuto.tui.machine.item import NoticeItem
+items.render_item(NoticeItem(text="hello", kind="command"), 80)
+theme.find_theme("dark").resolve("text")
+print(sorted({"textual", "rich", "pygments", "markdown_it", "prompt_toolkit", "pydantic", "httpx"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
