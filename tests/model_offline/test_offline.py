@@ -47,8 +47,18 @@ async def test_what_it_does_not_understand_it_says_and_touches_nothing(talk: Tal
 async def test_it_looks_around_and_reads_the_readme(talk: Talk) -> None:
     said = await talk.ask("look around")
     assert [call.name for call in talk.calls] == ["glob", "read"]
-    for expected in ("7 files", "`shop/` (3 files)", "Layout", "`README.md`: 14 lines"):
+    for expected in ("6 files", "`shop/` (3 files)", "Layout", "`README.md`: 13 lines"):
         assert expected in said, said
+
+
+async def test_it_looks_into_a_folder(talk: Talk, sample_repo: Path) -> None:
+    (sample_repo / "shop/data").mkdir()
+    (sample_repo / "shop/data/[id].csv").write_text("a,b")
+    said = await talk.ask("list files in shop")
+    assert "4 files in `shop`" in said
+    assert "`data/` (1 file)" in said
+    (sample_repo / "empty").mkdir()
+    assert "no files" in await talk.ask("look around then list files in empty")
 
 
 async def test_it_reads_a_file_and_names_what_is_in_it(talk: Talk) -> None:
@@ -81,7 +91,8 @@ async def test_it_runs_commands_and_explains_a_failure(talk: Talk) -> None:
     said = await talk.ask("run `ls; echo 'error: the frobnicator is missing' >&2; echo later; exit 7`")
     assert "exit code 7" in said
     assert "error: the frobnicator is missing" in said
-    await talk.ask("run true")
+    assert "printed nothing" in await talk.ask("run true")
+    assert "[1, 2]" in await talk.ask("run `echo '[1, 2]'`")
     later = await talk.ask("why did it fail?")
     assert "exit code 7" in later
     assert "frobnicator" in later

@@ -12,6 +12,7 @@ from tenuto.protocol.part import text_of
 
 _NUMBERED = re.compile(r"^\s*\d+(?:\t|→|│| ?[|:] ?)")
 _NOTICE = re.compile(r"^\s*[\[(].*[\])]\s*$")
+_ENDING = re.compile(r"\[(?:Exit code|Stopped after|Something it started) .*\]$")
 _EXIT_CODE = re.compile(r"exit(?:ed)?(?: with)?(?: code| status)?:? (-?\d+)", re.IGNORECASE)
 _TELLING = re.compile(
     r"error|exception|fail(?:ed|ure)|fatal|panic|traceback|assert|not found|no such|denied|refused|cannot|can't"
@@ -55,6 +56,12 @@ def coded(text: str) -> str:
 def plural(count: int, singular: str, many: str = "") -> str:
     """Return a count with its noun."""
     return f"{count} {singular}" if count == 1 else f"{count} {many or singular + 's'}"
+
+
+def output_lines(result: ToolResultMessage) -> list[str]:
+    """Return the lines that a command printed, without blank ones and without what the tool says of its ending."""
+    lines = text_in(result).splitlines()
+    return [line for line in lines if line.strip() and line != "(no output)" and not _ENDING.match(line)]
 
 
 def content_lines(result: ToolResultMessage) -> list[str]:
@@ -119,29 +126,36 @@ def report_names(pattern: str, paths: Sequence[str], *, cut: bool) -> str:
     return "\n".join([f"{at_least}{plural(len(paths), 'file')} {verb} {coded(pattern)}:", "", *names, *rest])
 
 
-_MATCH = re.compile(r"^(?P<path>[^:\n]+?):(?P<line>\d+):(?P<text>.*)$")
+_MATCH = re.compile(r"(?P<line>\d+):(?P<text>.*)")
+_CONTEXT = re.compile(r"\d+-|--$")
+
+
+def matches_in(result: ToolResultMessage) -> list[tuple[str, str, str]]:
+    """Return `(path, line number, text)` of each match: a path on a line of its own, its matches below it."""
+    found: list[tuple[str, str, str]] = []
+    path = ""
+    for line in content_lines(result):
+        match = _MATCH.match(line)
+        if match:
+            found.append((path, match["line"], match["text"]))
+        elif not _CONTEXT.match(line):
+            path = line
+    return found
 
 
 def report_matches(pattern: str, where: str, result: ToolResultMessage) -> str:
     """Say how often a text was found, and in which files."""
     place = f" in {coded(where)}" if where else ""
-    lines = content_lines(result)
-    matches = [match for match in map(_MATCH.match, lines) if match]
-    if not matches:
-        none = not lines or len(lines) == 1
-        return (
-            f"No match for {coded(pattern)}{place}."
-            if none
-            else f"For {coded(pattern)}{place}:\n\n{fenced(lines[:20])}"
-        )
-    files = Counter(match["path"] for match in matches)
+    found = matches_in(result)
+    if not found:
+        return f"No match for {coded(pattern)}{place}."
+    files = Counter(path for path, _, _ in found)
     cut = "At least " if result.truncated else ""
-    said = (
-        f"{cut}{plural(len(matches), 'match', 'matches')} for {coded(pattern)}{place}, in {plural(len(files), 'file')}."
-    )
+    lines, many = plural(len(found), "line"), plural(len(files), "file")
+    said = f"{cut}{lines} with {coded(pattern)}{place}, in {many}."
     listed = [f"- {coded(path)}: {count}" for path, count in files.most_common(15)]
     listed += [f"- … and {len(files) - 15} more files"] if len(files) > 15 else []
-    first = [f"{match['path']}:{match['line']}: {match['text'].strip()}" for match in matches[:5]]
+    first = [f"{path}:{number}: {text.strip()}" for path, number, text in found[:5]]
     return "\n".join([said, "", *listed, "", "The first of them:", "", fenced(first)])
 
 
@@ -163,7 +177,7 @@ def report_command(command: str, result: ToolResultMessage) -> str:
     """Say how a command ended and the last of what it printed; a failure is explained."""
     if has_failed(result):
         return explain_failure(command, result)
-    lines = content_lines(result)
+    lines = output_lines(result)
     summary = test_summary(lines)
     if summary:
         return f"{coded(command)} succeeded: {summary}"
@@ -183,7 +197,7 @@ def test_summary(lines: Sequence[str]) -> str:
 def explain_failure(command: str, result: ToolResultMessage) -> str:
     """Name the exit code and the lines that tell most: those that speak of errors, else the last ones."""
     code = exit_code(result)
-    lines = content_lines(result)
+    lines = output_lines(result)
     ending = f"failed with exit code {code}" if code is not None else "failed"
     meaning = f" ({_MEANINGS[code]})" if code in _MEANINGS else ""
     said = [f"{coded(command)} {ending}{meaning}."]

@@ -38,6 +38,7 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import AssistantMessage, Message, TodoView, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 
+_LISTED = 500
 _GO_ON = re.compile(
     r"(?:please\s+)?(?:continue|go on|carry on|proceed|resume|keep going|try again|again|retry)\W*", re.I
 )
@@ -204,19 +205,24 @@ def _plan_unknown(wish: Unknown, _results: Results, _messages: Sequence[Message]
 
 def _plan_look(wish: Look, results: Results, _messages: Sequence[Message]) -> Action | _Report:
     if not results:
-        return Action("glob", {"pattern": "**/*", "path": wish.path or ".", "limit": 500})
-    listing = results[0]
-    paths = [line.strip() for line in reports.content_lines(listing)]
+        return Action("glob", {"pattern": "**/*", "path": wish.path or ".", "limit": _LISTED})
+    base = f"{wish.path.rstrip('/')}/" if wish.path else ""
+    paths = [path.removeprefix(base) for path in _paths_in(results[0])]
     where = reports.coded(wish.path) if wish.path else "the working directory"
-    if not paths or re.match(r"no (?:files?|match)", paths[0], re.IGNORECASE):
+    if not paths:
         return _Report(f"There are no files in {where}.")
     readme = next((path for path in sorted(paths) if re.fullmatch(r"readme(?:\.\w+)?", path, re.IGNORECASE)), "")
     if readme and len(results) == 1:
-        return Action("read", {"path": f"{wish.path.rstrip('/')}/{readme}" if wish.path else readme, "limit": 40})
-    said = reports.report_files(where, paths, cut=listing.truncated or len(paths) >= 500)
+        return Action("read", {"path": base + readme, "limit": 40})
+    said = reports.report_files(where, paths, cut=results[0].truncated)
     if len(results) > 1:
-        said += f"\n\n{reports.report_file(readme, results[1])}"
+        said += f"\n\n{reports.report_file(base + readme, results[1])}"
     return _Report(said)
+
+
+def _paths_in(listing: ToolResultMessage) -> list[str]:
+    """Return the paths that `glob` found."""
+    return [line.strip() for line in reports.content_lines(listing) if line != "No files match."]
 
 
 def _plan_read(wish: Read, results: Results, _messages: Sequence[Message]) -> Action | _Report:
@@ -238,10 +244,7 @@ def _plan_search(wish: Search, results: Results, _messages: Sequence[Message]) -
 def _plan_find_files(wish: FindFiles, results: Results, _messages: Sequence[Message]) -> Action | _Report:
     if not results:
         return Action("glob", {"pattern": wish.pattern, "path": wish.path or "."})
-    paths = [line.strip() for line in reports.content_lines(results[0])]
-    if paths and re.match(r"no (?:files?|match)", paths[0], re.IGNORECASE):
-        paths = []
-    return _Report(reports.report_names(wish.pattern, paths, cut=results[0].truncated or len(paths) >= 100))
+    return _Report(reports.report_names(wish.pattern, _paths_in(results[0]), cut=results[0].truncated))
 
 
 def _plan_run(wish: Run, results: Results, _messages: Sequence[Message]) -> Action | _Report:
@@ -266,7 +269,7 @@ _TEST_FILES = (
 def _plan_run_tests(_wish: RunTests, results: Results, messages: Sequence[Message]) -> Action | _Report:
     if not results:
         return Action("glob", {"pattern": _TEST_FILES, "path": "."})
-    names = [line.strip().rsplit("/", 1)[-1] for line in reports.content_lines(results[0])]
+    names = [path.rsplit("/", 1)[-1] for path in _paths_in(results[0])]
     for pattern, command in _TEST_COMMANDS:
         if any(re.fullmatch(pattern, name) for name in names):
             return _plan_run(Run(command), results[1:], messages)
