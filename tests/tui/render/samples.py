@@ -122,7 +122,12 @@ def tool_items() -> list[Item]:
         tool("grep", '{"pattern":"radius"}', result=result("grep", "a.py:1: radius\nb.py:2: radius\n[2 files]")),
         tool("glob", '{"pattern":"*.py"}', result=result("glob", "\n".join(f"file{n}.py" for n in range(9)))),
         tool("todo", result=result("todo", "ok", ui=(TodoView(items=todos),))),
-        tool("fetch", '{"url":"https://example.com/page"}', result=result("fetch", "x" * 2_400), seconds=1.5),
+        tool(
+            "fetch",
+            '{"url":"https://example.com/page"}',
+            result=result("fetch", "https://example.com/page · 200 · text/html · 2.4 KB\n\n" + "x" * 2_400),
+            seconds=1.5,
+        ),
         tool("fetch", '{"url":"https://example.com/no"}', state="failed", result=result("fetch", "404 not found")),
         tool("mcp__db__query", '{"sql":"select 1","limit":5}', result=result("query", "1\n2\n3\n4\n5\n6\n7")),
         ToolItem(name="write", state="writing", characters=12_345),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.protocol.message import ToolResultMessage
+from tenuto.protocol.message import ShellView, ToolResultMessage
 from tenuto.protocol.part import TextPart
 from tenuto.tui.machine.item import AssistantItem, NoticeItem, ShellItem, ThinkingItem, ToolItem, UserItem
 from tenuto.tui.render.estimate import estimate_height
@@ -64,6 +64,28 @@ def test_a_failure_is_told_quietly():
     item = samples.tool("fetch", '{"url":"u"}', state="failed", result=samples.result("fetch", "404"))
     styles = {style for line in render_item(item, 80, FOLDED) for text, style in line.spans if "404" in text}
     assert styles == {"muted"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text", "fact"),
+    [
+        ("grep", "{}", "a.py:1: x\na.py-2- y\n--\nb.py:9: x", "2 matches"),
+        ("grep", "{}", "No matches.", "nothing found"),
+        ("grep", "{}", "a.py:1: x\n[Only the first part is shown, of 1,200 matching lines in 8 files.]", "1,200 match"),
+        ("grep", '{"output":"files"}', "a.py\nb.py", "2 files"),
+        ("glob", "{}", "a.py\n[The 1 newest of 5,000 files; all of them are in /o]", "5,000 files"),
+        ("read", "{}", "1\tone\n2\ttwo\n[98 more lines of 100; go on with offset=3.]", "2 lines"),
+        ("fetch", "{}", "https://x.org · 200 · text/html · 24 KB\n\ntext", "200 · text/html · 24 KB"),
+    ],
+)
+def test_the_head_counts_what_came_back(name, arguments, text, fact):
+    assert f" · {fact}" in text_of(samples.tool(name, arguments, result=samples.result(name, text))).split("\n")[0]
+
+
+def test_a_command_that_ended_well_does_not_say_so_twice():
+    view = ShellView(command="x", exit_code=0)
+    item = samples.tool("bash", result=samples.result("bash", "out\n[Exit code 0 · /project]", ui=(view,)))
+    assert text_of(item) == "● Bash\n    out"
 
 
 def test_copying_output_leaves_mark_and_indentation_out():
@@ -163,14 +185,25 @@ def test_the_estimate_is_near(options):
     assert abs(real - guess) <= 0.15 * real
 
 
-def test_nothing_heavy_is_imported_before_the_first_markdown():
-    code = """
+HEAVY = {"textual", "rich", "pygments", "markdown_it", "prompt_toolkit", "pydantic", "httpx"}
+
+
+def _heavy_modules_after(statement):
+    code = f"""
 import sys
 from tenuto.tui.render import estimate, items, live, theme
 from tenuto.tui.machine.item import NoticeItem
-items.render_item(NoticeItem(text="hello", kind="command"), 80)
-theme.find_theme("dark").resolve("text")
-print(sorted({"textual", "rich", "pygments", "markdown_it", "prompt_toolkit", "pydantic", "httpx"} & set(sys.modules)))
+{statement}
+print(*sorted({HEAVY} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.split()
+
+
+def test_nothing_heavy_is_imported_before_the_first_markdown():
+    draw = "items.render_item(NoticeItem(text='hello', kind='command'), 80); theme.find_theme('dark').resolve('text')"
+    assert _heavy_modules_after(draw) == []
+
+
+def test_warming_up_imports_what_markdown_needs():
+    assert _heavy_modules_after("live.warm_up()") == ["markdown_it", "pygments", "rich"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tenuto.guard.sanitize import sanitize_line
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DiffView, ShellView, TodoView
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.diff import FOLDED_ROWS, diff_lines, diff_summary
-from tenuto.tui.render.figures import format_bytes, plural
+from tenuto.tui.render.figures import plural
 from tenuto.tui.render.frame import Frame, rows_of
 from tenuto.tui.render.line import Line, Span, indent
 from tenuto.tui.render.options import Glyphs
@@ -33,6 +34,11 @@ SHELL_TAIL = 5
 _NUMBERED = re.compile(r"^ *\d+[\t|:]", re.MULTILINE)
 _ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
 _NO_HIT = ("[", "(", "--", "No ")
+_NOTICE = 1_000
+"""Characters at the end of a result in which its own notices stand."""
+_GREP_MATCH = re.compile(r"^[^\n]+?:\d+:", re.MULTILINE)
+_GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
+_GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
 
 
 def _path(arguments: Arguments) -> str:
@@ -107,20 +113,30 @@ def live_tail(text: str, frame: Frame) -> list[Line]:
     return rows_of(ansi_lines("\n".join(tail)), frame, 0, LIVE_TAIL)
 
 
-def _found(noun: str, item: ToolItem) -> Sequence[Span]:
-    if item.result is None or item.result.is_error:
-        return []
+def _grep_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    text = result_text(item)
+    if total := _GREP_TOTAL.search(text, len(text) - _NOTICE):
+        return [(total[1], "dim")]
     if read_arguments(item.arguments).get("output", "lines") != "lines":
-        noun = "file"
-    hits = [line for line in result_text(item).split("\n") if line and not line.startswith(_NO_HIT)]
-    return [(plural(len(hits), noun) if hits else "nothing found", "dim")]
+        return _count(text, "file")
+    return _count("\n".join(_GREP_MATCH.findall(text)), "match")
 
 
-def _size_fact(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    if item.result is None:
-        return []
-    size = item.result.output_size or len(result_text(item).encode("utf-8", "replace"))
-    return [(format_bytes(size), "dim")]
+def _glob_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    text = result_text(item)
+    total = _GLOB_TOTAL.search(text, len(text) - _NOTICE)
+    return [(total[1], "dim")] if total else _count(text, "file")
+
+
+def _count(text: str, noun: str) -> Sequence[Span]:
+    hits = sum(1 for line in text.split("\n") if line and not line.startswith(_NO_HIT))
+    return [(plural(hits, noun) if hits else "nothing found", "dim")]
+
+
+def _page_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    """Return status, type and size, which the first line of a page names behind its address."""
+    _address, _dot, facts = result_text(item).partition("\n")[0].partition(" · ")
+    return [(sanitize_line(facts), "dim")] if facts else []
 
 
 _TODO_STYLES = {"pending": "todo.pending", "in_progress": "todo.active", "done": "todo.done", "cancelled": "todo.done"}
@@ -171,14 +187,12 @@ LOOKS: dict[str, Look] = {
     "grep": Look(
         "Grep",
         lambda arguments: argument(arguments, "pattern"),
-        lambda item, _frame: _found("match", item),
+        _grep_facts,
         first_lines,
     ),
-    "glob": Look(
-        "Glob", lambda arguments: argument(arguments, "pattern"), lambda item, _frame: _found("file", item), first_lines
-    ),
+    "glob": Look("Glob", lambda arguments: argument(arguments, "pattern"), _glob_facts, first_lines),
     "todo": Look("Todo", facts=_todo_facts, body=_todo_body),
-    "fetch": Look("Fetch", lambda arguments: argument(arguments, "url"), _size_fact, only_unfolded),
+    "fetch": Look("Fetch", lambda arguments: argument(arguments, "url"), _page_facts, only_unfolded),
     "recall": Look("Recall", lambda arguments: argument(arguments, "query", "seq"), _lines_fact, only_unfolded),
     "agent": Look(
         "Agent",
