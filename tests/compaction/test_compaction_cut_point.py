@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from tenuto.compaction.entries import calls_of
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.protocol.entry import LabelEntry, ModelEntry, QueuedEntry, ShellEntry, UndoEntry, UsageEntry
@@ -44,7 +45,7 @@ def test_parallel_calls_are_never_divided():
         history.step(*[words(700) for _ in range(4)])
     for keep in range(300, 8_000, 300):
         plan = history.planned(keep_tokens=keep)
-        asked = {part.id for entry in plan.kept if isinstance(entry, AssistantMessage) for part in entry.parts}
+        asked = {call.id for entry in plan.kept if isinstance(entry, AssistantMessage) for call in calls_of(entry)}
         answered = {entry.call_id for entry in plan.kept if isinstance(entry, ToolResultMessage)}
         assert answered == asked
 

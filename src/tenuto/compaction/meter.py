@@ -38,6 +38,8 @@ CALIBRATION_RANGE = (0.5, 4.0)
 CALIBRATION_REACH = 400
 """Entries that are looked at for the calibration, so that a log without usage costs nothing to speak of."""
 _CACHE_LIMIT = 20_000
+_UNSETTLED = 32
+"""Messages at the end of a view that may still change places with others."""
 _BARRIERS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
 
 
@@ -138,6 +140,8 @@ class Meter:
         self._estimates: dict[int, tuple[Message, int]] = {}
         self._calibrations: dict[str, tuple[int, float]] = {}
         self._tools: tuple[tuple[ToolSchema, ...], int] | None = None
+        self._head: tuple[list[Message], int] = ([], 0)
+        self._scanned: tuple[HistoryEvent | None, str, AssistantMessage | None] = (None, "", None)
 
     def estimate(self, message: Message) -> int:
         """Return the estimated tokens of `message`, computed once per object."""
@@ -198,10 +202,10 @@ class Meter:
         `path` is the entries from root to leaf. `tools_tokens` is `estimate_tools(...)`.
         """
         calibration = self.calibration(path, model_id)
-        estimate = self.estimate_all(view) + tools_tokens
+        estimate = self._estimate_view(view) + tools_tokens
         system = self.estimate(view[0]) if view and isinstance(view[0], SystemMessage) else 0
         queued = round(sum(MESSAGE_OVERHEAD + estimate_parts(entry.parts) for entry in queue) * calibration)
-        anchor = believed_usage(path, model_id)
+        anchor = self.believed_usage(path, model_id)
         if anchor is None or anchor.usage is None:
             tokens = round(estimate * calibration)
         else:
@@ -223,6 +227,43 @@ class Meter:
             self._tools = (tools, estimate_tools(tools))
         return self._tools[1]
 
+    def _estimate_view(self, view: Sequence[Message]) -> int:
+        """Return the estimate of a view that mostly is the one of the last call with something more at its end.
+
+        The sum of all but the last messages is kept. They are compared as lists, which costs nothing for identical
+        objects; the last ones are counted anew, because results take the places of their stand-ins there.
+        """
+        head, total = self._head
+        if view[: len(head)] != head:
+            head, total = [], 0
+        end = max(len(head), len(view) - _UNSETTLED)
+        grown = view[len(head) : end]
+        if grown:
+            total += self.estimate_all(grown)
+            self._head = ([*head, *grown], total)
+        return total + self.estimate_all(view[end:])
+
+    def believed_usage(self, path: Sequence[HistoryEvent], model_id: str) -> AssistantMessage | None:
+        """Return the newest assistant entry whose usage still says what the next request starts from, if any.
+
+        Looks only at what was added since the last call: the path up to an entry never changes.
+        """
+        scanned, scanned_model, found = self._scanned
+        for entry in reversed(path):
+            if entry is scanned and model_id == scanned_model:
+                break
+            if isinstance(entry, _BARRIERS):
+                found = None
+                break
+            if isinstance(entry, AssistantMessage) and entry.model == model_id and _counts(entry):
+                found = entry
+                break
+        else:
+            found = None
+        if path:
+            self._scanned = (path[-1], model_id, found)
+        return found
+
     def _after(self, view: Sequence[Message], seq: int) -> int:
         """Return the estimate of what stands in the view behind entry `seq`."""
         total = 0
@@ -231,16 +272,6 @@ class Meter:
                 break
             total += self.estimate(message)
         return total
-
-
-def believed_usage(path: Sequence[HistoryEvent], model_id: str) -> AssistantMessage | None:
-    """Return the newest assistant entry whose usage still says what the next request starts from, if there is one."""
-    for entry in reversed(path):
-        if isinstance(entry, _BARRIERS):
-            return None
-        if isinstance(entry, AssistantMessage) and entry.model == model_id and _counts(entry):
-            return entry
-    return None
 
 
 def _counts(entry: AssistantMessage) -> bool:
@@ -258,7 +289,6 @@ __all__ = [
     "Budget",
     "ContextSize",
     "Meter",
-    "believed_usage",
     "budget_for",
     "estimate_message",
     "estimate_parts",

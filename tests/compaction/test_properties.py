@@ -1,0 +1,205 @@
+"""Random histories with several compactions, edits, undos and branches: what must hold after every one of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tenuto.compaction.entries import calls_of, starts_turn, visible_items
+from tenuto.compaction.meter import Meter, estimate_message
+from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
+from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.proposal import Proposal, find_flaw, propose_digest, propose_summary
+from tenuto.compaction.view import Surroundings
+from tenuto.protocol.entry import BranchEntry, ShellEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    DeveloperMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ToolCallPart
+from tenuto.protocol.usage import Usage
+from tenuto.session.session import Session
+from tests.compaction.build import MODEL, SUMMARY, History, budget, text, words
+from tests.session.build import check_pairs
+
+SIZES = st.integers(1, 3_000)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("user"), SIZES),
+    st.tuples(st.just("answer"), SIZES),
+    st.tuples(st.just("developer"), st.integers(1, 200)),
+    st.tuples(st.just("shell"), SIZES),
+    st.tuples(st.just("step"), st.lists(st.integers(1, 12_000), min_size=1, max_size=4)),
+    st.tuples(st.just("compact"), st.sampled_from([None, 1, 500, 3_000])),
+)
+
+
+def play(history: History, operation: str, value: object) -> None:
+    if operation == "user":
+        history.user(words(value))
+    elif operation == "answer":
+        history.answer(words(value))
+    elif operation == "developer":
+        history.developer(words(value))
+    elif operation == "shell":
+        history.add(ShellEntry(command="make", output=words(value)))
+    else:
+        history.step(*map(words, value), arguments=json.dumps({"path": "src/a.py"}))
+
+
+def make_proposal(plan: CompactionPlan, number: int) -> Proposal:
+    if number % 2:
+        return propose_digest(plan, Surroundings(), Prompts())
+    return propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
+
+
+def check_plan(history: History, plan: CompactionPlan) -> None:
+    summarised = [entry.seq for entry in (*plan.history, *plan.turn_prefix)]
+    kept = [entry.seq for entry in plan.kept]
+    assert summarised + kept == sorted(summarised + kept)
+    assert kept[0] == plan.cut
+    assert summarised
+    assert not isinstance(plan.kept[0], ToolResultMessage | DeveloperMessage)
+    calls = {call.id for entry in plan.kept if isinstance(entry, AssistantMessage) for call in calls_of(entry)}
+    assert all(entry.call_id in calls for entry in plan.kept if isinstance(entry, ToolResultMessage))
+    if plan.is_split_turn:
+        assert not isinstance(plan.kept[0], UserMessage)
+    else:
+        view = {message.seq: message for message in history.view() if message.seq}
+        items = visible_items(history.path, view, Meter())
+        place = next(index for index, item in enumerate(items) if item.entry.seq == plan.cut)
+        assert starts_turn(items, place) or not any(isinstance(item.entry, UserMessage) for item in items[:place])
+
+
+def estimated(view: list[Message]) -> int:
+    return sum(map(estimate_message, view))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(OPERATIONS, min_size=8, max_size=60), st.sampled_from([16_000, 32_000, 100_000]))
+def test_every_compaction_of_any_history_fits_its_target_and_pairs_every_call(operations, window):
+    history = History()
+    compactions = 0
+    last_cut = 0
+    for operation, value in [*operations, ("compact", None)]:
+        if operation != "compact":
+            play(history, operation, value)
+            continue
+        plan = history.plan(window, keep_tokens=value)
+        if isinstance(plan, NothingToCompact):
+            assert plan.reason
+            continue
+        check_plan(history, plan)
+        assert plan.cut > last_cut, "the summarised part only ever grows"
+        proposal = make_proposal(plan, compactions)
+        if find_flaw(proposal, plan):
+            continue
+        history.add(proposal.to_entry("manual"))
+        compactions, last_cut = compactions + 1, plan.cut
+        view = history.view()
+        check_pairs(view)
+        size = history.size()
+        assert abs(size.tokens - proposal.tokens_after) <= 5, "what was proposed is what is sent"
+        if plan.kept_tokens <= plan.allowance.tail_ceiling:
+            assert size.tokens <= plan.budget.target, "it fits wherever the tail alone can be made to fit"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(OPERATIONS, min_size=5, max_size=40), st.sampled_from([16_000, 64_000]))
+def test_a_plan_is_a_pure_function_of_its_history(operations, window):
+    history = History()
+    for operation, value in operations:
+        if operation != "compact":
+            play(history, operation, value)
+    assert history.plan(window) == history.plan(window)
+    meter = Meter()
+    assert history.plan(window, meter=meter) == history.plan(window, meter=meter)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(OPERATIONS, min_size=12, max_size=40))
+def test_the_request_of_a_split_turn_is_in_the_view_exactly_once(operations):
+    history = History()
+    history.user("before")
+    history.answer("ok")
+    history.user("NONCE-REQUEST do it")
+    for operation, value in operations:
+        if operation in {"step", "developer"}:
+            play(history, operation, value)
+        elif operation == "compact":
+            plan = history.plan(32_000, keep_tokens=value)
+            if isinstance(plan, CompactionPlan):
+                history.add(make_proposal(plan, 0).to_entry("threshold"))
+    requests = [m for m in history.view() if isinstance(m, UserMessage) and "NONCE-REQUEST" in str(m.parts)]
+    assert len(requests) == 1
+    systems = [m for m in history.view() if isinstance(m, SystemMessage)]
+    assert all("<message>\nNONCE-REQUEST" not in message.text for message in systems)
+
+
+def next_entry(source: random.Random, session: Session) -> list[object]:
+    """Return what happens next in a session: usually a turn's part, sometimes something that changes the view."""
+    number = itertools.count(len(list(session.path())))
+    kind = source.random()
+    seqs = [entry.seq for entry in session.path()]
+    if kind < 0.3:
+        return [UserMessage(parts=text(words(source.randrange(1, 900))))]
+    if kind < 0.85:
+        ids = [f"c{next(number)}-{n}" for n in range(source.randrange(1, 4))]
+        calls = tuple(ToolCallPart(id=name, name="read") for name in ids)
+        results = [
+            ToolResultMessage(call_id=name, name="read", parts=text(words(source.randrange(1, 4_000)))) for name in ids
+        ]
+        usage = Usage(input=source.randrange(1, 9_000), output=5) if source.random() < 0.3 else None
+        return [AssistantMessage(parts=calls, model=MODEL, usage=usage, estimate=3_000), *results]
+    changes = [e.seq for e in session.path() if isinstance(e, CompactionEntry | ViewEditEntry | UndoEntry)]
+    if kind < 0.93 and changes:
+        return [UndoEntry(target=source.choice(changes))]
+    return [BranchEntry(parent=source.choice(seqs))] if len(seqs) > 3 else []
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_r028_compact_reload_compact_reload_with_undos_and_branches(seed):
+    source = random.Random(seed)
+    with tempfile.TemporaryDirectory() as home:
+        session = Session.create(Path(home), Path(home), durability="none")
+        session.append(SystemMessage(text="You are an agent."))
+        meter = Meter()
+        for step in range(60):
+            for entry in next_entry(source, session):
+                session.append(entry)
+                assert meter.measure(session, MODEL) == Meter().measure(session, MODEL), "kept sums are never stale"
+            if step % 7 == 6:
+                compact(session, source.choice([None, 400, 2_000]))
+            if step % 20 == 19:
+                view = session.get_llm_history()
+                session.close()
+                session = Session.open(session.directory, durability="none")
+                assert session.get_llm_history() == view
+            check_pairs(session.get_llm_history())
+        session.close()
+
+
+def compact(session: Session, keep_tokens: int | None) -> None:
+    meter = Meter()
+    path, view = session.path(), session.get_llm_history()
+    size = meter.measure_view(view, path, model_id="")
+    plan = plan_compaction(path, view, size=size, budget=budget(), meter=meter, model_id="", keep_tokens=keep_tokens)
+    if isinstance(plan, NothingToCompact):
+        return
+    proposal = propose_digest(plan, Surroundings(), Prompts())
+    if not find_flaw(proposal, plan):
+        session.append(proposal.to_entry("threshold"))
+        after = meter.measure(session, "")
+        assert after.estimated
+        assert after.tokens == proposal.tokens_after
