@@ -9,7 +9,7 @@ from tenuto.model import wire_json
 from tenuto.model.anthropic_encoder import CACHE_MARK, AnthropicEncoder, join_messages
 from tenuto.model.anthropic_stream import AnthropicDecoder
 from tenuto.model.calls import taken_ids
-from tenuto.model.client import Call, WireClient, join_array, join_object
+from tenuto.model.client import Call, Field, WireClient, join_array, join_object
 from tenuto.model.conversation import Encoded, LoadBlob
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
@@ -40,7 +40,7 @@ class AnthropicClient:
 
         def prepare() -> Call:
             decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages))
-            head = [("max_tokens", b"%d" % request.max_output_tokens), ("stream", b"true")]
+            head: list[Field] = [("max_tokens", b"%d" % request.max_output_tokens), ("stream", b"true")]
             return Call(url, headers, self._body(request, encoded, head), decoder, prefix)
 
         return self._wire.call(request, prepare)
@@ -80,7 +80,7 @@ class AnthropicClient:
                 headers["x-api-key"] = endpoint.key
         return {**headers, **endpoint.headers}
 
-    def _body(self, request: ModelRequest, encoded: Encoded, head: list[tuple[str, bytes]]) -> bytes:
+    def _body(self, request: ModelRequest, encoded: Encoded, head: list[Field]) -> bytes:
         """Return the request with its cache marks: the end of each of the first two system blocks, then of as many of
         the last user messages as are left of four.
 
@@ -100,10 +100,10 @@ class AnthropicClient:
             ]
         )
 
-    def _thinking(self, request: ModelRequest) -> list[tuple[str, bytes]]:
+    def _thinking(self, request: ModelRequest) -> list[Field]:
         """Return the fields for thinking and effort, where the model has them and the server takes them."""
         facts, effort = request.model, request.effort
-        fields: list[tuple[str, bytes]] = []
+        fields: list[Field] = []
         if facts.thinking and self._wire.negotiation.allows("thinking"):
             kind = b'{"type":"disabled"}' if effort == "none" else b'{"type":"adaptive","display":"summarized"}'
             fields.append(("thinking", kind))

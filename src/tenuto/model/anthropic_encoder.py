@@ -110,8 +110,8 @@ def _image_block(part: ImagePart, images: ImageSource) -> dict[str, Any]:
     return {"type": "image", "source": source}
 
 
-def join_messages(runs: Sequence[tuple[bool, bytes]], marks: int) -> bytes:
-    """Return the messages as a JSON array, with cache marks at the end of the last `marks` gaps.
+def join_messages(runs: Sequence[tuple[bool, bytes]], marks: int) -> list[bytes]:
+    """Return the pieces of the messages as a JSON array, with cache marks at the end of the last `marks` gaps.
 
     Roles alternate, the first and the last message are the user's: where the view has it otherwise a fixed line
     stands in.
@@ -133,7 +133,8 @@ def join_messages(runs: Sequence[tuple[bool, bytes]], marks: int) -> bytes:
             pieces += (b"[" if role is None else b"]},", OPEN_ANSWER if is_answer else OPEN_USER)
             role = is_answer
         pieces.append(body)
-    return b"".join((*pieces, b"]}]"))
+    pieces.append(b"]}]")
+    return pieces
 
 
 def mark_places(runs: Sequence[tuple[bool, bytes]], marks: int) -> list[int]:

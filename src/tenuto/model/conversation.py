@@ -63,18 +63,22 @@ class ImageSource:
         return f"[image {image.name or image.sha256[:12]} left out: {why}]"
 
 
+Run = tuple[bool, bytes]
+"""One gap or one answer as it is sent: whether it is an answer, and its JSON items joined by commas."""
+
+
 @dataclass(slots=True)
 class Segment:
     """One gap or one answer, encoded.
 
     `end` is the place after it in the view; `chain` the hash up to and with it; `floor` from which answer on thinking
-    goes along as far as everything up to here tells. `with_thinking` is empty when there is none that may be sent.
+    goes along as far as everything up to here tells. `with_thinking` is `None` when there is none that may be sent.
     """
 
     end: int
     is_answer: bool
-    body: bytes
-    with_thinking: bytes
+    plain: Run
+    with_thinking: Run | None
     chain: bytes
     answers: int
     floor: int
@@ -82,15 +86,11 @@ class Segment:
 
 @dataclass(slots=True)
 class Encoded:
-    """A request's conversation: tools as a JSON array, the head's items, then the runs.
-
-    A run is one gap or one answer that has something to send: whether it is an answer, and its JSON items joined by
-    commas.
-    """
+    """A request's conversation: tools as a JSON array, the head's items, then the runs that have something to send."""
 
     tools: bytes
     head: list[bytes]
-    runs: list[tuple[bool, bytes]]
+    runs: list[Run]
     prefix: str
 
     @property
@@ -123,14 +123,15 @@ class Conversation:
         answers, floor = (last.answers, last.floor) if last else (0, 0)
         if not request.thinking:
             floor = answers
-        runs: list[tuple[bool, bytes]] = []
+        runs: list[Run] = []
         thinking_from = answers
         for segment in segments:
-            if segment.with_thinking and segment.answers > floor:
-                runs.append((True, segment.with_thinking))
-                thinking_from = min(thinking_from, segment.answers - 1)
-            elif segment.body:
-                runs.append((segment.is_answer, segment.body))
+            if segment.with_thinking is not None and segment.answers > floor:
+                runs.append(segment.with_thinking)
+                if segment.answers <= thinking_from:
+                    thinking_from = segment.answers - 1
+            elif segment.plain[1]:
+                runs.append(segment.plain)
         chain = last.chain if last else self._seed
         return Encoded(self._tools_body, self._head, runs, prefix.format_prefix(chain, thinking_from))
 
@@ -171,21 +172,22 @@ class Conversation:
         before = self._segments[-1] if self._segments else None
         chain, answers, floor = (before.chain, before.answers, before.floor) if before else (self._seed, 0, 0)
         message = messages[start]
-        with_thinking = b""
+        is_answer = isinstance(message, AssistantMessage)
+        with_thinking: Run | None = None
         if isinstance(message, AssistantMessage):
             items = self._encoder.encode_answer(message, thinking=False)
             own_floor = prefix.thinking_floor(message, model_id, chain)
             if own_floor is not None:
                 floor = max(floor, own_floor)
                 complete = self._encoder.encode_answer(message, thinking=True)
-                with_thinking = b",".join(complete) if complete != items else b""
+                with_thinking = (True, b",".join(complete)) if complete != items else None
             answers += 1
         else:
             items = self._encoder.encode_gap(gap_of(messages[start:end]), self._images)
         return Segment(
             end=end,
-            is_answer=isinstance(message, AssistantMessage),
-            body=b",".join(items),
+            is_answer=is_answer,
+            plain=(is_answer, b",".join(items)),
             with_thinking=with_thinking,
             chain=prefix.extend(chain, items),
             answers=answers,

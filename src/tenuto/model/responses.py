@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from tenuto.model import wire_json
 from tenuto.model.calls import taken_ids
-from tenuto.model.client import Call, WireClient, join_array, join_object
+from tenuto.model.client import Call, Field, WireClient, join_array, join_object
 from tenuto.model.conversation import Encoded, LoadBlob
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
@@ -74,7 +74,7 @@ class ResponsesClient:
             "reasoning": self._reasoning(request),
             "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
         }
-        allowed = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
+        allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
         model, *conversation = self._conversation(request, encoded)
         return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
 
@@ -87,7 +87,7 @@ class ResponsesClient:
             fields["summary"] = "auto"
         return wire_json.encode(fields) if fields else b""
 
-    def _conversation(self, request: ModelRequest, encoded: Encoded) -> list[tuple[str, bytes]]:
+    def _conversation(self, request: ModelRequest, encoded: Encoded) -> list[Field]:
         """Return model, instructions, tools and input; the input comes last, so that requests share their start."""
         instructions, further = encoded.head[:1], encoded.head[1:]
         return [
