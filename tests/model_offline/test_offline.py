@@ -155,6 +155,7 @@ async def test_a_denied_call_is_taken_for_an_answer(talk: Talk) -> None:
     talk.add(ToolResultMessage(call_id=call.id, name="bash", parts=(refusal,), is_error=True, denied=True))
     ending = await talk.step()
     assert ending.stop_reason == "end_turn"
+    assert "could not run `rm -rf x`" in text_of(ending.parts)
     assert "not now" in text_of(ending.parts)
     assert "did not do the rest" in text_of(ending.parts)
 

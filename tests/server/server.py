@@ -8,7 +8,7 @@ import json
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Self
@@ -19,7 +19,8 @@ from tests.server.connection import Connection, Incoming
 from tests.server.item import Refusal
 from tests.server.openai_rules import check_chat, check_responses
 from tests.server.options import Options
-from tests.server.reply import AnyReply, Cut, Hang, HttpError, RawStream, Reply, Script, StreamError, Tokens
+from tests.server.playback import Playback, encode, respond
+from tests.server.reply import AnyReply, Script
 from tests.server.request import WIRES, Protocol, Request, estimate
 
 CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat}
@@ -30,7 +31,6 @@ ROUTES: dict[str, tuple[Protocol, bool]] = {
     "/responses/input_tokens": ("responses", True),
     "/chat/completions": ("chat", False),
 }
-STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
 class ScriptedServer:
@@ -169,7 +169,7 @@ class ScriptedServer:
         except Refusal as refusal:
             request.refused = refusal.message
             body = wire.error_object(refusal.status, refusal.message, refusal.code, refusal.param)
-            await self._respond(connection, request, refusal.status, {}, encode(body))
+            await respond(connection, request, refusal.status, {}, encode(body))
         except ConnectionError:
             request.aborted = True
             raise
@@ -178,7 +178,7 @@ class ScriptedServer:
             if request.status:
                 connection.drop()
                 return
-            await self._respond(connection, request, 500, {}, encode({"error": {"message": self.faults[-1]}}))
+            await respond(connection, request, 500, {}, encode({"error": {"message": self.faults[-1]}}))
         except asyncio.CancelledError:
             request.aborted = connection.gone.is_set()
             raise
@@ -231,14 +231,15 @@ class ScriptedServer:
         check = CHECKS[request.protocol]
         check(body, request.headers, self.options, size, counting=request.kind == "count")
         if request.kind == "count":
-            await self._respond(
+            await respond(
                 connection, request, 200, {}, encode({"object": "response.input_tokens", "input_tokens": size})
             )
             return
         reply = await self._next_reply(request)
         shared = count_shared(self._known.get(request.protocol, []), prefix)
         self._known[request.protocol] = prefix
-        await self._play(connection, request, reply, wire, (size, estimate(prefix[:shared])))
+        playback = Playback(connection, request, wire, self.options, size, estimate(prefix[:shared]))
+        await playback.play(reply)
 
     async def _next_reply(self, request: Request) -> AnyReply:
         if not isinstance(self.script, Sequence):
@@ -248,115 +249,6 @@ class ScriptedServer:
             raise Refusal(f"the script has no reply left (it had {len(self.script)})")
         self._used += 1
         return self.script[self._used - 1]
-
-    # --- replies ---
-
-    async def _play(
-        self, connection: Connection, request: Request, reply: AnyReply, wire: ModuleType, sizes: tuple[int, int]
-    ) -> None:
-        match reply:
-            case Reply():
-                await self._play_whole(connection, request, reply, wire, sizes)
-            case HttpError():
-                await connection.pause(reply.delay)
-                await self._play_error(connection, request, reply, wire)
-            case StreamError():
-                events = self._events(request, reply.reply, wire, sizes)
-                last = wire.stream_error(reply, request.body, request.index)
-                await self._stream(connection, request, [*first(events, reply.after_events), last], reply.reply)
-            case Cut():
-                events = first(self._events(request, reply.reply, wire, sizes), reply.after_events)
-                await self._stream(connection, request, events, reply.reply, finish=reply.how == "clean")
-            case Hang():
-                await self._play_hang(connection, request, reply, wire, sizes)
-            case RawStream():
-                pace = Reply(delay_per_event=reply.delay_per_event, headers={"content-type": reply.content_type})
-                await self._stream(connection, request, reply.chunks, pace)
-
-    async def _play_whole(
-        self, connection: Connection, request: Request, reply: Reply, wire: ModuleType, sizes: tuple[int, int]
-    ) -> None:
-        if request.body.get("stream"):
-            await self._stream(connection, request, self._events(request, reply, wire, sizes), reply)
-            return
-        await connection.pause(reply.delay)
-        tokens = count_tokens(reply, *sizes)
-        body = wire.whole(reply, request.body, tokens, request.index, self.options)
-        await self._respond(connection, request, 200, reply.headers, encode(body))
-
-    async def _play_error(self, connection: Connection, request: Request, reply: HttpError, wire: ModuleType) -> None:
-        match reply.body:
-            case None:
-                body = b""
-            case bytes():
-                body = reply.body
-            case str():
-                body = encode(wire.error_object(reply.status, reply.body))
-            case _:
-                body = encode(reply.body)
-        await self._respond(connection, request, reply.status, reply.headers, body)
-
-    async def _play_hang(
-        self, connection: Connection, request: Request, reply: Hang, wire: ModuleType, sizes: tuple[int, int]
-    ) -> None:
-        if reply.headers_first:
-            request.status = 200
-            connection.head(200, {**STREAM_HEADERS, "transfer-encoding": "chunked"})
-        await connection.pause(reply.seconds)
-        if reply.reply is None:
-            connection.drop()
-        elif reply.headers_first:
-            await self._write_events(connection, request, self._events(request, reply.reply, wire, sizes), reply.reply)
-        else:
-            await self._play_whole(connection, request, reply.reply, wire, sizes)
-
-    def _events(self, request: Request, reply: Reply, wire: ModuleType, sizes: tuple[int, int]) -> Iterator[bytes]:
-        tokens = count_tokens(reply, *sizes)
-        return wire.events(reply, request.body, tokens, request.index, self.options)
-
-    async def _stream(
-        self,
-        connection: Connection,
-        request: Request,
-        events: Iterator[bytes] | Sequence[bytes],
-        pace: Reply,
-        *,
-        finish: bool = True,
-    ) -> None:
-        await connection.pause(pace.delay)
-        request.status = 200
-        connection.head(200, {**STREAM_HEADERS, **pace.headers, "transfer-encoding": "chunked"})
-        await self._write_events(connection, request, events, pace, finish=finish)
-
-    async def _write_events(
-        self,
-        connection: Connection,
-        request: Request,
-        events: Iterator[bytes] | Sequence[bytes],
-        pace: Reply,
-        *,
-        finish: bool = True,
-    ) -> None:
-        request.started = time.monotonic()
-        for place, data in enumerate(events):
-            if place:
-                await connection.pause(pace.delay_per_event)
-            connection.chunk(data)
-            await connection.drain()
-        if not finish:
-            connection.drop()
-            return
-        connection.chunk(b"")
-        await connection.drain()
-        request.ended = time.monotonic()
-
-    async def _respond(
-        self, connection: Connection, request: Request, status: int, headers: dict[str, str], body: bytes
-    ) -> None:
-        request.status = status
-        request.started = time.monotonic()
-        await connection.respond(status, {"request-id": "req_test", **headers}, body)
-        request.ended = time.monotonic()
 
     # --- lists and control ---
 
@@ -379,12 +271,12 @@ class ScriptedServer:
             listing = {"object": "list", "data": models}
         wanted = request.path.removeprefix("/models").strip("/")
         if not wanted:
-            await self._respond(connection, request, 200, {}, encode(listing))
+            await respond(connection, request, 200, {}, encode(listing))
             return
         found = next((model for model in models if model["id"] == wanted), None)
         if found is None:
             raise Refusal(f"The model '{wanted}' does not exist", status=404, code="model_not_found")
-        await self._respond(connection, request, 200, {}, encode(found))
+        await respond(connection, request, 200, {}, encode(found))
 
     async def _answer_control(self, connection: Connection, request: Request) -> None:
         """`GET /_/requests`: what was recorded; `POST /_/reset`: forget it and, with a body, play another script."""
@@ -395,11 +287,11 @@ class ScriptedServer:
             self.all_requests.clear()
             self._known.clear()
             self._used = self._calls = 0
-            await self._respond(connection, request, 200, {}, b"{}")
+            await respond(connection, request, 200, {}, b"{}")
             return
         keys = ("kind", "protocol", "index", "received_first", "received", "started", "ended", "status", "aborted")
         rows = [{key: getattr(kept, key) for key in (*keys, "refused", "raw_size")} for kept in self.all_requests]
-        await self._respond(connection, request, 200, {}, encode(rows))
+        await respond(connection, request, 200, {}, encode(rows))
 
 
 class ServerThread:
@@ -420,11 +312,6 @@ class ServerThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
-
-
-def encode(value: Any) -> bytes:
-    """Return the JSON bytes of a value."""
-    return json.dumps(value, ensure_ascii=False).encode()
 
 
 def read_json(raw: bytes) -> dict[str, Any]:
@@ -451,15 +338,6 @@ def prefix_of(wire: ModuleType, body: dict[str, Any]) -> list[str]:
         return [json.dumps(body)]
 
 
-def count_tokens(reply: Reply, size: int, shared: int) -> Tokens:
-    """Return the usage to report: the script's, else estimates with what the prefix cache would have read."""
-    if reply.usage is not None:
-        return reply.usage
-    reasoning = len(reply.thinking) // 4
-    output = len(reply.text) // 4 + reasoning + sum(len(call.arguments) // 4 + 8 for call in reply.tool_calls)
-    return Tokens(input=max(1, size - shared), output=max(1, output), cache_read=shared, reasoning=reasoning)
-
-
 def count_shared(before: list[str], after: list[str]) -> int:
     """Return how many leading items two prefixes share."""
     count = 0
@@ -468,8 +346,3 @@ def count_shared(before: list[str], after: list[str]) -> int:
             break
         count += 1
     return count
-
-
-def first(events: Iterator[bytes], count: int) -> list[bytes]:
-    """Return the first events of a stream."""
-    return [event for _, event in zip(range(count), events, strict=False)]

@@ -151,6 +151,9 @@ def _advance(wish: Wish, results: Results, messages: Sequence[Message]) -> tuple
             return used, _Report(_refused(step, result), failed=True)
 
 
+_VERBS = {"bash": "run", "grep": "search for", "glob": "list", "todo": "write the list"}
+
+
 def _refused(action: Action, result: ToolResultMessage) -> str:
     """Say that a call was refused or failed, with the tool's own reason."""
     lines = reports.content_lines(result) or ["(no reason given)"]
@@ -158,7 +161,8 @@ def _refused(action: Action, result: ToolResultMessage) -> str:
     hint = ""
     if action.name == "edit" and re.search(r"more than once|occurs|matches|multiple|times", lines[0]):
         hint = "\n\nSay `replace all … by … in …` to change every place, or give more of the text around it."
-    return f"I could not {action.name} {reports.coded(subject)}:\n\n{reports.fenced(lines[:6])}{hint}"
+    doing = _VERBS.get(action.name, action.name)
+    return f"I could not {doing} {reports.coded(subject)}:\n\n{reports.fenced(lines[:6])}{hint}"
 
 
 def _announce(action: Action) -> str:
