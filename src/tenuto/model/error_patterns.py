@@ -64,7 +64,8 @@ OVERFLOW = _any_of(
     # Anthropic, and those that copy its words.
     r"(?:prompt|input|conversation|context|request) (?:is|was) too long(?! to)",
     r"input is too long for requested model",
-    r"exceed(?:s|ed)? (?:the |your )?(?:model'?s? )?(?:available |maximum |max )?context[ _-]?(?:window|length|size|limit)",
+    r"exceed(?:s|ed)? (?:the |your )?(?:model'?s? )?(?:available |maximum |max )?context[ _-]?(?:window"
+    r"|length|size|limit)",
     r"(?:maximum|max) (?:model |allowed )?context (?:length|window|size)(?: \w+){0,3}? \(?\d",
     r"input token count.{0,60}exceeds the maximum",
     r"(?:maximum|max) prompt length is \d",
@@ -88,6 +89,10 @@ OVERFLOW = _any_of(
     r"token limit exceeded|tokens? limit (?:of|for) (?:this|the) model",
     r"\btoo many (?:input |prompt )?tokens\b",
     r"maximum sequence length|max_seq_len|max_model_len",
+    r"more tokens than[^.\n]{0,40}(?:context|window|model)",
+    r"input token count is \d+ but the model",
+    r"range of input length should be",
+    r"inputs?[`'\"]? must have less than \d+ tokens",
     r"(?:输入|上下文|提示|消息|prompt|tokens?)[^。\n]{0,20}(?:过长|超过|超出|超限)",
 )
 OUTPUT_ONLY = _any_of(
@@ -95,7 +100,8 @@ OUTPUT_ONLY = _any_of(
     r"max_(?:completion_|output_|new_)?tokens[`'\"]? (?:\([\d,]+\) )?(?:is too large|is too big|exceeds|cannot exceed"
     r"|must be|should be|value|may not|can(?:no|')t be|has to be)",
     r"(?:invalid|unsupported|illegal|incorrect)[^.\n]{0,40}max_(?:completion_|output_|new_)?tokens",
-    r"'?max(?:imum)?_?(?:output|completion|new)_?tokens'?[^.\n]{0,40}(?:too large|too big|exceed|range|at most|maximum|less than)",
+    r"'?max(?:imum)?_?(?:output|completion|new)_?tokens'?[^.\n]{0,40}"
+    r"(?:too large|too big|exceed|range|at most|maximum|less than)",
     r"(?:supports at most|maximum (?:allowed )?number of output tokens|maximum output tokens)",
 )
 PARAMETER_NAME = re.compile(
@@ -110,7 +116,8 @@ BYTES = _any_of(
     r"maximum (?:allowed )?(?:request|payload|body|number of bytes)",
 )
 ITEM_SIZE = _any_of(
-    r"(?:image|file|document|pdf|attachment|media)s?\b[^.\n]{0,60}(?:exceed|too large|too big|too many|maximum|larger than)",
+    r"(?:image|file|document|pdf|attachment|media)s?\b[^.\n]{0,60}(?:exceed|too large|too big|too many"
+    r"|maximum|larger than)",
     r"(?:string|array|name|id|description|schema|value|field)\b[^.\n]{0,30}too long",
     r"(?:tools|functions|stop sequences?|messages array|headers?)\b[^.\n]{0,40}(?:exceed|too many|maximum|at most)",
     r"expected (?:a string|an array) with maximum length",
@@ -126,7 +133,7 @@ THINKING = _any_of(
     r"(?:invalid|unverifiable)[^.\n]{0,20}encrypted[ _](?:content|reasoning)",
     r"item with id [`'\"]?rs_\w*[`'\"]? not found",
     r"of type [`'\"]?reasoning[`'\"]? was provided without",
-    r"reasoning_(?:content|details)[`'\"]?[^.\n]{0,80}(?:not|invalid|must|should|remove|unexpected|missing|unsupported)",
+    r"reasoning_(?:content|details)[`'\"]?[^.\n]{0,80}(?:not|invalid|must|should|remove|unexpected|unsupported)",
     r"thought[_ ]signature",
 )
 OVERLOADED = _any_of(
@@ -146,9 +153,11 @@ MISSING = _any_of(
     r"try pulling it first|model is not loaded|no models? loaded",
 )
 AUTH = _any_of(
-    r"(?:invalid|incorrect|missing|expired|wrong|no)[^.\n]{0,20}(?:api[ _-]?key|x-api-key|credential|token\b(?! count)|authentication)",
+    r"(?:invalid|incorrect|missing|expired|wrong|no)[^.\n]{0,20}(?:api[ _-]?key|x-api-key|credential"
+    r"|token\b(?! count)|authentication)",
     r"api[ _-]?key[^.\n]{0,30}(?:invalid|not valid|missing|expired|required)",
-    r"authentication_error|invalid_api_key|unauthorized|unauthenticated|no auth credentials|permission_(?:error|denied)",
+    r"authentication_error|invalid_api_key|unauthorized|unauthenticated|no auth credentials|permission_"
+    r"(?:error|denied)",
     r"could not resolve authentication",
 )
 REFUSED = _any_of(
@@ -162,12 +171,16 @@ LIMIT = tuple(
     for pattern in (
         rf"> ?{N} ?(?:tokens? )?maximum",
         rf"(?:context limit|context window|context length|context size): ?\d[\d,]* \+ \d[\d,]* > {N}",
-        rf"(?:maximum|max|model'?s?|available|allowed)[\w ']{{0,20}}? context[ _-]?(?:length|window|size|limit)[\w ']{{0,20}}?"
-        rf"[ :=(]+{N}(?! ?%)",
+        rf"(?:maximum|max|model'?s?|available|allowed)[\w ']{{0,20}}? context[ _-]?(?:length|window|size"
+        rf"|limit)[\w ']{{0,20}}?"
+        rf"(?<! by)[ :=(]+{N}(?! ?%)",
         rf"context[ _-](?:length|window|size|limit)(?: \w+){{0,2}} (?:is|of)(?: only| just| at most)? {N}",
         rf"context[ _-](?:length|window|size) \({N}(?: tokens?)?\)",
         rf"(?:exceeds?|exceeded|over) the maximum (?:number of )?(?:input )?tokens?(?: \w+){{0,3}}? \(?{N}",
-        rf"maximum (?:allowed )?(?:prompt|input|sequence) length (?:is|of) {N}",
+        rf"maximum (?:allowed )?(?:prompt|input|sequence|model) length (?:is|of) {N}",
+        rf"the model only supports up to {N}",
+        rf"range of input length should be \[\d+, ?{N}\]",
+        rf"must have less than {N} tokens",
         rf"prompt token count of \d+ exceeds the limit of {N}",
         rf"model token limit: ?{N}",
         rf"too large for model with {N} maximum context",
@@ -183,8 +196,10 @@ OBSERVED = tuple(
         rf"context limit: ?{N} \+",
         rf"\({N} (?:in the messages|of text input|in the prompt|in the input|input tokens)",
         rf"(?:has|have|contains?|passed|given:?|with)(?: at least| about)? {N} (?:[`']?inputs?[`']? |prompt )?tokens",
-        rf"(?:resulted in|requested|required|request contains|total of|used)(?: about| at least| up to)? {N}(?: input)? tokens",
-        rf"input token count \({N}\)",
+        rf"(?:resulted in|requested|required|request contains|total of|used)(?: about| at least"
+        rf"| up to)? {N}(?: input)? tokens",
+        rf"input token count (?:\(|is ){N}",
+        rf"tokens?\. given:? {N}",
         rf"prompt token count of {N}",
         rf"(?:request|input|prompt) \({N} tokens\)",
         rf"(?:but )?(?:the )?request contains {N}",
@@ -196,7 +211,8 @@ OUTPUT_LIMIT = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"max_(?:completion_|output_|new_)?tokens[`'\"]?:? \d[\d,]* ?> ?{N}",
-        rf"(?:supports at most|at most|maximum(?: allowed)?(?: value)?(?: is| of|:)|less than or equal to|<=|cannot exceed|no more than"
+        rf"(?:supports at most|at most|maximum(?: allowed)?(?: value)?(?: is| of|:)|less than or equal to|<="
+        rf"|cannot exceed|no more than"
         rf"|up to|can only afford|must be under) {N}",
         rf"range of max_tokens is \[\d+, ?{N}\]",
         rf"(?:range|between)[^.\n]{{0,30}}?\d+ ?(?:,|-|to|and) ?{N}",
@@ -210,7 +226,8 @@ SUM = tuple(
         rf"context length (?:is|of)(?: only)? (?P<window>\d[\d,_]*).{{0,80}}?requested(?: about)? \d[\d,]* tokens \({N}"
         rf"[^,)]*, {N}[^)]*(?:completion|output)",
         rf"context length is (?P<window>\d[\d,_]*) tokens and your request has {N} input tokens \({N} >",
-        rf"passed {N} input tokens and requested {N} output tokens.{{0,80}}?context length is only (?P<window>\d[\d,_]*)",
+        rf"passed {N} input tokens and requested {N} output tokens.{{0,80}}?context length is only"
+        rf" (?P<window>\d[\d,_]*)",
         rf"must be <= ?(?P<window>\d[\d,_]*)\. given: ?{N} `?inputs`? tokens and {N}",
     )
 )

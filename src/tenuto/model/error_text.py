@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, cast
 
-MAX_DEPTH = 8
+MAX_DEPTH = 24
+MAX_OPENINGS = 20
 MAX_SHOWN = 500
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
 _MESSAGE_KEYS = ("message", "detail", "error_message", "msg", "reason", "title", "error_msg", "description")
@@ -79,7 +81,7 @@ def _read_text(text: str, said: Said, depth: int) -> None:
 def _embedded(text: str) -> tuple[Any, int, int] | None:
     """Return the JSON object or array in `text` and its place; only what looks like an error is taken."""
     decoder = json.JSONDecoder(strict=False)
-    for opening in re.finditer(r'[{\[](?=\s*["{\[])', text):
+    for opening in islice(re.finditer(r'[{\[](?=\s*["{\[])', text), MAX_OPENINGS):
         try:
             value, end = decoder.raw_decode(text, opening.start())
         except (ValueError, RecursionError):

@@ -96,8 +96,7 @@ def _excluded(status: int | None, text: str) -> ErrorKind | None:
     """Return the kind of what sounds like an overflow and is none."""
     if words.THINKING.search(text) and status in {400, 422, None, 200}:
         return "bad_thinking"
-    money = words.QUOTA.search(text)
-    if money and (status in {402, 403, 429, None, 200} or not words.OVERFLOW.search(text)):
+    if words.QUOTA.search(text):
         soon = _stated_wait(text)
         return "rate_limit" if soon is not None and soon < 120 and status != 402 else "quota"
     if words.RATE.search(text) or status == 429:

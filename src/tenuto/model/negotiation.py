@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from tenuto.protocol.model import ModelError
 
 _REFUSAL = re.compile(
-    r"unsupported|unrecognized|unknown|unexpected|extra|not (?:permitted|supported|allowed)|invalid|does(?:n't| not) support"
+    r"unsupported|unrecognized|unknown|unexpected|extra|not (?:permitted|supported|allowed)|invalid|does"
+    r"(?:n't| not) support"
     r"|not a valid|must be verified|no such|cannot be used",
     re.IGNORECASE,
 )

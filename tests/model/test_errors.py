@@ -1,0 +1,154 @@
+"""What providers' words mean (DESIGN section 7)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.errors import classify, classify_object, overflow_numbers, parse_retry_after, with_hint
+from tests.model.error_table import LOOK_ALIKES, OVERFLOW, Row, openai
+
+
+@pytest.mark.parametrize("row", OVERFLOW + LOOK_ALIKES, ids=lambda row: f"{row.provider}-{row.text[:60]}")
+def test_r017_every_text_is_told_right(row: Row):
+    error = classify(row.provider, row.status, row.text)
+    assert (error.kind, error.observed, error.limit) == (row.kind, row.observed, row.limit), str(error)
+
+
+def test_t15_the_table_covers_twenty_providers_and_confuses_none():
+    confused: Counter[str] = Counter()
+    for row in OVERFLOW + LOOK_ALIKES:
+        if (classify(row.provider, row.status, row.text).kind == "overflow") != (row.kind == "overflow"):
+            confused[row.provider] += 1
+    assert not confused
+    assert len({row.provider.split("/")[0] for row in OVERFLOW}) >= 20
+
+
+@pytest.mark.parametrize("row", [row for row in OVERFLOW if row.status is not None], ids=lambda row: row.provider)
+def test_r019_the_same_words_inside_a_stream_mean_the_same(row: Row):
+    try:
+        body = json.loads(row.text)
+    except ValueError:
+        body = {"message": row.text}
+    error = classify_object(row.provider, body)
+    assert (error.kind, error.observed, error.limit) == (row.kind, row.observed, row.limit)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_r018_nested_json_is_unwrapped(depth: int):
+    text = openai("prompt is too long: 250000 tokens > 200000 maximum")
+    for _ in range(depth):
+        text = json.dumps({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": text}}})
+    error = classify("openrouter", 400, text)
+    assert (error.kind, error.observed, error.limit) == ("overflow", 250000, 200000)
+    assert error.text == "prompt is too long: 250000 tokens > 200000 maximum"
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_r020_no_body_is_left_to_the_caller(status: int):
+    assert classify("cerebras", status, "").kind == "ambiguous"
+    assert classify("cerebras", status, f"{status} status code (no body)").kind == "ambiguous"
+
+
+def test_t17_a_huge_output_asked_for_is_not_a_long_conversation():
+    text = (
+        "This endpoint's maximum context length is 1000000 tokens. However, you requested about 1000135 tokens "
+        "(135 of text input, 1000000 in the output). Please reduce the length of either one."
+    )
+    error = classify("openrouter", 400, openai(text))
+    assert error.kind == "output_budget"
+    assert error.limit == 999_865
+
+
+def test_t18_a_stray_number_is_no_window():
+    assert overflow_numbers("invalid params, context window exceeds limit (2013)") == (None, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["prompt is too long", "context length exceeded in 2026", "exceeds the context window 95%"]
+)
+def test_r023_no_number_is_made_up(text: str):
+    assert overflow_numbers(text) == (None, None)
+
+
+def test_r029_an_allowance_smaller_than_the_request_says_so():
+    row = next(row for row in LOOK_ALIKES if row.provider == "groq" and row.status == 413)
+    error = classify("groq", 413, row.text)
+    assert "6,000" in str(error)
+    assert "7,012" in str(error)
+    assert "/compact" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Please try again in 1.4s.", 1.4),
+        ("Please try again in 250ms.", 0.25),
+        ("Please try again in 57m36s.", 3456.0),
+        ("Please try again in 1h2m3s", 3723.0),
+        ("Please retry in 31.2s.", 31.2),
+        ("Please retry after 6 seconds.", 6.0),
+        ("try again later", None),
+    ],
+)
+def test_r093_a_stated_wait_is_read_from_the_text(text: str, seconds: float | None):
+    error = classify("openai", 429, openai(f"Rate limit reached. {text}"))
+    assert error.kind == "rate_limit"
+    assert error.retry_after == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({}, None),
+        ({"retry-after": "soon"}, None),
+    ],
+)
+def test_r093_retry_after_is_read_from_the_headers(headers: dict[str, str], seconds: float | None):
+    assert parse_retry_after(headers) == seconds
+
+
+def test_r093_retry_after_may_be_a_date():
+    assert parse_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    far = parse_retry_after({"retry-after": "Fri, 21 Oct 2095 07:28:00 GMT"})
+    assert far is not None
+    assert far > 1e6
+
+
+def test_a_refused_key_names_its_variable():
+    endpoint = Endpoint(
+        provider="anthropic",
+        kind="anthropic",
+        base_url="https://api.anthropic.com",
+        key="x",
+        key_name="ANTHROPIC_API_KEY",
+    )
+    error = with_hint(classify("anthropic", 401, ""), endpoint)
+    assert "ANTHROPIC_API_KEY" in str(error)
+
+
+def test_an_unknown_model_says_how_to_list_them():
+    assert "/model" in str(classify("openai", 404, openai("The model `x` does not exist.", "model_not_found")))
+
+
+def test_a_long_error_is_bounded():
+    error = classify("proxy", 400, json.dumps({"error": {"message": "bad " * 10_000}}))
+    assert len(error.text) <= 500
+
+
+@pytest.mark.parametrize(
+    "text", ["{" * 5000, "[" * 5000, '{"error":' * 3000, "\x00\ud800", '{"error": NaN}', "null", "[]"]
+)
+def test_no_body_breaks_the_reading(text: str):
+    assert classify("proxy", 400, text).kind in {"invalid", "ambiguous"}
+
+
+def test_a_long_hostile_text_is_read_quickly():
+    # Patterns that go back and forth would take minutes for this.
+    text = ("input tokens prompt context maximum " * 4000)[:60_000]
+    assert classify("proxy", 400, text).kind in {"invalid", "overflow"}
