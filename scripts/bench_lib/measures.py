@@ -137,8 +137,10 @@ def _watch_start(terminal: Terminal) -> Figures:
     typed = type_until_echo(terminal)
     terminal.wait_quiet(0.6, 8.0)
     painted, echoed = first_paint(terminal.chunks), first_seen(terminal.chunks, typed)
-    if painted is None or echoed is None:
-        raise FailedRunError("nothing was painted, or no typed key came back")
+    if painted is None:
+        raise FailedRunError("nothing was painted")
+    if echoed is None:
+        raise FailedRunError("no typed key came back (the terminal's own echo is off: the program has to show it)")
     memory = sum(high_water(pid) for pid in family(terminal.pid))
     return {"first paint ms": painted * 1000, "key echoed ms": echoed * 1000, "memory MB": memory}
 

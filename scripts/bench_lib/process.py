@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ class Run:
 
 def run(command: list[str], environ: dict[str, str], cwd: Path, timeout: float = 600.0) -> Run:
     """Run a program to its end. Raises `FailedRunError` when it fails or does not end."""
-    before = os.times()
+    before = children_cpu()
     started = time.monotonic()
     with subprocess.Popen(
         command, env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -36,12 +37,17 @@ def run(command: list[str], environ: dict[str, str], cwd: Path, timeout: float =
             process.kill()
             raise FailedRunError(f"{command[0]} did not end within {timeout:g} s") from None
         ended = time.monotonic()
-    after = os.times()
+    cpu = children_cpu() - before
     if process.returncode != 0:
         said = output.decode(errors="replace").strip()[-600:]
         raise FailedRunError(f"{' '.join(command)} ended with {process.returncode}:\n{said}")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Run(ended - started, cpu, started, ended)
+
+
+def children_cpu() -> float:
+    """Return the user and system time of all programs that have ended and been waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def peak_memory(command: list[str], environ: dict[str, str], cwd: Path, timeout: float = 600.0) -> float:
