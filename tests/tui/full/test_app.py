@@ -348,3 +348,20 @@ async def test_quit_ends_the_app_with_zero() -> None:
         await screen.burst(["ctrl+c"])
         assert not screen.app.is_running
         assert screen.app.return_code == 0
+
+
+async def test_a_small_screen_still_shows_the_question_and_every_answer() -> None:
+    async with running_app(size=(50, 12)) as screen:
+        screen.clock.now += 5
+        await screen.emit(STARTED, request())
+        for wanted in ("rm -r build && make all", "1. Yes", "4. No", "❯ Ask", "ask ·"):
+            assert wanted in screen.text()
+
+
+async def test_the_caret_stays_in_view_when_the_screen_gets_narrow() -> None:
+    async with running_app(size=(80, 30)) as screen:
+        await screen.burst([*"some words that wrap later on when it is narrow", *["ctrl+j", "z"] * 9, "!"])
+        await screen.pilot.resize_terminal(30, 30)
+        for _ in range(3):
+            await screen.settle()
+        assert "z!" in screen.text()

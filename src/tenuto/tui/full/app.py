@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
@@ -111,6 +112,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Show the empty screen; everything else comes after it is painted."""
         self.runner.start()
         self.write(SAVE_TITLE)
+        self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
         self.call_after_refresh(self._begin)
 
@@ -123,6 +125,14 @@ class TenutoApp(App[None], inherit_bindings=False):
         except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
             self.failure = error
             self.exit(return_code=1)
+
+    def _fatal_error(self) -> None:
+        """End on a fault of our own: its traceback, without the values in it, goes to standard error (a log)."""
+        error = self._exception
+        self.failure = error
+        if error is not None:
+            traceback.print_exception(error)
+        self._close_messages_no_wait()
 
     async def finish(self) -> None:
         """Let go of what the runner holds; to be awaited when the app has ended."""
@@ -197,6 +207,9 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def _render_options(self) -> RenderOptions:
         return RenderOptions(detail=self.runner.state.detail, now=self._clock(), show_thinking=self.ui.show_thinking)
+
+    def _resumed(self, _app: object) -> None:
+        self._repaint_everything()
 
     def _repaint_everything(self) -> None:
         self.transcript.rerender()

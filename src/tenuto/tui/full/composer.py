@@ -89,8 +89,9 @@ class Composer(TextArea):
         self._changed(self.text, self.cursor)
 
     def fit(self) -> None:
-        """Be as high as the text, within bounds."""
-        rows = max(1, min(MAX_ROWS, self.wrapped_document.height))
+        """Be as high as the text, up to `MAX_ROWS` and a third of the screen."""
+        most = max(1, min(MAX_ROWS, self.screen.size.height // 3))
+        rows = max(1, min(most, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
 
@@ -131,7 +132,11 @@ class Composer(TextArea):
 
     def on_resize(self) -> None:
         """Another width wraps otherwise."""
-        self.call_after_refresh(self.fit)
+        self.call_after_refresh(self._fit_and_show_cursor)
+
+    def _fit_and_show_cursor(self) -> None:
+        self.fit()
+        self.call_after_refresh(self.scroll_cursor_visible)
 
     def on_blur(self) -> None:
         """Keys always come here: dialogs are contexts, not widgets with a focus of their own."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.full.fit import fit_lines
 from tenuto.tui.full.line_editor import LineEditor
 from tenuto.tui.keys import help_rows
 from tenuto.tui.machine.state import UiState, approval_options
@@ -26,6 +29,8 @@ TODO_ROWS = 5
 QUEUE_ROWS = 4
 DETAIL_ROWS = 12
 """Rows of a command or change that an approval shows before Ctrl+E shows all."""
+ROOMY_ROWS = 11
+"""With fewer, an approval leaves out what is not the question or an answer."""
 LABEL_SHARE = 0.6
 PAD = "  "
 POINTER = "❯ "
@@ -55,15 +60,24 @@ def approval_panel(
         return NOTHING
     position, total = state.approvals.position
     count: list[Span] = [(f"  {position} of {total}", "dim")] if total > 1 else []
-    title = truncate(f"{sanitize_line(request.tool)} {sanitize_line(request.summary)}", width - 20)
+    summary = "" if request.detail.strip() == request.summary.strip() else sanitize_line(request.summary)
+    tool = sanitize_line(request.tool).capitalize()
+    title = truncate(f"{tool} {summary}".strip(), width - 24)
     head: list[Line] = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *count))]
-    head += [_padded(line) for line in wrap([(sanitize_line(request.reason), "dim")], width - 4)[:3] if request.reason]
+    tight = rows < ROOMY_ROWS
+    gap = [] if tight else [EMPTY]
+    if request.reason and not tight:
+        head += [_padded(line) for line in wrap([(sanitize_line(request.reason), "dim")], width - 4)[:3]]
     answers, choices = _answers(state, request, width, feedback)
-    room = max(3, rows - len(head) - len(answers) - 2)
+    if tight:
+        answers = answers[:-1]
+    room = max(2, rows - len(head) - len(answers) - 2 * len(gap))
     detail = _detail(request, width - 4, glyphs)
     shown, scrolled = _bounded(detail, room if full else min(room, DETAIL_ROWS), scroll if full else 0)
-    above = [*head, EMPTY, *shown, EMPTY]
-    return Panel([*above, *answers], {len(above) + row: place for row, place in choices.items()}, scrolled)
+    above = [*head, *gap, *shown, *gap]
+    return Panel(
+        fit_lines([*above, *answers], width), {len(above) + row: place for row, place in choices.items()}, scrolled
+    )
 
 
 def _detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
@@ -131,7 +145,7 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
         lines.append(plain(f"{PAD}  nothing matches", "dim"))
     more = f"{picker.selected + 1} of {len(picker.shown)} · " if len(picker.shown) > room else ""
     lines.append(plain(f"{PAD}  {more}Enter takes · Esc closes", "faint"))
-    return Panel(lines, choices)
+    return Panel(fit_lines(lines, width), choices)
 
 
 def completion_panel(state: UiState, width: int, rows: int) -> Panel:
@@ -147,7 +161,7 @@ def completion_panel(state: UiState, width: int, rows: int) -> Panel:
         _entry(item.label, item.detail, label_width, width, selected=place == popup.selected)
         for place, item in enumerate(shown, first)
     ]
-    return Panel(lines, {row: first + row for row in range(len(shown))})
+    return Panel(fit_lines(lines, width), {row: first + row for row in range(len(shown))})
 
 
 def help_panel(width: int, rows: int, scroll: int) -> Panel:
@@ -165,7 +179,7 @@ def help_panel(width: int, rows: int, scroll: int) -> Panel:
     room = max(3, rows - 1)
     first = max(0, min(scroll, len(lines) - room))
     hint = f"{PAD}Esc closes" + (" · PageUp/PageDown" if len(lines) > room else "")
-    return Panel([*lines[first : first + room], plain(hint, "faint")], scrolled=first)
+    return Panel(fit_lines([*lines[first : first + room], plain(hint, "faint")], width), scrolled=first)
 
 
 def side_panel(state: UiState, width: int, glyphs: Glyphs) -> Panel:
@@ -181,20 +195,21 @@ def side_panel(state: UiState, width: int, glyphs: Glyphs) -> Panel:
     for number, image in enumerate(state.draft.images, 1):
         size = f" {image.width}×{image.height}" if image.width else ""
         lines.append(plain(f"{PAD}[image {number} {sanitize_line(image.name)}{size}]", "user.image"))
-    return Panel(lines)
+    return Panel(fit_lines(lines, width))
 
 
 def _todo(state: UiState, width: int, glyphs: Glyphs) -> list[Line]:
-    open_items = [item for item in state.todo if item.status in ("pending", "in_progress")]
-    if not state.todo or not (open_items or state.todo_open):
+    items = [msgspec.structs.replace(item, text=sanitize_line(item.text)) for item in state.todo]
+    open_items = [item for item in items if item.status in ("pending", "in_progress")]
+    if not items or not (open_items or state.todo_open):
         return []
-    if state.todo_open or len(state.todo) <= TODO_ROWS:
-        return [_padded(line) for line in todo_lines(state.todo, width - 4, glyphs)]
+    if state.todo_open or len(items) <= TODO_ROWS:
+        return [_padded(line) for line in todo_lines(items, width - 4, glyphs)]
     room = TODO_ROWS - 1
-    first = min(state.todo.index(open_items[0]), len(state.todo) - room)
-    shown = [todo_lines([item], width - 4, glyphs)[0] for item in state.todo[first : first + room]]
-    done = len(state.todo) - len(open_items)
-    return [*map(_padded, shown), plain(f"{PAD * 2}{done} of {len(state.todo)} done · Ctrl+T shows all", "faint")]
+    first = min(items.index(open_items[0]), len(items) - room)
+    shown = [todo_lines([item], width - 4, glyphs)[0] for item in items[first : first + room]]
+    done = len(items) - len(open_items)
+    return [*map(_padded, shown), plain(f"{PAD * 2}{done} of {len(items)} done · Ctrl+T shows all", "faint")]
 
 
 def editor_spans(editor: LineEditor, width: int) -> list[Span]:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_line
+from tenuto.tui.full.fit import fit
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.render.figures import format_cost, format_count
 from tenuto.tui.render.line import Line, Span
-from tenuto.tui.render.width import cell_width, truncate, truncate_middle
+from tenuto.tui.render.width import cell_width, truncate_middle
 
 SEPARATOR: Span = (" · ", "faint")
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -33,7 +34,7 @@ def footer_line(state: UiState, width: int, home: str) -> Line:
         if _width(left) <= room:
             break
     gap = max(1, width - _width(left) - _width(right))
-    return _fit((*left, (" " * gap, "status"), *right), width)
+    return fit((*left, (" " * gap, "status"), *right), width)
 
 
 def _footer_parts(state: UiState, home: str, dropped: int) -> tuple[list[Span], list[Span]]:
@@ -97,11 +98,11 @@ def status_line(state: UiState, now: float, width: int, frame: int | None, toast
     left = _activity(state, now, frame)
     notice = _notice(state, toast)
     if not notice:
-        return _fit(left, width)
+        return fit(left, width)
     if not left:
-        return _fit([("  ", "status"), notice], width)
+        return fit([("  ", "status"), notice], width)
     gap = width - _width(left) - cell_width(notice[0])
-    return Line((*left, (" " * gap, "status"), notice)) if gap >= 2 else _fit([("  ", "status"), notice], width)
+    return Line((*left, (" " * gap, "status"), notice)) if gap >= 2 else fit([("  ", "status"), notice], width)
 
 
 def _activity(state: UiState, now: float, frame: int | None) -> list[Span]:
@@ -132,6 +133,11 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
         return sanitize_line(toast[0]), toast[1]
     if state.approvals.held_back:
         return "approval needed: opens when you stop typing", "warning"
+    if state.contexts[0] == "shell":
+        kept = state.draft.text.startswith("!!")
+        return "runs in your shell" + (
+            ", the model does not see it" if kept else " · !! hides it from the model"
+        ), "dim"
     if state.waiting and state.queue and not state.running:
         return "the queue waits: Enter sends it", "dim"
     return None
@@ -153,14 +159,3 @@ def _join(parts: Sequence[Span]) -> list[Span]:
 
 def _width(spans: Sequence[Span]) -> int:
     return sum(cell_width(text) for text, _ in spans)
-
-
-def _fit(spans: Sequence[Span], width: int) -> Line:
-    fitted: list[Span] = []
-    left = width
-    for text, style in spans:
-        piece = truncate(text, left)
-        if piece:
-            fitted.append((piece, style))
-        left -= cell_width(piece)
-    return Line(tuple(fitted))

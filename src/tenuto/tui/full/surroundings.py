@@ -24,7 +24,7 @@ FIXED_ROWS = 3
 """The status line, the rule and the footer."""
 DIALOGS = frozenset({"approval", "feedback", "picker", "help"})
 """What needs the room that the queue and the todo list take otherwise."""
-PROMPT_GLYPH, SHELL_GLYPH = "❯ ", "! "
+PROMPT_GLYPH = "❯ "
 
 
 class Surroundings:
@@ -74,8 +74,9 @@ class Surroundings:
 
     def show_prompt(self, text: str) -> None:
         """Show what kind of prompt is being written."""
-        span = (SHELL_GLYPH, "prompt.shell") if text.startswith("!") else (PROMPT_GLYPH, "prompt")
-        self.glyph.show_lines([Line((span,))])
+        style = "prompt.shell" if text.startswith("!") else "prompt"
+        self.glyph.show_lines([Line(((PROMPT_GLYPH, style),))])
+        self.show_status()
 
     def show_status(self) -> None:
         """Show the footer, and the line above the editor."""
@@ -97,8 +98,9 @@ class Surroundings:
         shown = request.request_id if request is not None else state.contexts[0]
         if shown != self._shown:
             self._shown, self._full, self._scroll = shown, False, 0
-        taken = FIXED_ROWS + len(self.side.lines) + editor_rows + MIN_TRANSCRIPT_ROWS
-        panel = self._open_panel(size.width, max(4, size.height - taken))
+        taken = FIXED_ROWS + len(self.side.lines) + editor_rows
+        spare = min(MIN_TRANSCRIPT_ROWS, size.height // 6)
+        panel = self._open_panel(size.width, max(4, size.height - taken - spare))
         self._scroll, self._choices = panel.scrolled, panel.choices
         self.panel.show_lines(panel.lines)
         self.show_status()

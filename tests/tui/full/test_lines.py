@@ -1,0 +1,201 @@
+"""Status, panels, caches: the pure parts of the screen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.message import DiffView
+from tenuto.protocol.usage import Usage
+from tenuto.tui.full.entry import choose_theme, resume_hint
+from tenuto.tui.full.line_cache import ItemRenderer, LineCache
+from tenuto.tui.full.line_editor import LineEditor
+from tenuto.tui.full.panels import (
+    Panel,
+    approval_panel,
+    completion_panel,
+    editor_spans,
+    help_panel,
+    picker_panel,
+    side_panel,
+)
+from tenuto.tui.full.status import footer_line, home_relative, status_line
+from tenuto.tui.machine.item import AssistantItem, UserItem
+from tenuto.tui.machine.state import (
+    Choice,
+    CompletionItem,
+    CompletionPopup,
+    Picker,
+    QueueRow,
+    Retry,
+    SpinnerLayer,
+    UiState,
+)
+from tenuto.tui.render.items import render_item
+from tenuto.tui.render.line import plain
+from tenuto.tui.render.options import DEFAULT, UNICODE
+
+WORDS = st.text(st.sampled_from("abc /.-字é😀\x1b\n"), max_size=60)
+
+
+def busy_state() -> UiState:
+    state = UiState()
+    status = state.status
+    status.model, status.effort, status.mode = "anthropic/claude-sonnet-4", "high", "edits"
+    status.cwd, status.branch = "/home/me/work/some/deep/project", "feature/long-name"
+    status.tokens, status.window, status.total = 182_000, 200_000, Usage(input=1, cost=1.25)
+    state.queue.append(QueueRow(5, "later"))
+    return state
+
+
+def test_the_footer_says_what_fits_and_drops_the_least_first() -> None:
+    state = busy_state()
+    wide = footer_line(state, 160, "/home/me").text
+    assert "edits · anthropic/claude-sonnet-4:high · ~/work/some/deep/project · feature/long-name" in wide
+    assert wide.endswith("~182k/200k 91%")
+    assert "━" in wide
+    narrow = footer_line(state, 70, "/home/me").text
+    assert "━" not in narrow
+    assert "claude-sonnet-4" in narrow
+    assert "91%" in narrow
+
+
+@given(st.integers(8, 200), WORDS, WORDS, WORDS)
+def test_no_status_line_is_wider_than_the_screen(width: int, model: str, cwd: str, toast: str) -> None:
+    state = busy_state()
+    state.status.model, state.status.cwd, state.status.branch = model, cwd, toast
+    state.spinner.layers["agent"] = SpinnerLayer("agent", model, 0.0, cwd)
+    for line in (footer_line(state, width, ""), status_line(state, 9.0, width, 3, (toast, "dim"))):
+        assert line.width <= width
+        assert "\x1b" not in line.text
+
+
+def test_the_status_line_counts_down_a_retry() -> None:
+    state = busy_state()
+    state.spinner.layers["agent"] = SpinnerLayer("agent", "Working", 0.0)
+    assert status_line(state, 75.0, 100, None, None).text == "● Working · 1m 15s · esc to interrupt"
+    state.retry = Retry(2, 5, 80.0, "overloaded")
+    assert "Retrying in 5s · attempt 2 of 5 · overloaded" in status_line(state, 75.0, 100, None, None).text
+
+
+def test_home_relative_leaves_neighbours_alone() -> None:
+    assert home_relative("/home/me/x", "/home/me") == "~/x"
+    assert home_relative("/home/me", "/home/me") == "~"
+    assert home_relative("/home/meow", "/home/me") == "/home/meow"
+
+
+def request(detail: str = "", diff: DiffView | None = None) -> ApprovalRequestedEvent:
+    return ApprovalRequestedEvent(
+        session_id="s", request_id="r", call_id="c", tool="bash", summary=detail[:30], detail=detail, diff=diff,
+        reason="because", session_pattern="x *",
+    )  # fmt: skip
+
+
+@given(st.integers(20, 160), st.integers(4, 50), WORDS, st.integers(0, 90), st.booleans())
+def test_panels_fit_the_screen(width: int, rows: int, text: str, scroll: int, full: bool) -> None:
+    state = busy_state()
+    line = LineEditor(text.replace("\n", ""), 0)
+    state.approvals.requests.append(request(f"{text}\n" * 30))
+    state.approvals.opened_at = 0.0
+    state.picker = Picker(text, "model", tuple(Choice("v", text, text) for _ in range(20)), shown=list(range(20)))
+    state.completion = CompletionPopup(0, 1, tuple(CompletionItem("x", text, text) for _ in range(20)), 12)
+    state.todo = tuple(TodoItem(text=text or "x") for _ in range(12))
+    shown: list[Panel] = [
+        approval_panel(state, width, rows, UNICODE, line, full=full, scroll=scroll),
+        picker_panel(state, width, rows, line),
+        completion_panel(state, width, rows),
+        help_panel(width, rows, scroll),
+        side_panel(state, width, UNICODE),
+    ]
+    for panel in shown:
+        for row in panel.lines:
+            assert row.width <= width, row
+            assert "\x1b" not in row.text
+        assert all(0 <= row < len(panel.lines) for row in panel.choices)
+    assert len(shown[0].lines) <= max(rows, 8)
+    assert len(shown[2].lines) <= rows
+
+
+def test_every_row_of_a_long_change_can_be_reached() -> None:
+    state = busy_state()
+    diff = "@@ -1,60 +1,60 @@\n" + "".join(f"-old {n}\n+new {n}\n" for n in range(60))
+    state.approvals.requests.append(request("", DiffView(path="a.py", diff=diff, added=60, removed=60)))
+    state.approvals.opened_at = 0.0
+    seen: set[str] = set()
+    scroll = 0
+    for _ in range(60):
+        panel = approval_panel(state, 80, 20, UNICODE, LineEditor(), full=True, scroll=scroll)
+        seen |= {row.text.split("+ ")[-1] for row in panel.lines}
+        scroll = panel.scrolled + 5
+    assert {f"new {n}" for n in range(60)} <= seen
+
+
+def test_the_todo_panel_is_five_rows_until_it_is_opened() -> None:
+    state = UiState()
+    state.todo = tuple(
+        TodoItem(text=f"step {n}", status="done" if n < 6 else "in_progress" if n == 6 else "pending")
+        for n in range(12)
+    )
+    lines = side_panel(state, 80, UNICODE).lines
+    assert len(lines) == 5
+    assert "step 6" in lines[0].text
+    assert "6 of 12 done" in lines[-1].text
+    state.todo_open = True
+    assert len(side_panel(state, 80, UNICODE).lines) == 12
+    state.todo_open = False
+    state.todo = (TodoItem(text="all", status="done"),)
+    assert side_panel(state, 80, UNICODE).lines == []
+
+
+def test_the_one_line_editor_shows_its_cursor() -> None:
+    assert editor_spans(LineEditor("abc", 1), 20) == [("a", "text"), ("b", "reverse"), ("c", "text")]
+    spans = editor_spans(LineEditor("x" * 100, 100), 20)
+    assert sum(len(text) for text, _ in spans) <= 20
+
+
+def test_a_stream_ends_as_the_same_lines_that_rendering_it_whole_gives() -> None:
+    text = "# Title\n\n- one\n- two\n\n```python\nprint(1)\n```\n\nlast *words*\n" * 4
+    render, item = ItemRenderer(lambda: DEFAULT), AssistantItem(id=1)
+    for end in range(0, len(text), 9):
+        item.text = text[:end]
+        render(item, 60)
+    item.text, item.final = text, True
+    assert list(render(item, 60)) == render_item(item, 60, DEFAULT)
+
+
+def test_the_cache_keeps_few_lines_and_knows_versions() -> None:
+    rendered: list[int] = []
+    cache = LineCache(lambda item, _width: rendered.append(item.id) or [plain("x")] * 40, max_lines=100)
+    items = [UserItem(id=number, text="x") for number in range(10)]
+    for item in items:
+        assert len(cache.lines(item, 80, 1)) == 41
+    assert len(cache) <= 100
+    cache.lines(items[-1], 80, 1)
+    assert rendered == list(range(10))
+    items[-1].version += 1
+    cache.lines(items[-1], 80, 1)
+    assert rendered[-2:] == [9, 9]
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "expected"),
+    [
+        ("auto", {"TERM": "xterm-256color"}, "dark"),
+        ("auto", {"TERM": "xterm-256color", "COLORFGBG": "0;15"}, "light"),
+        ("auto", {"TERM": "xterm-256color", "COLORFGBG": "15;0"}, "dark"),
+        ("auto", {"TERM": "linux"}, "ansi"),
+        ("contrast", {"TERM": "linux"}, "contrast"),
+        ("light", {"TERM": "xterm", "NO_COLOR": "1"}, "light-mono"),
+    ],
+)
+def test_the_theme_follows_the_terminal(name: str, environ: dict[str, str], expected: str) -> None:
+    assert choose_theme(name, environ).name == expected
+
+
+def test_the_hint_how_to_come_back() -> None:
+    assert resume_hint("abc", spoken=True, temporary=False).endswith("tenuto --resume abc")
+    assert resume_hint("abc", spoken=False, temporary=False) == ""
+    assert resume_hint("abc", spoken=True, temporary=True) == ""
