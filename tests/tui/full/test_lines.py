@@ -172,12 +172,24 @@ def test_the_cache_keeps_few_lines_and_knows_versions() -> None:
     items = [UserItem(id=number, text="x") for number in range(10)]
     for item in items:
         assert len(cache.lines(item, 80, 1)) == 41
+        cache.trim()
     assert len(cache) <= 100
     cache.lines(items[-1], 80, 1)
     assert rendered == list(range(10))
     items[-1].version += 1
     cache.lines(items[-1], 80, 1)
     assert rendered[-2:] == [9, 9]
+
+
+def test_two_giants_on_one_screen_are_rendered_once_each() -> None:
+    rendered: list[int] = []
+    cache = LineCache(lambda item, _width: rendered.append(item.id) or [plain("x")] * 400, max_lines=100)
+    items = [UserItem(id=number, text="x") for number in range(2)]
+    for _frame in range(5):
+        for item in items:
+            cache.lines(item, 80, 0)
+        cache.trim()
+    assert rendered == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,8 @@ class Composer(TextArea):
 
     def on_blur(self) -> None:
         """Keys always come here: dialogs are contexts, not widgets with a focus of their own."""
-        self.call_after_refresh(self.focus)
+        if self.app.app_focus:  # pyright: ignore[reportUnknownMemberType]
+            self.call_after_refresh(self.focus)
 
     def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
         """Look for none: it would read the whole text at every key."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import time
 from codecs import getincrementaldecoder
@@ -25,6 +26,14 @@ PASTE_SILENCE = 2.0
 POLL_IDLE = 0.1
 POLL_WAITING = 0.02
 """Seconds between looks at the clock: nothing waited for, or a lone ESC that may become a sequence."""
+
+
+_NOT_KEYS = re.compile(
+    r"\x1b\][0-9]+;[^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: a late answer to a question about colours
+    r"|\x1b\[\?[0-9;]*c"  # DA1
+    r"|\x1b\[<[0-9;]*NaN[0-9;Na]*[Mm]"  # a mouse report of a terminal that lost count
+)
+_OTHER_KEYS = re.compile(r"\x1b\[27;([0-9]+);([0-9]+)~")
 
 
 class HungUp(Message):
@@ -125,5 +134,15 @@ class InputReader:
             if isinstance(part, Paste):
                 messages.append(events.Paste(str(part)))
             else:
-                messages.extend(self._parser.feed(part))
+                messages.extend(self._parser.feed(normalise(part)))
         return messages
+
+
+def normalise(text: str) -> str:
+    """Return input without answers that nobody waits for, and with one way of writing modified keys.
+
+    xterm writes Shift+Enter as `27;2;13~`, and terminals without a protocol write Alt+Enter as ESC and a return.
+    """
+    if "\x1b" not in text:
+        return text
+    return _OTHER_KEYS.sub("\x1b[\\2;\\1u", _NOT_KEYS.sub("", text)).replace("\x1b\r", "\x1b[13;3u")

@@ -25,22 +25,27 @@ class ItemRenderer:
 
     def __init__(self, options: Callable[[], RenderOptions]) -> None:
         self._options = options
-        self._streams: dict[int, tuple[StreamRenderer, int]] = {}
+        self._streams: dict[int, StreamRenderer] = {}
 
     def __call__(self, item: Item, width: int) -> Sequence[Line]:
         """Return the lines of an item on a screen of `width` cells."""
         options = self._options()
-        if isinstance(item, AssistantItem) and not item.final:
-            return list(self._stream(item, width, options).lines())
-        self._streams.pop(item.id, None)
-        return render_item(item, width, options)
+        if not isinstance(item, AssistantItem):
+            return render_item(item, width, options)
+        if not item.final:
+            return list(self._feed(item, width, options).lines())
+        stream = self._streams.pop(item.id, None)
+        if stream is None or item.interrupted or stream.width != width or not item.text.startswith(stream.text):
+            return render_item(item, width, options)
+        stream.feed(item.text[len(stream.text) :])
+        return stream.finish()
 
-    def _stream(self, item: AssistantItem, width: int, options: RenderOptions) -> StreamRenderer:
-        stream, fed = self._streams.get(item.id, (None, 0))
-        if stream is None or stream.width != width or fed > len(item.text):
-            stream, fed = StreamRenderer(width, options), 0
-        stream.feed(item.text[fed:])
-        self._streams = {item.id: (stream, len(item.text))}
+    def _feed(self, item: AssistantItem, width: int, options: RenderOptions) -> StreamRenderer:
+        stream = self._streams.get(item.id)
+        if stream is None or stream.width != width or not item.text.startswith(stream.text):
+            stream = StreamRenderer(width, options)
+            self._streams = {item.id: stream}
+        stream.feed(item.text[len(stream.text) :])
         return stream
 
 
@@ -53,13 +58,14 @@ class Entry(NamedTuple):
 
 
 class LineCache:
-    """Least recently used items go first; the one asked for last always stays."""
+    """Least recently used items go first; those asked for since the last `trim` stay, however long they are."""
 
     def __init__(self, render: LineRenderer, max_lines: int = MAX_LINES) -> None:
         self._render = render
         self._max_lines = max_lines
         self._entries: OrderedDict[int, Entry] = OrderedDict()
         self._count = 0
+        self._needed: set[int] = set()
         self.width = 0
 
     def __len__(self) -> int:
@@ -71,6 +77,7 @@ class LineCache:
         if width != self.width:
             self.clear()
             self.width = width
+        self._needed.add(item.id)
         entry = self._entries.get(item.id)
         if entry is not None and (entry.version, entry.gap) == (item.version, gap):
             self._entries.move_to_end(item.id)
@@ -80,10 +87,13 @@ class LineCache:
         entry = Entry(item.version, gap, [*(EMPTY,) * gap, *lines] if lines else [])
         self._entries[item.id] = entry
         self._count += len(entry.lines)
-        while self._count > self._max_lines and len(self._entries) > 1:
-            _, oldest = self._entries.popitem(last=False)
-            self._count -= len(oldest.lines)
         return entry.lines
+
+    def trim(self) -> None:
+        """Forget what is too much: to be called after each frame."""
+        while self._count > self._max_lines and (oldest := next(iter(self._entries))) not in self._needed:
+            self.drop(oldest)
+        self._needed.clear()
 
     def drop(self, item_id: int) -> None:
         """Forget an item's lines."""

@@ -154,6 +154,7 @@ class TranscriptView(Widget, can_focus=False):
         self._rows = self.viewport.visible()
         lines = [self._lines(index)[line] for index, line in self._rows]
         lines += [EMPTY] * (size.height - len(lines))
+        self.cache.trim()
         look = (self.viewport.thumb(), self.viewport.follow, self.viewport.unseen, self.selection)
         before, self._painted = self._painted, lines
         if len(before) != len(lines) or look != self._look:

@@ -1,0 +1,59 @@
+"""What the terminal sends, as keys."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from textual import events
+
+from tenuto.tui.full.driver import PASTE_SILENCE, InputReader
+
+
+def read(data: bytes) -> list[str]:
+    reader = InputReader()
+    messages = reader.feed(data)
+    for _ in range(8):
+        time.sleep(0.025)
+        messages += reader.idle()
+    return [message.key if isinstance(message, events.Key) else type(message).__name__ for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (b"\x1b\r", ["alt+enter"]),
+        (b"\x1b[27;2;13~", ["shift+enter"]),
+        (b"\x1b[13;2u", ["shift+enter"]),
+        (b"\n", ["ctrl+j"]),
+        (b"\x1b", ["escape"]),
+        (b"\x1b\x1b", ["escape", "escape"]),
+        (b"\x1bp", ["alt+p"]),
+        (b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\a", ["a"]),
+        (b"\x1b]10;rgb:00/00/00\x07\x1b[?62;22cb", ["b"]),
+        (b"\x1b[<35;NaN;NaNMc", ["c"]),
+        (b"a\xffb", ["a", "replacement_character", "b"]),
+    ],
+)
+def test_keys(data: bytes, keys: list[str]) -> None:
+    assert read(data) == keys
+
+
+def test_a_character_in_two_reads_is_one_key() -> None:
+    reader = InputReader()
+    first, second = "字".encode()[:2], "字".encode()[2:]
+    messages = reader.feed(first) + reader.feed(second)
+    assert [message.character for message in messages if isinstance(message, events.Key)] == ["字"]
+
+
+def test_r099_a_paste_without_an_end_does_not_swallow_the_keys_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = InputReader()
+    assert reader.feed(b"\x1b[200~half") == []
+    now = time.monotonic()
+    monkeypatch.setattr("tenuto.tui.full.driver.time.monotonic", lambda: now + PASTE_SILENCE + 0.1)
+    [paste] = reader.idle()
+    assert isinstance(paste, events.Paste)
+    assert paste.text == "half"
+    [key] = reader.feed(b"k")
+    assert isinstance(key, events.Key)
+    assert key.key == "k"
