@@ -98,6 +98,7 @@ class Summariser:
         self._progress = progress
         self._sleep = sleep
         self._waited = 0.0
+        self._window = context.budget.window
         constraints = clip_to_tokens(context.constraints, min(MAX_CONSTRAINTS, context.budget.window // 16))
         self._system = SystemMessage(text=summariser_system(context.prompts, constraints))
 
@@ -157,11 +158,16 @@ class Summariser:
             except ModelError as error:
                 if not self._is_too_large(error, conversation) or shrunk == len(SHRINK_SHARES):
                     raise SummaryError(f"the summary request failed: {error}", error) from error
+                self._window = min(self._window, error.limit or self._window)
                 room = int(estimate_text(conversation) * SHRINK_SHARES[shrunk])
                 shrunk += 1
                 continue
             blocks = blocks[used:]
         return summary
+
+    def _output(self, form: _Form) -> int:
+        """Return a request's output limit within the window that the provider has named since."""
+        return max(1, min(form.output, self._window // 4))
 
     def _is_too_large(self, error: ModelError, conversation: str) -> bool:
         """Say whether less in the request would help; an answer without a reason counts if it was large (R-020)."""
@@ -174,7 +180,7 @@ class Summariser:
     def _room(self, form: _Form, previous: str) -> int:
         """Return the estimated tokens that a request has for conversation."""
         context = self._context
-        usable = int((context.budget.window - form.output) / context.calibration * _MARGIN)
+        usable = int((self._window - self._output(form)) / context.calibration * _MARGIN)
         texts = (previous, form.following, context.focus)
         taken = estimate_message(self._system) + sum(map(estimate_text, texts)) + 100
         return max(MIN_FREE // 4, usable - taken)
@@ -202,7 +208,7 @@ class Summariser:
         fault = ""
         for _attempt in range(2):
             retry = f"\n\nA first attempt could not be used: {fault}." if fault else ""
-            answer = await self._call(prompt + retry, form.output, stage)
+            answer = await self._call(prompt + retry, self._output(form), stage)
             fault = find_fault(answer, form.replaced)
             text = "" if fault else text_of_summary(answer)
             if text and not is_too_long(text, form.length):
