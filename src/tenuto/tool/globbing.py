@@ -57,7 +57,7 @@ def _translate(pattern: str) -> str:
             out.append("[^/]")
         elif len(token) > 2 and token[0] == "[":
             inner = token[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-            out.append(f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]")
+            out.append(f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]")
         else:
             out.append(re.escape(token))
     return prefix + "".join(out)

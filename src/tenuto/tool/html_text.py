@@ -50,34 +50,35 @@ class _TextMaker(HTMLParser):
         self._open(tag, {name: value or "" for name, value in attrs})
 
     def _open(self, tag: str, attributes: dict[str, str]) -> None:
-        if tag == "body":
-            return
         if tag in _HEADINGS:
             self._break(2)
             self._out.append(_HEADINGS[tag])
-        elif tag == "br":
-            self._out.append("\n")
         elif tag == "li":
             self._open_item()
         elif tag in {"tr", "dt", "dd"}:
             self._break(1)
-        elif tag in {"td", "th"}:
-            if not self._at_line_start():
-                self._out.append(" | ")
         elif tag == "pre":
             self._break(2)
             self._out.append("```\n")
             self._preformatted += 1
+        elif tag in _BLOCKS:
+            if tag in {"ul", "ol"}:
+                self._lists.append(0 if tag == "ol" else -1)
+            self._break(1 if len(self._lists) > 1 else 2)
+        else:
+            self._open_inline(tag, attributes)
+
+    def _open_inline(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "br":
+            self._out.append("\n")
+        elif tag in {"td", "th"} and not self._at_line_start():
+            self._out.append(" | ")
         elif tag == "code" and not self._preformatted:
             self._out.append("`")
         elif tag == "a" and attributes.get("href"):
             self._link = (attributes["href"], len(self._out))
         elif tag == "img" and attributes.get("alt", "").strip():
             self._out.append(f"[image: {_SPACE.sub(' ', attributes['alt']).strip()}]")
-        elif tag in _BLOCKS:
-            if tag in {"ul", "ol"}:
-                self._lists.append(0 if tag == "ol" else -1)
-            self._break(1 if len(self._lists) > 1 else 2)
 
     def _open_item(self) -> None:
         self._break(1)

@@ -18,7 +18,8 @@ IMAGE_TOKENS = 1_200
 MIN_RESULT_CHARS = 2_000
 MAX_RESULT_CHARS = 400_000
 _WINDOW_SHARE = 0.3
-_SMALLEST_CUT = 400
+_NOTICE_TOKENS = 80
+_SMALLEST_CUT = 200
 """Characters that a cut result keeps even in a step that has no room left: its notice must be readable."""
 
 
@@ -154,7 +155,7 @@ def _chars_within(text: str, max_chars: int, max_tokens: float) -> int:
     tokens = estimate_text(text)
     if tokens <= max_tokens:
         return max_chars
-    return min(max_chars, max(int(len(text) * max_tokens / tokens), _SMALLEST_CUT))
+    return min(max_chars, max(int(len(text) * (max_tokens - _NOTICE_TOKENS) / tokens), _SMALLEST_CUT))
 
 
 def _with_text(parts: tuple[ContentPart, ...], text: str) -> tuple[ContentPart, ...]:

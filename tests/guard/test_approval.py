@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenuto.guard.approval import judge, refusal_text
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse
+from tenuto.protocol.entry import ApprovalEntry, Mode
+
+ROOT = Path("/home/me/project")
+
+
+def subject(
+    kind: Any, tool: str, *paths: str, pattern: str = "", detail: str = "", concerns: Any = ()
+) -> ApprovalSubject:
+    return ApprovalSubject(
+        kind=kind, tool=tool, summary="s", paths=paths, pattern=pattern or detail, detail=detail, concerns=concerns
+    )
+
+
+READ_IN = subject("read", "read", f"{ROOT}/a")
+READ_OUT = subject("read", "read", "/etc/passwd", pattern="/etc/passwd")
+EDIT_IN = subject("edit", "edit", f"{ROOT}/a", pattern=f"{ROOT}/**")
+EDIT_OUT = subject("edit", "write", "/home/me/other", pattern="/home/me/other")
+EDIT_SIBLING = subject("edit", "edit", f"{ROOT}-two/a", pattern=f"{ROOT}-two/a")
+EDIT_LINKED = subject("edit", "edit", f"{ROOT}/a", pattern=f"{ROOT}/a", concerns=("a is a hard link",))
+RUN = subject("execute", "bash", detail="make test")
+LOOK = subject("execute", "bash", f"{ROOT}/a", detail="cat a")
+LOOK_OUT = subject("execute", "bash", "/etc/passwd", detail="cat link")
+RUN_OUT = subject("execute", "bash", detail="rm -rf /etc/x")
+WEB = subject("network", "fetch", pattern="https://x.org")
+WEB_LOCAL = subject("network", "fetch", pattern="http://localhost", concerns=("localhost is private",))
+TODO = subject("none", "todo")
+TABLE: list[tuple[ApprovalSubject, str]] = [
+    # ask, edits, auto, plan: a allow, ? ask, x refuse
+    (READ_IN, "aaaa"),
+    (READ_OUT, "??a?"),
+    (EDIT_IN, "?aax"),
+    (EDIT_OUT, "???x"),
+    (EDIT_SIBLING, "???x"),
+    (EDIT_LINKED, "???x"),
+    (RUN, "??ax"),
+    (LOOK, "aaaa"),
+    (LOOK_OUT, "??ax"),
+    (RUN_OUT, "???x"),
+    (WEB, "??a?"),
+    (WEB_LOCAL, "????"),
+    (TODO, "aaaa"),
+]
+
+
+@pytest.mark.parametrize(("what", "expected"), TABLE)
+def test_modes(what: ApprovalSubject, expected: str) -> None:
+    modes: list[Mode] = ["ask", "edits", "auto", "plan"]
+    letters = {Allow: "a", Ask: "?", Refuse: "x"}
+    assert "".join(letters[type(judge(mode, what, [], ROOT))] for mode in modes) == expected
+
+
+def test_plan_mode_says_what_it_is_and_what_to_do() -> None:
+    verdict = judge("plan", RUN, [], ROOT)
+    assert isinstance(verdict, Refuse)
+    assert "Plan mode" in verdict.reason
+    assert "Shift+Tab" in verdict.reason
+
+
+def test_a_standing_answer_allows_exactly_that_command() -> None:
+    standing = [ApprovalEntry(tool="bash", pattern="make test")]
+    assert isinstance(judge("ask", RUN, standing, ROOT), Allow)
+    for other in ("make test; rm x", "make test x", "make  test", "make"):
+        assert isinstance(judge("ask", subject("execute", "bash", detail=other), standing, ROOT), Ask)
+
+
+def test_what_always_would_allow_is_what_then_is_allowed() -> None:
+    for what in (READ_OUT, EDIT_IN, EDIT_OUT, RUN, WEB, EDIT_LINKED):
+        verdict = judge("ask", what, [], ROOT)
+        assert isinstance(verdict, Ask)
+        standing = [ApprovalEntry(tool=what.tool, pattern=verdict.session_pattern)]
+        assert isinstance(judge("ask", what, standing, ROOT), Allow)
+
+
+def test_a_standing_answer_for_edits_covers_write_but_no_concern_and_nothing_outside() -> None:
+    standing = [ApprovalEntry(tool="edit", pattern=f"{ROOT}/**")]
+    assert isinstance(judge("ask", subject("edit", "write", f"{ROOT}/b"), standing, ROOT), Allow)
+    assert isinstance(judge("ask", EDIT_LINKED, standing, ROOT), Ask)
+    assert isinstance(judge("ask", EDIT_OUT, standing, ROOT), Ask)
+    assert isinstance(judge("ask", EDIT_SIBLING, standing, ROOT), Ask)
+    assert isinstance(judge("ask", RUN, standing, ROOT), Ask)
+
+
+def test_a_standing_answer_never_opens_plan_mode() -> None:
+    assert isinstance(judge("plan", RUN, [ApprovalEntry(tool="bash", pattern="make test")], ROOT), Refuse)
+
+
+def test_headless_refusal_names_the_mode_that_would_allow_it() -> None:
+    verdict = judge("ask", EDIT_IN, [], ROOT)
+    assert isinstance(verdict, Ask)
+    assert "--mode edits" in refusal_text(verdict, EDIT_IN)
+    verdict = judge("ask", RUN, [], ROOT)
+    assert isinstance(verdict, Ask)
+    assert "--mode auto" in refusal_text(verdict, RUN)
+    verdict = judge("auto", EDIT_OUT, [], ROOT)
+    assert isinstance(verdict, Ask)
+    text = refusal_text(verdict, EDIT_OUT)
+    assert "No mode" in text
+    assert "/home/me/other" in text

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tenuto.protocol.message import DiffView, ToolResultMessage
+from tenuto.protocol.part import text_of
+from tenuto.tool.encoding import decode_file, to_lf
+from tenuto.tool.matching import find_exact, find_tolerant
+from tenuto.tool.runner import PreparedCall, run_call
+from tenuto.tool.splice import splice_lines
+from tests.tool.support import Bench
+
+FILES = {
+    "lf": b"one\ntwo\nthree\n",
+    "crlf": b"one\r\ntwo\r\nthree\r\n",
+    "mixed": b"one\r\ntwo\nthree\r\nfour\n",
+    "no final newline": b"one\ntwo\nthree",
+    "crlf, no final newline": b"one\r\ntwo",
+    "bom": b"\xef\xbb\xbfone\r\ntwo\r\n",
+    "utf-16-le": b"\xff\xfe" + "one\r\ntwo\r\ndrei ü\r\n".encode("utf-16-le"),
+    "utf-16-be": b"\xfe\xff" + "one\ntwo\n".encode("utf-16-be"),
+    "gbk": "one 中文字符\r\ntwo 测试\r\n".encode("gbk"),
+    "latin-1": "one café\ntwo naïve\n".encode("latin-1"),
+    "damaged utf-8": "one äöü äöü äöü äöü\n".encode() + b"two \xff\n",
+    "trailing space": b"one  \ntwo\t\nthree\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_r089_an_edit_changes_only_the_asked_bytes(bench: Bench, name: str) -> None:
+    before = FILES[name]
+    path = bench.write("f.txt", before)
+    await bench.text("read", path="f.txt")
+    await bench.text("edit", path="f.txt", old_string="two", new_string="2")
+    encoding = "utf-16-le" if name == "utf-16-le" else "utf-16-be" if name == "utf-16-be" else "ascii"
+    assert path.read_bytes() == before.replace("two".encode(encoding), "2".encode(encoding))
+
+
+async def test_r089_new_lines_take_the_line_ends_of_their_place(bench: Bench) -> None:
+    path = bench.write("f.txt", FILES["mixed"])
+    await bench.text("read", path="f.txt")
+    await bench.text("edit", path="f.txt", old_string="one\ntwo\nthree\n", new_string="one\n2\n2b\nthree\n")
+    assert path.read_bytes() == b"one\r\n2\n2b\r\nthree\r\nfour\n"
+
+
+async def test_r089_crlf_in_the_quoted_text_is_the_same_as_lf(bench: Bench) -> None:
+    path = bench.write("f.txt", b"a\nb\nc\n")
+    await bench.text("read", path="f.txt")
+    await bench.text("edit", path="f.txt", old_string="a\r\nb", new_string="x\r\ny")
+    assert path.read_bytes() == b"x\ny\nc\n"
+
+
+async def test_a_character_that_the_encoding_lacks_is_refused(bench: Bench) -> None:
+    path = bench.write("f.txt", FILES["latin-1"])
+    await bench.text("read", path="f.txt")
+    assert "cp1252" in await bench.error("edit", path="f.txt", old_string="two", new_string="中")
+    assert path.read_bytes() == FILES["latin-1"]
+
+
+async def test_r090_a_new_time_stamp_alone_is_no_change(bench: Bench) -> None:
+    path = bench.write("f.txt", "one\ntwo\n")
+    await bench.text("read", path="f.txt")
+    os.utime(path, (1, 1))
+    await bench.text("edit", path="f.txt", old_string="two", new_string="2")
+
+
+async def test_r090_changed_content_is_refused_and_the_difference_shown(bench: Bench) -> None:
+    path = bench.write("f.txt", "one\ntwo\n")
+    await bench.text("read", path="f.txt")
+    path.write_text("ONE\ntwo\n")
+    result = await bench.call("edit", path="f.txt", old_string="two", new_string="2")
+    text = text_of(result.parts)
+    assert result.is_error
+    assert "-one\n+ONE" in text
+    assert path.read_text() == "ONE\ntwo\n"
+    assert result.files[0].path == str(path)
+    # the difference was shown, so the same call goes through now
+    await bench.text("edit", path="f.txt", old_string="two", new_string="2")
+    assert path.read_text() == "ONE\n2\n"
+
+
+async def test_r090_holds_after_a_resume_from_the_hash_alone(bench: Bench) -> None:
+    from tenuto.tool.context import ToolContext
+
+    path = bench.write("f.txt", "one\n")
+    result = await bench.call("read", path="f.txt")
+    bench.session.append(result)
+    bench.context = ToolContext(session=bench.session)
+    path.write_text("other\n")
+    assert "Read it again" in await bench.error("edit", path="f.txt", old_string="other", new_string="x")
+
+
+TOLERANT = {
+    "trailing space": ("if x:  \n    go()\t\n", "if x:\n    go()\n", "if y:\n    go()\n", "if y:\n    go()\t\n"),
+    "quotes": ("say(“hi”, ‘x’)\n", "say(\"hi\", 'x')", "say(\"hi\", 'y')", "say(“hi”, ‘y’)\n"),
+    "dash and no-break space": ("a – b\u00a0c\n", "a - b c", "a - b d", "a – b\u00a0d\n"),
+    "less indented": (
+        "class A:\n    def f():\n        x\n",
+        "def f():\n    x",
+        "def f():\n    y",
+        "class A:\n    def f():\n        y\n",
+    ),
+    "more indented": (
+        "def f():\n    x\n",
+        "    def f():\n        x\n",
+        "    def g():\n        x\n",
+        "def g():\n    x\n",
+    ),
+    "tabs": (
+        "def f():\n\tif a:\n\t\tx\n",
+        "def f():\n    if a:\n        x\n",
+        "def f():\n    if a:\n        y\n        z\n",
+        "def f():\n\tif a:\n\t\ty\n\t\tz\n",
+    ),
+    "no line end at the end": ("a\nb ", "a\nb\n", "a\nc\n", "a\nc"),
+}
+
+
+@pytest.mark.parametrize("name", TOLERANT)
+async def test_r091_a_tolerant_match_replaces_and_keeps_the_rest(bench: Bench, name: str) -> None:
+    before, old, new, after = TOLERANT[name]
+    path = bench.write("f.txt", before)
+    await bench.text("read", path="f.txt")
+    text = await bench.text("edit", path="f.txt", old_string=old, new_string=new)
+    assert path.read_text() == after
+    assert "did not match exactly" in text
+
+
+async def test_r091_a_tolerant_match_must_be_unique(bench: Bench) -> None:
+    before = "f() \nx\nf()  \n"
+    path = bench.write("f.txt", before)
+    await bench.text("read", path="f.txt")
+    assert "2 places" in await bench.error("edit", path="f.txt", old_string="f()\n", new_string="g()\n")
+    assert path.read_text() == before
+
+
+@given(
+    st.lists(st.sampled_from(["a", "  a", "\tb", "b ", "“c”", "", "}"]), min_size=1, max_size=8),
+    st.lists(st.sampled_from(["a", " a", "b", "'c'", '"c"', "", "}", "    a"]), min_size=1, max_size=3),
+)
+def test_r091_a_match_always_covers_text_that_is_there(lines: list[str], quoted: list[str]) -> None:
+    text, old = "\n".join(lines), "\n".join(quoted)
+    for match in find_tolerant(text, old, "NEW"):
+        assert match.end > match.start
+        there = text[match.start : match.end]
+        assert "".join(there.split()).translate(str.maketrans("“”", '""')) == "".join(match.old.split())
+        assert match.old.count("\n") == there.count("\n")
+
+
+async def test_r091_no_match_names_the_nearest_lines(bench: Bench) -> None:
+    bench.write("f.py", "def alpha():\n    return compute(1)\n\ndef beta():\n    pass\n")
+    await bench.text("read", path="f.py")
+    text = await bench.error("edit", path="f.py", old_string="    return compute(2, 3)", new_string="x")
+    assert "2\t    return compute(1)" in text
+
+
+async def test_an_ambiguous_match_names_the_lines(bench: Bench) -> None:
+    path = bench.write("f.py", "x = 1\ny = 2\nx = 1\n")
+    await bench.text("read", path="f.py")
+    assert "lines 1, 3" in await bench.error("edit", path="f.py", old_string="x = 1", new_string="x = 2")
+    await bench.text("edit", path="f.py", old_string="x = 1", new_string="x = 2", replace_all=True)
+    assert path.read_text() == "x = 2\ny = 2\nx = 2\n"
+
+
+async def test_a_file_that_was_not_read_takes_only_exact_edits(bench: Bench) -> None:
+    path = bench.write("f.py", "secret  \n")
+    assert "Read it first" in await bench.error("edit", path="f.py", old_string="secret\n", new_string="x\n")
+    await bench.text("edit", path="f.py", old_string="secret", new_string="x")
+    assert path.read_text() == "x  \n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"old_string": "", "new_string": "x"}, "empty"),
+        ({"old_string": "a", "new_string": "a"}, "same"),
+        ({"old_string": "1\ta\n2\tb", "new_string": "x"}, "line numbers"),
+    ],
+)
+async def test_senseless_edits_say_why(bench: Bench, arguments: dict[str, str], part: str) -> None:
+    bench.write("f.py", "a\nb\n")
+    await bench.text("read", path="f.py")
+    assert part in await bench.error("edit", path="f.py", **arguments)
+
+
+async def test_the_subject_shows_the_change_before_it_is_made(bench: Bench) -> None:
+    path = bench.write("f.py", "a\nb\n")
+    prepared = await bench.prepare("edit", path="f.py", old_string="b", new_string="c")
+    assert isinstance(prepared, PreparedCall)
+    assert prepared.subject.diff == DiffView(path=str(path), diff="@@ -1,2 +1,2 @@\n a\n-b\n+c", added=1, removed=1)
+    assert path.read_text() == "a\nb\n"
+    result = await run_call(prepared, bench.context, emit=lambda _: None)
+    assert result.ui == (prepared.subject.diff,)
+
+
+async def test_what_changed_while_the_person_decided_is_not_overwritten(bench: Bench) -> None:
+    path = bench.write("f.py", "a\nb\n")
+    prepared = await bench.prepare("edit", path="f.py", old_string="a", new_string="c")
+    assert isinstance(prepared, PreparedCall)
+    path.write_text("x a\nb\n")
+    result = await run_call(prepared, bench.context, emit=lambda _: None)
+    assert result.is_error
+    assert path.read_text() == "x a\nb\n"
+
+
+async def test_a_link_that_was_turned_while_the_person_decided_is_not_followed(bench: Bench) -> None:
+    inside, outside = bench.write("in.txt", "a\n"), bench.work.parent / "out.txt"
+    outside.write_text("a\n")
+    link = bench.work / "link"
+    link.symlink_to(inside)
+    prepared = await bench.prepare("edit", path="link", old_string="a", new_string="b")
+    assert isinstance(prepared, PreparedCall)
+    link.unlink()
+    link.symlink_to(outside)
+    assert (await run_call(prepared, bench.context, emit=lambda _: None)).is_error
+    assert outside.read_text() == "a\n"
+
+
+async def test_mode_and_links_are_kept(bench: Bench) -> None:
+    path = bench.write("run.sh", "echo a\n")
+    path.chmod(0o755)
+    (bench.work / "link.sh").symlink_to("run.sh")
+    await bench.text("edit", path="link.sh", old_string="a", new_string="b")
+    assert (bench.work / "link.sh").is_symlink()
+    assert path.read_text() == "echo b\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755
+    assert sorted(os.listdir(bench.work)) == ["link.sh", "run.sh"]
+
+
+async def test_two_names_of_one_file_stay_one_file(bench: Bench) -> None:
+    path = bench.write("a.txt", "a\n")
+    (bench.work / "b.txt").hardlink_to(path)
+    await bench.text("edit", path="a.txt", old_string="a", new_string="b")
+    assert (bench.work / "b.txt").read_text() == "b\n"
+
+
+texts = st.text(st.sampled_from("ab \t\n\r“é中"), max_size=30).map(lambda text: text.replace("\r", "\r\n"))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(texts, st.data())
+def test_r089_replacing_any_span_leaves_everything_else(text: str, data: st.DataObject) -> None:
+    from tenuto.tool.splice import crlf_offsets, original_offset
+
+    plain = to_lf(text)
+    start = data.draw(st.integers(0, len(plain)))
+    end = data.draw(st.integers(start, len(plain)))
+    places = crlf_offsets(text)
+    a, b = original_offset(places, start), original_offset(places, end)
+    assert to_lf(text[:a]) == plain[:start]
+    assert to_lf(text[a:b]) == plain[start:end]
+    assert splice_lines(text[a:b], plain[start:end], plain[start:end], "\n") == text[a:b]
+
+
+@given(st.binary(max_size=200))
+def test_r089_what_is_taken_for_text_encodes_to_the_same_bytes(data: bytes) -> None:
+    content = decode_file(data)
+    assert content is None or content.encode(content.text) == data
+
+
+def test_exact_matches_do_not_overlap() -> None:
+    assert [match.start for match in find_exact("aaaa", "aa", "x")] == [0, 2]
+
+
+async def test_prepare_refuses_what_cannot_be_done_before_anyone_is_asked(bench: Bench) -> None:
+    result = await bench.prepare("edit", path="nope.py", old_string="a", new_string="b")
+    assert isinstance(result, ToolResultMessage)
+    assert "does not exist" in text_of(result.parts)

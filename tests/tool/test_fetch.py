@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tenuto.config.settings import ToolSettings
+from tenuto.guard.approval import judge
+from tenuto.guard.subject import Allow, Ask
+from tenuto.protocol.message import ToolResultMessage
+from tenuto.protocol.part import ImagePart, text_of
+from tenuto.tool.addresses import is_private_address, is_private_name
+from tenuto.tool.html_text import html_to_text
+from tenuto.tool.runner import PreparedCall
+from tests.tool.support import Bench, make_bench
+from tests.tool.test_files import PNG
+
+PAGE = b"<html><head><title>A &amp; B</title><style>x</style></head><body><h1>Top</h1><p>Hello <b>you</b></p></html>"
+
+
+def answer(body: bytes, kind: str = "text/html", status: str = "200 OK", more: str = "") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Connection: close\r\n\r\n".encode() + body
+
+
+@asynccontextmanager
+async def serve(routes: dict[str, bytes | None]) -> AsyncIterator[str]:
+    """A real HTTP server; a route of `None` never answers, one that begins with `+` goes on for ever."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readline()).split()[1].decode()
+        reply = routes.get(path, answer(b"gone", status="404 Not Found"))
+        if reply is None:
+            await asyncio.sleep(60)
+        else:
+            writer.write(reply.removeprefix(b"+"))
+            try:
+                while reply.startswith(b"+"):
+                    writer.write(b"x" * 65_536)
+                    await writer.drain()
+            except ConnectionError:
+                return
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+async def test_html_becomes_text_and_json_stays(bench: Bench) -> None:
+    async with serve({"/": answer(PAGE), "/j": answer(b'{"a": 1}', "application/json")}) as base:
+        text = await bench.text("fetch", url=base + "/")
+        assert text.endswith("A & B\n\n# Top\n\nHello you")
+        assert "200 · text/html" in text
+        assert "<h1>" in await bench.text("fetch", url=base + "/", raw=True)
+        assert (await bench.text("fetch", url=base + "/j")).endswith('{"a": 1}')
+
+
+async def test_errors_sizes_types_and_charsets(bench: Bench) -> None:
+    routes = {
+        "/big": b"+" + answer(b"", "text/plain"),
+        "/bin": answer(b"\0\1", "application/zip"),
+        "/latin": answer("café".encode("latin-1"), "text/plain; charset=iso-8859-1"),
+        "/odd": answer("café".encode(), "text/plain; charset=no-such"),
+        "/png": answer(PNG, "image/png"),
+    }
+    async with serve(routes) as base:
+        assert "404" in await bench.error("fetch", url=base + "/none")
+        result = await bench.call("fetch", url=base + "/big")
+        assert "only the first 5.0 MB" in text_of(result.parts)
+        assert len(text_of(result.parts)) < 31_000
+        assert result.output_size < 5_100_000
+        assert "no text" in await bench.error("fetch", url=base + "/bin")
+        assert "café" in await bench.text("fetch", url=base + "/latin")
+        assert "café" in await bench.text("fetch", url=base + "/odd")
+        assert isinstance((await bench.call("fetch", url=base + "/png")).parts[1], ImagePart)
+
+
+async def test_redirects_stay_with_the_host_or_are_reported(bench: Bench) -> None:
+    def to(place: str) -> bytes:
+        return answer(b"", status="302 Found", more=f"Location: {place}\r\n")
+
+    async with serve({"/": answer(PAGE), "/same": to("/"), "/loop": to("/loop")}) as base:
+        assert "Hello you" in await bench.text("fetch", url=base + "/same")
+        assert "more than 5 times" in await bench.error("fetch", url=base + "/loop")
+        async with serve({"/away": to(base + "/"), "/file": to("file:///etc/passwd")}) as other:
+            assert f"redirects to another host: {base}/" in await bench.text("fetch", url=other + "/away")
+            assert "Only http" in await bench.error("fetch", url=other + "/file")
+
+
+async def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, ToolSettings(fetch_timeout=0.3))
+    async with serve({"/": None}) as base:
+        text = await bench.error("fetch", url=base + "/")
+        assert "0.3 s" in text or "Timeout" in text or "could not be fetched" in text
+    assert "could not be fetched" in await bench.error("fetch", url="http://127.0.0.1:9/")
+
+
+@pytest.mark.parametrize("url", ["ftp://x.org/a", "file:///etc/passwd", "http://", "http://[::1", "http://x:99999999/"])
+async def test_only_http_addresses_are_taken(bench: Bench, url: str) -> None:
+    assert isinstance(await bench.prepare("fetch", url=url), ToolResultMessage)
+
+
+async def test_private_places_are_asked_for_in_every_mode(bench: Bench) -> None:
+    for url, verdict in {
+        "http://localhost:3000/x": Ask, "http://127.0.0.1/": Ask, "http://169.254.169.254/latest": Ask,
+        "http://[::1]/": Ask, "http://printer/": Ask, "http://2130706433/": Ask, "http://0x7f.1/": Ask, "http://[::ffff:10.0.0.1]/": Ask,
+        "http://db.internal/": Ask, "https://example.org/a?b": Allow, "example.org": Allow,
+    }.items():  # fmt: skip
+        prepared = await bench.prepare("fetch", url=url)
+        assert isinstance(prepared, PreparedCall)
+        assert type(judge("auto", prepared.subject, [], bench.context.workspace)) is verdict, url
+        assert isinstance(judge("ask", prepared.subject, [], bench.context.workspace), Ask)
+
+
+async def test_a_public_name_with_a_private_address_is_refused_then_asked_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["10.0.0.7"]
+
+    monkeypatch.setattr("tenuto.tool.fetch.look_up", look_up)
+    assert "private address 10.0.0.7" in await bench.error("fetch", url="http://rebind.example.org/")
+    prepared = await bench.prepare("fetch", url="http://rebind.example.org/")
+    assert isinstance(prepared, PreparedCall)
+    assert isinstance(judge("auto", prepared.subject, [], bench.context.workspace), Ask)
+
+
+async def test_a_name_that_changes_its_address_after_the_look_up_gives_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["93.184.216.34"]
+
+    async with serve({"/": answer(b"internal secret", "text/plain")}) as base:
+        prepared = await bench.prepare("fetch", url=base + "/")
+        assert isinstance(prepared, PreparedCall)
+        monkeypatch.setattr("tenuto.tool.fetch.look_up", look_up)
+        monkeypatch.setattr("tenuto.tool.fetch.is_private_name", lambda _: False)
+        text = await bench.error("fetch", url=base + "/")
+        assert "secret" not in text
+        assert "private address 127.0.0.1" in text
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["10.1.2.3", "127.0.0.1", "169.254.169.254", "::1", "fe80::1%eth0", "fd00::1", "0.0.0.0", "224.0.0.1", "100.64.0.1", "::ffff:127.0.0.1", "x"],
+)
+def test_private_addresses(address: str) -> None:
+    assert is_private_address(address)
+
+
+def test_public_addresses_and_names() -> None:
+    assert not is_private_address("93.184.216.34")
+    assert not is_private_address("2606:2800:220:1:248:1893:25c8:1946")
+    assert not is_private_name("example.org")
+    assert is_private_name("EXAMPLE.LOCAL.")
+
+
+def test_html_to_text() -> None:
+    html = """<!doctype html><html><head><title>T</title><script>bad()</script></head><body>
+    <nav><a href="/x">X</a></nav><h2>Two</h2><p>a <a href="b.html">link</a><br>next &lt;b&gt;</p>
+    <ul><li>one<ol><li>in</li><li>in2</li></ol></li><li>two</li></ul>
+    <pre><code>def f():
+    return 1</code></pre><p>use <code>f()</code></p>
+    <table><tr><th>k</th><th>v</th></tr><tr><td>1</td><td>2</td></tr></table>
+    <svg><text>no</text></svg><img src=x alt="a chart"><p>unclosed <b>end</body></html>"""
+    assert html_to_text(html, "http://h/dir/") == (
+        "T\n\nX (http://h/x)\n\n## Two\n\na link (http://h/dir/b.html)\nnext <b>\n\n- one\n  1. in\n  2. in2\n- two\n\n"
+        "```\ndef f():\n    return 1\n```\n\nuse `f()`\n\nk | v\n1 | 2\n\n[image: a chart]\n\nunclosed end"
+    )
+
+
+def test_html_cannot_exhaust_the_parser() -> None:
+    assert html_to_text("<div>" * 100_000 + "deep" + "</div>" * 100_000) == "deep"
+    assert html_to_text("<p>a<script>" + "x" * 100_000) == "a"

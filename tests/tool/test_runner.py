@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.config.settings import ToolSettings
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.message import TodoView, ToolResultMessage
+from tenuto.protocol.model import ToolSchema
+from tenuto.protocol.part import TextPart, ToolCallPart, text_of
+from tenuto.text.estimate import estimate_text
+from tenuto.tool.build_schemas import build_schemas
+from tenuto.tool.context import ToolContext
+from tenuto.tool.output import StepBudget, ToolOutput, result_ceiling, tokens_of
+from tenuto.tool.registry import ToolRegistry
+from tenuto.tool.runner import prepare
+from tests.tool.support import Bench, make_bench
+
+
+def test_the_prebuilt_schemas_are_the_models() -> None:
+    prebuilt = [
+        {"name": schema.name, "description": schema.description, "parameters": json.loads(bytes(schema.parameters))}
+        for schema in ToolRegistry().schemas()
+    ]
+    assert prebuilt == build_schemas()
+
+
+def test_the_schemas_stay_small() -> None:
+    size = sum(
+        len(schema.name) + len(schema.description) + len(bytes(schema.parameters))
+        for schema in ToolRegistry().schemas()
+    )
+    assert size / 4 < 2_200
+
+
+def test_schemas_are_there_without_pydantic_httpx_or_any_tool() -> None:
+    script = (
+        "import sys\nfrom tenuto.tool.registry import ToolRegistry\nfrom tenuto.tool.context import ToolContext\n"
+        "from tenuto.tool.runner import prepare\nassert len(ToolRegistry().schemas()) == 8\n"
+        "heavy = {'pydantic', 'httpx', 'pathspec', 'tenuto.tool.bash', 'tenuto.tool.arguments'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ('{"path": "x"', "not valid JSON"),
+        ("[1, 2]", "must be one JSON object, not list"),
+        ('"text"', "must be one JSON object"),
+        ("null", "must be one JSON object"),
+        ("{}", "path: required and missing"),
+        ('{"path": 5}', "path: Input should be a valid string (got 5)"),
+        ('{"path": "x", "offset": 0}', "offset"),
+        ("[" * 100_000, "not valid JSON"),
+    ],
+)
+async def test_r094_bad_arguments_run_nothing_and_are_explained(bench: Bench, arguments: str, part: str) -> None:
+    result = await prepare(ToolCallPart(id="c", name="read", arguments=arguments), bench.registry, bench.context)
+    assert isinstance(result, ToolResultMessage)
+    text = text_of(result.parts)
+    assert result.is_error
+    assert part in text
+    assert "read" in text
+    assert len(text) < 1_000
+
+
+async def test_r094_the_echo_is_bounded_and_clean(bench: Bench) -> None:
+    call = ToolCallPart(id="c", name="write", arguments="\ud800" + "x" * 100_000, fault="cut off by the stream")
+    result = await prepare(call, bench.registry, bench.context)
+    assert isinstance(result, ToolResultMessage)
+    text = text_of(result.parts)
+    assert "cut off by the stream" in text
+    assert len(text) < 1_000
+    text.encode("utf-8")
+    result = await bench.prepare("write", path="x", content=["y" * 100_000])
+    assert isinstance(result, ToolResultMessage)
+    assert len(text_of(result.parts)) < 1_000
+
+
+async def test_an_unknown_tool_names_the_tools(bench: Bench) -> None:
+    text = await bench.error("Read")
+    assert "Did you mean read?" in text
+    assert "bash, grep, glob" in text
+
+
+async def test_names_from_elsewhere_extra_and_null_arguments_are_understood(bench: Bench) -> None:
+    bench.write("f.txt", "a\n")
+    assert await bench.text("read", file_path="f.txt", limit=None, why="curious", offset="1") == "1\ta"
+    assert "hi" in await bench.text("bash", command="echo hi", description="Says hi")
+
+
+class Rogue:
+    """A tool that fails in ways of its own."""
+
+    name = "rogue"
+    read_only = True
+    parallel = True
+
+    def parse(self, values: dict[str, Any]) -> Any:
+        return values
+
+    def subject(self, arguments: Any, context: ToolContext) -> ApprovalSubject:
+        if arguments.get("at") == "subject":
+            raise ZeroDivisionError("in subject")
+        return ApprovalSubject(kind="none", tool=self.name, summary="")
+
+    async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
+        if arguments.get("at") == "run":
+            raise ZeroDivisionError("in run")
+        if arguments.get("at") == "cancel":
+            raise asyncio.CancelledError
+        return ToolOutput(parts=(TextPart(text="x" * 100_000),))
+
+
+ROGUE_SCHEMA = ToolSchema(name="rogue", description="", parameters=msgspec.Raw(b"{}"))
+
+
+async def test_a_tool_that_raises_gives_an_error_result(bench: Bench) -> None:
+    bench.registry.register(Rogue(), ROGUE_SCHEMA)
+    assert "in subject (ZeroDivisionError)" in await bench.error("rogue", at="subject")
+    assert "in run (ZeroDivisionError)" in await bench.error("rogue", at="run")
+    with pytest.raises(asyncio.CancelledError):
+        await bench.call("rogue", at="cancel")
+
+
+async def test_registered_tools_are_listed_last_bounded_and_named_once(bench: Bench) -> None:
+    bench.registry.register(Rogue(), ROGUE_SCHEMA)
+    assert bench.registry.names()[-1] == "rogue" == bench.registry.schemas()[-1].name
+    for name in ("rogue", "read"):
+        tool = Rogue()
+        tool.name = name
+        with pytest.raises(ValueError, match=name):
+            bench.registry.register(tool, ROGUE_SCHEMA)
+    result = await bench.call("rogue")
+    assert result.truncated
+    assert len(text_of(result.parts)) < 31_000
+    assert Path(result.output_path).read_text() == "x" * 100_000
+
+
+async def test_every_builtin_tool_loads_and_says_what_it_is() -> None:
+    registry = ToolRegistry()
+    registry.warm_up()
+    facts = {name: registry.get(name) for name in registry.names()}
+    assert all(tool is not None and tool.name == name for name, tool in facts.items())
+    assert {name for name, tool in facts.items() if tool and tool.parallel} == {"read", "grep", "glob", "fetch"}
+    assert {name for name, tool in facts.items() if tool and not tool.read_only} == {"write", "edit", "bash"}
+    assert registry.get("nope") is None
+
+
+async def test_todo_returns_the_list_as_a_view(bench: Bench) -> None:
+    result = await bench.call("todo", items=[{"text": "a", "status": "done"}, {"text": "b"}])
+    assert result.ui == (TodoView(items=(TodoItem(text="a", status="done"), TodoItem(text="b"))),)
+    assert "1 done, 1 pending" in text_of(result.parts)
+    assert "status" in await bench.error("todo", items=[{"text": "a", "status": "finished"}])
+
+
+# --- rung 0 ---
+
+
+def result_of(text: str, number: int = 1) -> ToolResultMessage:
+    return ToolResultMessage(call_id=f"c{number}", name="x", parts=(TextPart(text=text),))
+
+
+@pytest.mark.parametrize(
+    ("window", "ceiling"), [(None, 400_000), (1_000, 2_000), (8_000, 9_600), (200_000, 240_000), (1_000_000, 400_000)]
+)
+def test_rung_0_ceiling_of_one_result(window: int | None, ceiling: int) -> None:
+    assert result_ceiling(window) == ceiling
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["word ", "中文", "a1b2", "\n", "x"]), st.integers(0, 20_000)), min_size=1, max_size=6
+    ),
+    st.integers(2_000, 50_000),
+    st.integers(0, 60_000),
+)
+def test_r098_a_step_never_exceeds_its_budget(kinds: list[tuple[str, int]], window: int, current: int) -> None:
+    stored: dict[str, str] = {}
+
+    def store(name: str, text: str) -> Path:
+        stored[name] = text
+        return Path(f"/outputs/{name}")
+
+    results = [result_of(kind * count, number) for number, (kind, count) in enumerate(kinds)]
+    budget = StepBudget(window=window, trigger=window * 3 // 4, current=current, calls=len(results))
+    bounded = [budget.bound(result, store) for result in results]
+    room = max(min(window / 2, window * 3 // 4 - current), 0)
+    notices = 350 * len(results)  # a notice and the ends that carry it, whatever the room
+    assert sum(map(tokens_of, bounded)) <= room * 1.1 + notices
+    for before, after in zip(results, bounded, strict=True):
+        if after != before:
+            assert after.truncated
+            assert stored[after.call_id] == text_of(before.parts)
+            assert after.output_path in text_of(after.parts)
+            assert len(text_of(after.parts)) <= result_ceiling(window) + 300
+
+
+def test_what_one_result_leaves_the_others_may_use() -> None:
+    budget = StepBudget(window=20_000, trigger=16_000, current=6_000, calls=3)
+    store = lambda name, _: Path(name)  # noqa: E731
+    results = [budget.bound(result_of(text), store) for text in ("tiny", "small", "word " * 4_000)]
+    assert not any(result.truncated for result in results)
+    assert sum(map(tokens_of, results)) > 10_000 / 3
+
+
+def test_a_result_cut_twice_keeps_its_file_and_one_notice(tmp_path: Path) -> None:
+    def store(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    wide, narrow = (StepBudget(window=window, trigger=None, current=0, calls=1) for window in (40_000, 8_000))
+    once = wide.bound(result_of("head " + "word " * 40_000 + "tail"), store)
+    twice = narrow.bound(once, store)
+    text = text_of(twice.parts)
+    assert (twice.output_path, twice.output_size) == (once.output_path, once.output_size)
+    assert text.count("[…") == 1
+    assert text.startswith("head")
+    assert text.endswith("tail")
+    assert len((tmp_path / "c1").read_text()) == 200_009
+    assert estimate_text(text) < 4_000
+
+
+async def test_settings_bound_a_result(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, ToolSettings(max_output_chars=3_000, max_output_lines=100))
+    result = await bench.call("bash", command="seq 1 1000")
+    assert result.truncated
+    assert len(text_of(result.parts)) <= 3_000
+    assert text_of(result.parts).count("\n") <= 100
