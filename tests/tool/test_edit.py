@@ -198,6 +198,17 @@ async def test_the_subject_shows_the_change_before_it_is_made(bench: Bench) -> N
     assert result.ui == (prepared.subject.diff,)
 
 
+async def test_the_diff_of_a_huge_change_is_bounded_and_its_counts_are_exact(bench: Bench) -> None:
+    bench.write("f.txt", "old\n" * 50_000)
+    await bench.text("read", path="f.txt")
+    result = await bench.call("write", path="f.txt", content="new " + "x" * 5_000_000 + "\n" + "new\n" * 60_000)
+    (view,) = result.ui
+    assert isinstance(view, DiffView)
+    assert (view.added, view.removed) == (60_001, 50_000)
+    assert len(view.diff) < 100_000
+    assert "more lines of this diff" in view.diff
+
+
 async def test_what_changed_while_the_person_decided_is_not_overwritten(bench: Bench) -> None:
     path = bench.write("f.py", "a\nb\n")
     prepared = await bench.prepare("edit", path="f.py", old_string="a", new_string="c")

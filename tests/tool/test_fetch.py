@@ -108,7 +108,8 @@ async def test_only_http_addresses_are_taken(bench: Bench, url: str) -> None:
 async def test_private_places_are_asked_for_in_every_mode(bench: Bench) -> None:
     for url, verdict in {
         "http://localhost:3000/x": Ask, "http://127.0.0.1/": Ask, "http://169.254.169.254/latest": Ask,
-        "http://[::1]/": Ask, "http://printer/": Ask, "http://2130706433/": Ask, "http://0x7f.1/": Ask, "http://[::ffff:10.0.0.1]/": Ask,
+        "http://[::1]/": Ask, "http://printer/": Ask,
+        "http://2130706433/": Ask, "http://0x7f.1/": Ask, "http://[::ffff:10.0.0.1]/": Ask,
         "http://db.internal/": Ask, "https://example.org/a?b": Allow, "example.org": Allow,
     }.items():  # fmt: skip
         prepared = await bench.prepare("fetch", url=url)
@@ -148,7 +149,19 @@ async def test_a_name_that_changes_its_address_after_the_look_up_gives_nothing(
 
 @pytest.mark.parametrize(
     "address",
-    ["10.1.2.3", "127.0.0.1", "169.254.169.254", "::1", "fe80::1%eth0", "fd00::1", "0.0.0.0", "224.0.0.1", "100.64.0.1", "::ffff:127.0.0.1", "x"],
+    [
+        "10.1.2.3",
+        "127.0.0.1",
+        "169.254.169.254",
+        "::1",
+        "fe80::1%eth0",
+        "fd00::1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "100.64.0.1",
+        "::ffff:127.0.0.1",
+        "x",
+    ],
 )
 def test_private_addresses(address: str) -> None:
     assert is_private_address(address)

@@ -50,17 +50,28 @@ _READERS = frozenset(
     )
 )
 _FORBIDDEN: dict[str, tuple[str, ...]] = {
-    "find": ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from"),
-    "rg": ("--pre", "--hostname-bin", "-z", "--search-zip", "-f", "--file", "--ignore-file"),
-    "grep": ("-f", "--file"),
-    "egrep": ("-f", "--file"),
-    "fgrep": ("-f", "--file"),
+    "find": ("-L", "-H", "-follow", "-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from"),
+    "rg": ("-L", "--follow", "--pre", "--hostname-bin", "-z", "--search-zip", "-f", "--file", "--ignore-file"),
+    "grep": ("-R", "--dereference-recursive", "-f", "--file"),
+    "egrep": ("-R", "--dereference-recursive", "-f", "--file"),
+    "fgrep": ("-R", "--dereference-recursive", "-f", "--file"),
     "tail": ("-f", "-F", "--follow", "--retry", "--pid"),
+    "diff": ("-r", "--recursive"),
     "wc": ("--files0-from",),
     "du": ("--files0-from", "--exclude-from", "-X"),
-    "git": ("--output", "--ext-diff", "--textconv", "--show-signature", "--exec", "--no-index", "-O", "--contents"),
+    "git": (
+        "--output",
+        "--ext-diff",
+        "--textconv",
+        "--show-signature",
+        "--exec",
+        "--no-index",
+        "--filters",
+        "-O",
+        "--contents",
+    ),
 }
-"""Beginnings of options that make a reader write, run something, wait for ever, or read a list of files."""
+"""Beginnings of options that make a reader write, run something, wait for ever, follow links or read lists of files."""
 _GIT_READERS = frozenset(
     (
         "status",

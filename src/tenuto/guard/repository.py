@@ -18,6 +18,8 @@ def configured_programs(git: Path) -> str:
 
     `git` is the `.git` of a work tree. What cannot be told counts as a reason.
     """
+    if (git / "modules").exists() or (git.parent / ".gitmodules").exists():
+        return "the repository has submodules, which bring a git configuration of their own"
     if not git.is_dir():
         return "git takes its configuration from elsewhere here"
     for name in ("config", "config.worktree"):

@@ -18,7 +18,8 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     `summary` is one line, `detail` the exact text that decides (a whole command, a URL). `paths` are real paths,
     links resolved. `pattern` is what "always for this session" would allow: an exact command, a URL's origin, a path,
     or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a standing answer covers them
-    only when it names exactly this call.
+    only when it names exactly this call. `fingerprint` names the outcome exactly (the hash of a file's new content):
+    what runs later must lead to the same.
     """
 
     kind: SubjectKind
@@ -29,6 +30,7 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     diff: DiffView | None = None
     pattern: str = ""
     concerns: tuple[str, ...] = ()
+    fingerprint: str = ""
 
 
 class Allow(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ class BashArguments(Arguments):
     """
 
     command: str
-    timeout: float | None = Field(default=None, gt=0, description="Seconds; default 120")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds; default 120, at most 600")
     background: bool = False
 
 

@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
+from itertools import islice
 
 from tenuto.protocol.message import DiffView
+from tenuto.text.bounding import cut_head
 from tenuto.tool.encoding import to_lf
 
 _CONTEXT_LINES = 3
+_MAX_DIFF_LINES = 2_000
+_MAX_ROW_CHARS = 1_000
+"""A diff goes into the log and onto the screen: it must not be as large as the file."""
 _MAX_PRECISE_LINES = 4_000
 """Above this many differing lines the middle is shown as one block: the exact matcher is quadratic."""
 
 
 def diff_view(path: str, before: str, after: str, *, created: bool = False) -> DiffView:
-    """Return the change from `before` to `after`; line ends do not count, except a missing last one."""
+    """Return the change from `before` to `after`; line ends do not count, except a missing last one.
+
+    The counts are exact; of a very large diff only the first part is kept, and its last line says so.
+    """
     old, new = _lines(to_lf(before)), _lines(to_lf(after))
-    out: list[str] = []
-    added = removed = 0
-    for group in _split(compare_lines(old, new)):
+    codes = compare_lines(old, new)
+    rows = _rows(codes, old, new)
+    shown = [_short(row) for row in islice(rows, _MAX_DIFF_LINES)]
+    more = sum(1 for _ in rows)
+    if more:
+        shown.append(f"@@ {more:,} more lines of this diff are not shown @@")
+    return DiffView(
+        path=path,
+        diff="\n".join(shown),
+        added=sum(code[4] - code[3] for code in codes if code[0] != "equal"),
+        removed=sum(code[2] - code[1] for code in codes if code[0] != "equal"),
+        created=created,
+    )
+
+
+def _rows(codes: list[Opcode], old: list[str], new: list[str]) -> Iterator[str]:
+    for group in _split(codes):
         first, last = group[0], group[-1]
-        out.append(f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@")
+        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
-                out += [" " + line for line in old[old_start:old_end]]
-                continue
-            out += ["-" + line for line in old[old_start:old_end]]
-            out += ["+" + line for line in new[new_start:new_end]]
-            removed += old_end - old_start
-            added += new_end - new_start
-    return DiffView(path=path, diff="\n".join(out), added=added, removed=removed, created=created)
+                yield from (" " + line for line in old[old_start:old_end])
+            else:
+                yield from ("-" + line for line in old[old_start:old_end])
+                yield from ("+" + line for line in new[new_start:new_end])
+
+
+def _short(row: str) -> str:
+    return row if len(row) <= _MAX_ROW_CHARS else f"{cut_head(row, _MAX_ROW_CHARS)}…"
 
 
 Opcode = tuple[str, int, int, int, int]

@@ -58,13 +58,13 @@ class EditTool(BuiltinTool):
     def subject(self, arguments: EditArguments, context: ToolContext) -> ApprovalSubject:
         """Return the change that the call would make. Raises `ToolError` when there is none to make."""
         change = plan_edit(arguments, context)
-        return change_subject(self.name, change.found.path, change.diff, context)
+        return change_subject(self.name, change.found.path, change.data, change.diff, context)
 
     async def run(self, arguments: EditArguments, context: ToolContext) -> ToolOutput:
         """Write the change. The last step is one call that a cancellation cannot cut in two."""
         change = await asyncio.to_thread(plan_edit, arguments, context)
         path = change.found.path
-        check_approved(path, change.diff, context)
+        check_approved(path, change.data, context)
         replace_file(path, change.data)
         use = context.files.record(FileUse(path=str(path), op="edit", sha256=digest_of(change.data)), change.data)
         return ToolOutput(parts=(TextPart(text=_report(change, context)),), ui=(change.diff,), files=(use,))

@@ -107,8 +107,8 @@ def check_unchanged(found: FoundFile, context: ToolContext) -> None:
     )
 
 
-def change_subject(tool: str, path: Path, diff: DiffView, context: ToolContext) -> ApprovalSubject:
-    """Return what writing to `path` amounts to, with every reason to ask that the path alone gives (R-087)."""
+def change_subject(tool: str, path: Path, data: bytes, diff: DiffView, context: ToolContext) -> ApprovalSubject:
+    """Return what writing `data` to `path` amounts to, with every reason to ask that the path alone gives (R-087)."""
     concerns: list[str] = []
     inside = is_inside(str(path), str(context.workspace))
     if is_protected(str(path), str(context.workspace)):
@@ -124,6 +124,7 @@ def change_subject(tool: str, path: Path, diff: DiffView, context: ToolContext) 
         diff=diff,
         pattern=str(path) if concerns or not inside else f"{context.workspace}/**",
         concerns=tuple(concerns),
+        fingerprint=digest_of(data),
     )
 
 
@@ -143,17 +144,11 @@ def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> A
     )
 
 
-def check_approved(path: Path, diff: DiffView, context: ToolContext) -> None:
+def check_approved(path: Path, data: bytes, context: ToolContext) -> None:
     """Raise `ToolError` when a change is not the one that was approved: the file or a link moved meanwhile."""
     subject = context.subject
-    if subject is None or subject.diff is None:
-        return
-    if subject.paths != (str(path),) or _changed_lines(subject.diff) != _changed_lines(diff):
+    if subject is not None and (subject.paths != (str(path),) or subject.fingerprint != digest_of(data)):
         raise ToolError(f"{show_path(path, context)} changed while the call waited; nothing was written. Call again.")
-
-
-def _changed_lines(diff: DiffView) -> list[str]:
-    return [line for line in diff.diff.split("\n") if line.startswith(("+", "-"))]
 
 
 def replace_file(path: Path, data: bytes) -> None:

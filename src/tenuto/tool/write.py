@@ -43,13 +43,13 @@ class WriteTool(BuiltinTool):
 
     def subject(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:
         """Return the change that the call would make."""
-        path, _, diff = _plan(arguments, context)
-        return change_subject(self.name, path, diff, context)
+        path, data, diff = _plan(arguments, context)
+        return change_subject(self.name, path, data, diff, context)
 
     async def run(self, arguments: WriteArguments, context: ToolContext) -> ToolOutput:
         """Write. The last step is one call that a cancellation cannot cut in two."""
         path, data, diff = await asyncio.to_thread(_plan, arguments, context)
-        check_approved(path, diff, context)
+        check_approved(path, data, context)
         replace_file(path, data)
         use = context.files.record(FileUse(path=str(path), op="write", sha256=digest_of(data)), data)
         lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
