@@ -185,7 +185,7 @@ class ChatDecoder:
         parts: list[AssistantPart] = []
         block = self._thinking_block(thinking)
         if thinking or block:
-            parts.append(ThinkingPart(text=thinking, provider=self._provider, block=msgspec.Raw(block)))
+            parts.append(ThinkingPart(text=thinking.strip("\n"), provider=self._provider, block=msgspec.Raw(block)))
         if text.strip():
             parts.append(TextPart(text=text))
         cut_off = stop_reason in {"max_tokens", "window_exceeded"}

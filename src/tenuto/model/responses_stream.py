@@ -23,6 +23,13 @@ INCOMPLETE: dict[str, StopReason] = {
     "steered": "interrupted",
 }
 
+DELTAS: dict[str, type[TextDelta | ThinkingDelta]] = {
+    "response.output_text.delta": TextDelta,
+    "response.refusal.delta": TextDelta,
+    "response.reasoning_summary_text.delta": ThinkingDelta,
+    "response.reasoning_text.delta": ThinkingDelta,
+}
+
 
 class ResponsesDecoder:
     """Collects one answer. `taken` are the call ids that the conversation already has.
@@ -56,15 +63,14 @@ class ResponsesDecoder:
         data = wire_json.decode_object(event.data)
         if data is None:
             raise ModelError("broken_stream", f"{self._provider} sent an event that is not JSON")
-        match data.get("type") or event.name:
-            case "response.output_text.delta" | "response.refusal.delta":
-                return [TextDelta(as_text(data.get("delta")))]
-            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return [ThinkingDelta(as_text(data.get("delta")))]
-            case "response.reasoning_summary_part.added" if as_count(data.get("summary_index")):
-                return [ThinkingDelta("\n\n")]
+        kind = as_text(data.get("type")) or event.name
+        if kind in DELTAS:
+            return [DELTAS[kind](as_text(data.get("delta")))]
+        match kind:
             case "response.function_call_arguments.delta":
                 return self._take_arguments(data)
+            case "response.reasoning_summary_part.added" if as_count(data.get("summary_index")):
+                return [ThinkingDelta("\n\n")]
             case "response.output_item.added":
                 return self._begin_item(data)
             case "response.output_item.done":
@@ -74,11 +80,8 @@ class ResponsesDecoder:
                 self._ended = True
             case "response.failed":
                 self._fail(as_dict(data.get("response")).get("error") or data)
-            case "error":
+            case "error" | "":
                 self._fail(data.get("error") or data)
-            case None | "":
-                if data.get("error"):
-                    self._fail(data["error"])
             case _:
                 pass
         return []

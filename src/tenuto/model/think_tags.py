@@ -29,7 +29,7 @@ class ThinkSplitter:
                 self._state = "answer"
                 answer, self._held = self._held, ""
                 return "", answer
-            self._state, self._held = "thinking", begun.removeprefix(OPEN).lstrip("\n")
+            self._state, self._held = "thinking", begun.removeprefix(OPEN)
         if self._state == "thinking":
             return self._think()
         return self._after()
@@ -47,7 +47,7 @@ class ThinkSplitter:
             keep = _tag_start(self._held)
             thinking, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
             return thinking, ""
-        thinking, self._held = self._held[:place].rstrip("\n"), self._held[place + len(CLOSE) :]
+        thinking, self._held = self._held[:place], self._held[place + len(CLOSE) :]
         self._state = "after"
         return thinking, self._after()[1]
 

@@ -56,6 +56,11 @@ def register_transport(provider: str, factory: TransportFactory) -> None:
     _factories[provider] = factory
 
 
+def unregister_transport(provider: str) -> None:
+    """Let httpx serve the provider with this name again."""
+    _factories.pop(provider, None)
+
+
 def make_transport(endpoint: Endpoint) -> Transport:
     """Return the transport of an endpoint; nothing is imported or connected yet."""
     return _factories.get(endpoint.provider, HttpxTransport)(endpoint)
