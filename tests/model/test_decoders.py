@@ -169,7 +169,7 @@ async def test_anthropic_deltas_and_parts():
         ThinkingDelta("Let me "),
         ThinkingDelta("look."),
     ]
-    assert [part.name for part in deltas if isinstance(part, ToolCallDelta) and not part.fragment][0] == "read"
+    assert next(part.name for part in deltas if isinstance(part, ToolCallDelta) and not part.fragment) == "read"
     assert {part.index for part in deltas if isinstance(part, ToolCallDelta)} == {0, 1}
     thinking, redacted, text, read, todo = message.parts
     assert isinstance(thinking, ThinkingPart)

@@ -9,10 +9,10 @@ import pytest
 
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.errors import classify, classify_object, overflow_numbers, parse_retry_after, with_hint
-from tests.model.error_table import LOOK_ALIKES, OVERFLOW, Row, openai
+from tests.model.error_table import LOOK_ALIKES, OVERFLOW, ROWS, Row, openai
 
 
-@pytest.mark.parametrize("row", OVERFLOW + LOOK_ALIKES, ids=lambda row: f"{row.provider}-{row.text[:60]}")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.provider}-{row.text[:60]}")
 def test_r017_every_text_is_told_right(row: Row):
     error = classify(row.provider, row.status, row.text)
     assert (error.kind, error.observed, error.limit) == (row.kind, row.observed, row.limit), str(error)
@@ -20,7 +20,7 @@ def test_r017_every_text_is_told_right(row: Row):
 
 def test_t15_the_table_covers_twenty_providers_and_confuses_none():
     confused: Counter[str] = Counter()
-    for row in OVERFLOW + LOOK_ALIKES:
+    for row in ROWS:
         if (classify(row.provider, row.status, row.text).kind == "overflow") != (row.kind == "overflow"):
             confused[row.provider] += 1
     assert not confused

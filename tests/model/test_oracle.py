@@ -120,7 +120,7 @@ async def test_chat_agrees_with_its_sdk(case: str):
     message = theirs.choices[0].message
     expected: list[Any] = [("text", message.content)] if message.content else []
     for call in message.tool_calls or []:
-        expected.append(("call", call.id, call.function.name, json.loads(call.function.arguments)))
+        expected += [("call", call.id, call.function.name, json.loads(call.function.arguments))]
     assert parts_of(ours) == expected
     assert ours.response_id == theirs.id
     usage = ours.usage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -167,7 +168,7 @@ async def test_anthropic_roles_alternate_whatever_the_view():
         body = await Recording("anthropic").body(request("anthropic", messages))
         roles = [message["role"] for message in body["messages"]]
         assert roles[0] == roles[-1] == "user"
-        assert all(one != other for one, other in zip(roles, roles[1:], strict=False))
+        assert all(one != other for one, other in pairwise(roles))
         assert all(message["content"] for message in body["messages"])
 
 

@@ -63,7 +63,7 @@ def request(provider: str, messages: list[Message] | tuple[Message, ...], **fiel
 
 
 def rich_view(provider: str) -> list[Message]:
-    """One of everything: two system texts, images, parallel calls, developer texts in three places, foreign thinking."""
+    """One of everything: two system texts, images, parallel calls, developer texts, foreign thinking."""
     return [
         SystemMessage(text="You are careful."),
         SystemMessage(text="Summary of what came before."),
