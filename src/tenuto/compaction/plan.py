@@ -92,14 +92,7 @@ def plan_compaction(
     """
     if size.fixed + size.queued >= budget.trigger:
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
-    allowance = allowance_for(
-        budget,
-        fixed=size.fixed,
-        queued=size.queued,
-        calibration=size.calibration,
-        manual=manual,
-        keep_tokens=keep_tokens,
-    )
+    allowance = _allowance(size, budget, manual=manual, keep_tokens=keep_tokens)
     previous = active_compaction(path, model_id)
     start = position_of(path, previous.first_kept_index) if previous is not None else 0
     by_seq = {message.seq: message for message in view if message.seq}
@@ -132,13 +125,26 @@ def plan_compaction(
         previous=previous,
         previous_summary=strip_file_lists(previous.summary) if previous is not None else "",
         edits=shortened.edits(cut),
-        file_operations=collect_files(
-            (item.entry for item in items[:cut]),
-            (item.entry for item in items[cut:]),
-            previous.details if previous is not None else None,
-            tracker or {},
-        ),
+        file_operations=_collect_files(items, cut, previous, tracker or {}),
         path=path,
+    )
+
+
+def _collect_files(
+    items: Sequence[Item], cut: int, previous: CompactionEntry | None, tracker: Mapping[str, FileUse]
+) -> FileOperations:
+    entries = [item.entry for item in items]
+    return collect_files(entries[:cut], entries[cut:], previous.details if previous is not None else None, tracker)
+
+
+def _allowance(size: ContextSize, budget: Budget, *, manual: bool, keep_tokens: int | None) -> Allowance:
+    return allowance_for(
+        budget,
+        fixed=size.fixed,
+        queued=size.queued,
+        calibration=size.calibration,
+        manual=manual,
+        keep_tokens=keep_tokens,
     )
 
 
