@@ -36,7 +36,7 @@ async def test_an_answer_is_streamed_stored_and_settled(tmp_path, protocol):
         stored = [entry for entry in running.session.entries() if isinstance(entry, AssistantMessage)]
         assert text_of(stored[0].parts) == "Good morning."
         assert stored[0].usage is not None
-        assert running.server.requests[0].items[-1].text.startswith("hello")
+        assert any("hello" in item.text for item in running.server.requests[0].items)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -168,7 +168,7 @@ async def test_r093_a_refused_request_is_retried_after_what_the_server_asks(tmp_
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_r093_an_error_inside_the_stream_is_retried_and_withdrawn(tmp_path, protocol):
-    async with agent(tmp_path, [StreamError(4), Reply("done")], model=f"{protocol}/test") as running:
+    async with agent(tmp_path, [StreamError(9), Reply("done")], model=f"{protocol}/test") as running:
         assert (await running.ask("go")).outcome == "completed"
         assert running.of(AssistantWithdrawnEvent)
 

@@ -23,6 +23,10 @@ MIN_OUTPUT = 256
 """A request is never sent with room for less output than this."""
 
 
+MARGIN_DIVISOR = 64
+"""Part of the window that is left free, because a request's size is an estimate."""
+
+
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for one model. `known` is false when `window` is `DEFAULT_CONTEXT_WINDOW` for want of a better one.
 
@@ -43,7 +47,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     def output_for(self, request_tokens: int) -> int:
         """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007)."""
-        return max(MIN_OUTPUT, min(self.output_budget, self.window - request_tokens))
+        margin = self.window // MARGIN_DIVISOR
+        return max(MIN_OUTPUT, min(self.output_budget, self.window - request_tokens - margin))
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,6 +35,10 @@ KEEP_SHARES = (1, 2, 8)
 """What the digest's tail is divided by, one attempt after the other: keep, half, next to nothing."""
 
 
+OVERFLOW_DIVISOR = 3
+"""Of a refused request at most this part stays word for word."""
+
+
 class NothingToCompactError(TaskFailedError):
     """There is nothing that a compaction could make smaller; the text says why."""
 
@@ -56,8 +60,7 @@ class Compaction:
         self._submission_id = submission_id
         self._reason: CompactionReason = reason
         self._focus = focus
-        self._keep = live.budget().keep_recent >> attempt
-        self._is_repeated = attempt > 0
+        self._keep = self._tail_to_keep(attempt)
         self._prompts: Prompts = prompts_from(live.settings.compaction.prompts)
         self._failure = ""
         self._usage: Usage | None = None
@@ -65,11 +68,18 @@ class Compaction:
     async def run(self) -> CompactionResult:
         """Compact, or raise `NothingToCompactError`, `TaskFailedError` or `CancelledError` with nothing appended."""
         started = time.monotonic()
-        plan = self._plan(self._keep if self._is_repeated else None)
+        plan = self._plan(self._keep)
         if isinstance(plan, NothingToCompact):
             return self._edit_instead(plan, started)
         proposal = await self._summarise(plan) or self._digest()
         return CompactionResult(self._write(proposal, time.monotonic() - started))
+
+    def _tail_to_keep(self, attempt: int) -> int | None:
+        """Return how much of the end stays, `None` for the usual; after an overflow the real window may be smaller."""
+        if self._reason != "overflow":
+            return None
+        live = self._live
+        return min(live.budget().keep_recent, live.measure().tokens // OVERFLOW_DIVISOR) >> attempt
 
     def _plan(self, keep_tokens: int | None = None) -> CompactionPlan | NothingToCompact:
         live = self._live
@@ -117,7 +127,7 @@ class Compaction:
         """Return the proposal that needs no model, with as much of the tail as fits (R-003)."""
         flaw = ""
         for divisor in KEEP_SHARES:
-            plan = self._plan(self._keep // divisor)
+            plan = self._plan((self._keep or self._live.budget().keep_recent) // divisor)
             if isinstance(plan, NothingToCompact):
                 flaw = plan.reason
                 continue

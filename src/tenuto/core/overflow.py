@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tenuto.core.compact import run_compaction
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
@@ -10,6 +12,8 @@ from tenuto.protocol.model import ModelError, ModelRequest
 
 MAX_COMPACTIONS = 3
 MIN_USEFUL_OUTPUT = 1_024
+MIN_DOUBTED = 8_192
+"""Tokens: a smaller request is not believed to have been too long for any model."""
 AMBIGUOUS_SHARE = 0.8
 """Of the window: an error without words is an overflow only above this (R-020)."""
 
@@ -46,6 +50,8 @@ class OverflowChain:
         """
         live = self._live
         self.learn(error)
+        if error.limit is None:
+            self._doubt_window(request)
         if not live.settings.compaction.enabled:
             raise TaskFailedError(
                 f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
@@ -65,6 +71,15 @@ class OverflowChain:
                 f"the request does not fit the model's window and could not be made smaller: {failure} "
                 f"({describe_sizes(live)})"
             ) from error
+
+    def _doubt_window(self, request: ModelRequest) -> None:
+        """A refusal without numbers: for this session the window is not larger than what was refused."""
+        live = self._live
+        size = live.measure()
+        known = request.model.context_window
+        if size.tokens < max(MIN_DOUBTED, 2 * size.fixed) or (known is not None and size.tokens >= known):
+            return
+        live.facts = msgspec.structs.replace(live.facts, context_window=size.tokens, source="learned")
 
     def learn(self, error: ModelError) -> None:
         """A text that names both the request's size and what is allowed lowers the window that we know (R-023)."""
