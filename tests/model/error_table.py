@@ -29,16 +29,8 @@ def read_rows() -> list[Row]:
     rows: list[Row] = []
     for fields in map(json.loads, filter(None, lines)):
         text = fields["text"] if "text" in fields else json.dumps(fields["body"])
-        rows.append(
-            Row(
-                fields["provider"],
-                fields.get("status"),
-                text,
-                fields["kind"],
-                fields.get("observed"),
-                fields.get("limit"),
-            )
-        )
+        numbers = (fields.get("observed"), fields.get("limit"))
+        rows.append(Row(fields["provider"], fields.get("status"), text, fields["kind"], *numbers))
     return rows
 
 

@@ -239,7 +239,4 @@ async def test_no_history_makes_a_prefix_checking_provider_refuse(steps: list[st
         }
         part = ThinkingPart(text=f"t{number}", provider="anthropic", block=msgspec.Raw(msgspec.json.encode(block)))
         prefix = recording.client._wire.cache.encode(asked).prefix  # pyright: ignore
-        view += [
-            AssistantMessage(parts=(part, TextPart(text=f"a{number}")), model="anthropic/m", prefix=prefix),
-            user(f"u{number}"),
-        ]
+        view += [answer("anthropic", part, TextPart(text=f"a{number}"), prefix=prefix), user(f"u{number}")]

@@ -54,8 +54,14 @@ def find_model(base_url: str, name: str) -> CatalogueModel | None:
     if provider is None:
         return None
     lower = name.lower()
-    exact = next((model for model in provider.models if model.id.lower() == lower), None)
+    exact = _by_id(provider.id).get(lower)
     return exact or next((model for model in provider.models if matches(model.match, lower)), None)
+
+
+@cache
+def _by_id(provider_id: str) -> dict[str, CatalogueModel]:
+    """Return a provider's models by their names in lower case."""
+    return {model.id.lower(): model for found in providers() if found.id == provider_id for model in found.models}
 
 
 def complete(facts: ModelFacts, base_url: str) -> ModelFacts:

@@ -29,7 +29,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def host(self) -> str:
         """The server's host name, empty when the URL has none."""
-        return urlsplit(self.base_url).hostname or ""
+        return host_of(self.base_url)
 
     @property
     def is_local(self) -> bool:
@@ -44,3 +44,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def url(self, path: str) -> str:
         """Return the full URL of `path`, which begins with a slash."""
         return self.base_url.rstrip("/") + path
+
+
+def host_of(url: str) -> str:
+    """Return the host name in a URL, empty when it is no URL with a host."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tenuto.config.settings import ProviderSettings, Settings
 from tenuto.model.auth import read_keys
-from tenuto.model.endpoint import Endpoint, ProviderKind
+from tenuto.model.endpoint import Endpoint, ProviderKind, host_of
 from tenuto.model.local_servers import USUAL_PORTS, LocalServer
 from tenuto.protocol.model import ModelError
 
@@ -76,7 +76,7 @@ class Endpoints:
         self, provider: str, kind: ProviderKind, base_url: str, key_name: str, headers: Mapping[str, str]
     ) -> Endpoint:
         base_url = base_url.strip().rstrip("/")
-        if not base_url.startswith(("http://", "https://")):
+        if not base_url.startswith(("http://", "https://")) or not host_of(base_url):
             hint = f"set base_url under [providers.{provider}], for example https://host/v1"
             raise ModelError("invalid", f"the address “{base_url}” of {provider} is not a URL", hint=hint)
         key = (self._environ.get(key_name, "") if key_name else "") or read_keys(self._home).get(provider, "")

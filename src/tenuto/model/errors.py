@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from math import ceil
 from time import time
 from typing import Any
 
 from tenuto.model import error_patterns as words
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.error_text import Said, read_error, read_error_object
+from tenuto.model.retry import MAX_RETRY_AFTER
 from tenuto.protocol.model import ErrorKind, ModelError
 
 MIN_WINDOW = 256
@@ -66,7 +68,7 @@ def _judge(provider: str, status: int | None, said: Said, retry_after: float | N
         observed=observed,
         limit=limit,
         retry_after=wait if kind in {"rate_limit", "overloaded", "server", "quota"} else None,
-        hint=_hint(kind, observed, limit),
+        hint=_hint(kind, observed, limit, wait),
     )
 
 
@@ -233,8 +235,10 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _hint(kind: ErrorKind, observed: int | None, limit: int | None) -> str:
+def _hint(kind: ErrorKind, observed: int | None, limit: int | None, wait: float | None) -> str:
     match kind:
+        case "rate_limit" | "overloaded" if wait is not None and wait > MAX_RETRY_AFTER:
+            return f"it asks to wait {ceil(wait / 60)} minutes, which is not waited for; /model chooses another model"
         case "request_too_large_for_rate":
             return (
                 f"the account allows {limit:,} tokens a minute and this request has {observed:,}; "

@@ -33,7 +33,9 @@ class Negotiation:
         """Note the fields that an error refuses; whether there is a new one, so that it is worth asking again."""
         if error.kind not in {"invalid", "not_found", "unknown"} or not _REFUSAL.search(error.text):
             return False
-        named = {field for field, words in self._optional.items() if words.search(error.text)}
+        # What comes after "use" is advice: "… is not supported. Use 'max_completion_tokens' instead."
+        complaint = re.split(r"\buse\b", error.text, maxsplit=1, flags=re.IGNORECASE)[0]
+        named = {field for field, words in self._optional.items() if words.search(complaint)}
         new = named - self._refused
         self._refused |= new
         return bool(new)

@@ -1,0 +1,251 @@
+"""The way over the network: what breaks on it, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tenuto.model.chat import ChatClient
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.transport import HttpxTransport, trust
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.model import Finished, ModelError, TextDelta
+from tenuto.protocol.part import text_of
+from tests.model.streams import CHAT, chunk
+from tests.model.tiny_server import TinyServer, always, chunked, plain
+from tests.model.views import load_blob, request, user
+
+REQUEST = request("openai-chat", [user("hi")])
+
+
+def endpoint(base_url: str, **fields: object) -> Endpoint:
+    given: dict[str, object] = {
+        "provider": "openai-chat",
+        "kind": "openai-chat",
+        "base_url": base_url,
+        "key": "K",
+        "key_name": "SOME_KEY",
+    }
+    return Endpoint(**{**given, **fields})  # pyright: ignore
+
+
+async def ask(client: ChatClient) -> AssistantMessage:
+    async for part in client.stream(REQUEST):
+        if isinstance(part, Finished):
+            return part.message
+    raise AssertionError("no answer")
+
+
+async def failure(base_url: str, **fields: object) -> ModelError:
+    client = ChatClient(endpoint(base_url, **fields), load_blob)
+    with pytest.raises(ModelError) as caught:
+        await ask(client)
+    await client.close()
+    return caught.value
+
+
+async def test_an_answer_over_a_real_socket():
+    async with TinyServer(always(chunked(CHAT["text"]))) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        assert text_of((await ask(client)).parts) == "Hello, wörld \u2028 👋"
+        head, body = server.requests[0]
+        assert head.startswith("POST /v1/chat/completions HTTP/1.1")
+        assert "authorization: bearer k" in head.lower()
+        assert json.loads(body)["messages"][0]["content"] == "hi"
+        await client.close()
+
+
+async def test_the_connection_is_used_again():
+    async with TinyServer(always(chunked(CHAT["text"]))) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        for _ in range(3):
+            await ask(client)
+        assert (server.connections, len(server.requests)) == (1, 3)
+        await client.close()
+
+
+async def test_a_body_that_never_ends_does_not_hold_a_finished_answer():
+    async with TinyServer(always(chunked(CHAT["text"], end=False))) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        begun = time.monotonic()
+        await ask(client)
+        assert time.monotonic() - begun < 4
+        await client.close()
+
+
+async def test_r046_leaving_the_stream_closes_the_connection():
+    closed = asyncio.Event()
+
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(chunked([chunk({"content": "He"})], end=False))
+        await writer.drain()
+        try:
+            while True:
+                await asyncio.sleep(0.01)
+                writer.write(b"2\r\n: \r\n")
+                await writer.drain()
+        except ConnectionError:
+            closed.set()
+
+    async with TinyServer(answer) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        stream = client.stream(REQUEST)
+        assert isinstance(await anext(stream), TextDelta)
+        await stream.aclose()
+        await asyncio.wait_for(closed.wait(), 5)
+        await client.close()
+
+
+async def test_an_unreachable_server_is_named():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        base_url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        error = await failure(base_url)
+    assert error.kind == "unreachable"
+    assert base_url in str(error)
+
+
+@pytest.mark.parametrize("base_url", ["http://no-such-host.invalid/v1", "http://[bad/v1"])
+async def test_an_address_that_cannot_be_is_unreachable(base_url: str):
+    assert (await failure(base_url)).kind == "unreachable"
+
+
+async def test_r092_a_connection_that_breaks_in_the_middle_is_a_broken_stream():
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(chunked([chunk({"content": "He"})], end=False))
+        await writer.drain()
+        writer.close()
+
+    async with TinyServer(answer) as server:
+        assert (await failure(server.base_url)).kind == "broken_stream"
+
+
+async def test_r092_a_server_that_hangs_up_at_once_is_one_to_try_again():
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with TinyServer(answer) as server:
+        assert (await failure(server.base_url)).kind == "broken_stream"
+
+
+async def test_silence_ends_the_stream():
+    async with TinyServer(always(chunked([chunk({"content": "He"})], end=False))) as server:
+        error = await failure(server.base_url, stream_timeout=0.2)
+    assert error.kind == "broken_stream"
+    assert "0.2 seconds" in str(error)
+
+
+async def test_r093_a_refusal_carries_its_wait():
+    body = json.dumps({"error": {"message": "Rate limit reached"}}).encode()
+    async with TinyServer(always(plain("429 Too Many Requests", body, "Retry-After: 7"))) as server:
+        error = await failure(server.base_url)
+    assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 7.0)
+
+
+async def test_a_refused_key_names_its_variable():
+    async with TinyServer(always(plain("401 Unauthorized", b""))) as server:
+        assert "SOME_KEY" in str(await failure(server.base_url))
+        assert "set SOME_KEY" in str(await failure(server.base_url, key=""))
+
+
+async def test_r020_a_400_without_a_body_is_ambiguous():
+    async with TinyServer(always(plain("400 Bad Request", b""))) as server:
+        assert (await failure(server.base_url)).kind == "ambiguous"
+
+
+async def test_a_redirect_is_an_error_and_no_answer():
+    async with TinyServer(always(plain("302 Found", b"moved", "Location: http://127.0.0.1:1/"))) as server:
+        assert (await failure(server.base_url)).kind == "invalid"
+
+
+async def test_a_refused_option_is_left_out_at_once_and_for_good():
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        if b"stream_options" in body:
+            text = json.dumps({"error": {"message": "Unrecognized request argument supplied: stream_options"}})
+            writer.write(plain("400 Bad Request", text.encode()))
+        else:
+            writer.write(chunked(CHAT["text"]))
+
+    async with TinyServer(answer) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        await ask(client)
+        await ask(client)
+        assert [b"stream_options" in body for _, body in server.requests] == [True, False, False]
+        await client.close()
+
+
+async def test_the_other_name_of_the_output_limit_is_tried():
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        if b'"max_tokens"' in body:
+            text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+            writer.write(plain("400 Bad Request", json.dumps({"error": {"message": text}}).encode()))
+        else:
+            writer.write(chunked(CHAT["text"]))
+
+    async with TinyServer(answer) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        await ask(client)
+        assert b'"max_completion_tokens":16384' in server.requests[1][1]
+        await client.close()
+
+
+async def test_the_models_of_a_server():
+    body = json.dumps({"data": [{"id": "a", "context_length": 4096}, {"id": "b"}]}).encode()
+    async with TinyServer(always(plain("200 OK", body))) as server:
+        client = ChatClient(endpoint(server.base_url), load_blob)
+        found = await client.models()
+        assert [(facts.name, facts.context_window) for facts in found] == [("a", 4096), ("b", None)]
+        await client.close()
+
+
+# --- proxies and trust ---
+
+
+async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch):
+    async with TinyServer(always(chunked(CHAT["text"]))) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        client = ChatClient(endpoint("http://models.example/v1"), load_blob)
+        await ask(client)
+        assert proxy.requests[0][0].startswith("POST http://models.example/v1/chat/completions")
+        await client.close()
+
+
+def test_no_tls_context_for_plain_http(monkeypatch: pytest.MonkeyPatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert trust("http://127.0.0.1:1") is False
+    checked = trust("https://api.anthropic.com")
+    assert checked is True or (isinstance(checked, ssl.SSLContext) and checked.verify_mode == ssl.CERT_REQUIRED)
+    monkeypatch.setenv("HTTP_PROXY", "https://proxy.example")
+    assert trust("http://models.example") is not False
+
+
+async def test_a_pool_is_not_carried_over_to_another_loop():
+    transport = HttpxTransport(endpoint("http://127.0.0.1:1/v1"))
+    first = transport._connected()  # pyright: ignore
+    assert transport._connected() is first  # pyright: ignore
+    other = await asyncio.to_thread(lambda: asyncio.run(connected(transport)))
+    assert other is not first
+    await transport.close()
+
+
+async def connected(transport: HttpxTransport) -> object:
+    return transport._connected()  # pyright: ignore
+
+
+def test_heavy_modules_wait_for_the_first_request():
+    code = (
+        "import sys; import tenuto.model.registry, tenuto.model.retry, tenuto.model.anthropic, tenuto.model.responses,"
+        " tenuto.model.chat; heavy = {'httpx', 'pydantic', 'anthropic', 'openai', 'genai_prices',"
+        " 'tenuto.model.error_patterns'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
