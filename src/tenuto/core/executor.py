@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from tenuto.core.bus import EventBus
-from tenuto.core.compact import CompactionTask
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
 from tenuto.core.live import LiveSession
 from tenuto.core.models import change_model
@@ -104,6 +103,8 @@ class Executor:
             return
         if running is not None:
             await self._stop(live, running)
+        from tenuto.core.compact import CompactionTask  # needed by few sessions, and 20 ms to import
+
         self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from tenuto.core.compact import run_compaction
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
@@ -62,6 +61,8 @@ class OverflowChain:
                 f"{request.model.id} still refuses the request as too long after {self._compactions} compactions "
                 f"({describe_sizes(live)}): {error}. /new starts afresh, /model changes the model"
             ) from error
+        from tenuto.core.compact import run_compaction
+
         attempt = self._compactions
         self._compactions += 1
         try:

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 
 from tenuto.core.calls import CallRunner
-from tenuto.core.compact import run_compaction
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
@@ -84,6 +83,8 @@ class AgentTask:
         live = self._live
         if not live.is_compaction_due():
             return
+        from tenuto.core.compact import run_compaction
+
         try:
             await run_compaction(live, "threshold", submission_id=self._submission_id)
         except TaskFailedError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenuto.model.endpoint import Endpoint
+from tenuto.model.http_library import load_httpx
 from tenuto.model.wire_json import decode_object
 from tenuto.protocol.model import ModelError
 
@@ -76,7 +77,7 @@ class HttpxTransport:
 
     async def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
         """Yield the bytes of the response body (see `Transport`)."""
-        import httpx
+        httpx = load_httpx()
 
         answered = False
         try:
@@ -91,7 +92,7 @@ class HttpxTransport:
 
     async def get_json(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON object at `url` (see `Transport`); gives up after a few seconds."""
-        import httpx
+        httpx = load_httpx()
 
         try:
             response = await self._connected().get(url, headers=dict(headers), timeout=LIST_TIMEOUT)
@@ -118,7 +119,7 @@ class HttpxTransport:
         return self._client
 
     def _new_client(self) -> httpx.AsyncClient:
-        import httpx
+        httpx = load_httpx()
 
         endpoint = self._endpoint
         silence = endpoint.stream_timeout
@@ -146,7 +147,7 @@ class HttpxTransport:
 
     def _failure(self, error: Exception, url: str, *, answered: bool) -> ModelError:
         """Turn what went wrong on the way into one of ours."""
-        import httpx
+        httpx = load_httpx()
 
         reason = str(error) or type(error).__name__
         if isinstance(error, httpx.ReadTimeout):
