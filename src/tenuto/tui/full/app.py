@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
@@ -124,14 +123,13 @@ class TenutoApp(App[None], inherit_bindings=False):
             await self._opening()
         except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
             self.failure = error
+            self.write(RESTORE_TITLE)
             self.exit(return_code=1)
 
     def _fatal_error(self) -> None:
-        """End on a fault of our own: its traceback, without the values in it, goes to standard error (a log)."""
-        error = self._exception
-        self.failure = error
-        if error is not None:
-            traceback.print_exception(error)
+        """End on a fault of our own; the caller says it."""
+        self.failure = self._exception
+        self.write(RESTORE_TITLE)
         self._close_messages_no_wait()
 
     async def finish(self) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import UiSettings, load_settings
@@ -22,6 +24,8 @@ GC_THRESHOLDS = (20_000, 20, 50)
 """The collector runs rarely, and never over what the start made: it would be felt while typing."""
 NOISE_FILE = "stderr.log"
 BAD_USAGE = 2
+SIGNAL_CODE = 128
+"""Plus the signal's number: the exit code of a program that a signal ended."""
 
 
 def run_full(start: Start, prompt: str = "", *, choose: bool = False) -> int:
@@ -31,13 +35,13 @@ def run_full(start: Start, prompt: str = "", *, choose: bool = False) -> int:
     """
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     start.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with borrow_terminal(str(start.home / NOISE_FILE)) as terminal:
+    noise = start.home / NOISE_FILE
+    with borrow_terminal(str(noise)) as terminal:
         ended = asyncio.run(_run(start, prompt, choose, settings.ui, terminal))
-    if ended.failure is not None:
-        return _explain(ended.failure)
+    code = ended.code if ended.failure is None else _explain(ended.failure, noise)
     if ended.hint:
         print(ended.hint)  # noqa: T201 - on the normal screen, after the app
-    return ended.code
+    return code
 
 
 class Ended:
@@ -69,14 +73,15 @@ async def _run(start: Start, prompt: str, choose: bool, ui: UiSettings, terminal
         freeze_heap()
 
     app = TenutoApp(late, open_runtime, theme=choose_theme(ui.theme, start.environ), ui=ui)
-    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal):
+    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse == "full")
         await app.finish()
     state = app.runner.state
     hint = resume_hint(state.session_id, spoken=bool(len(state.transcript)), temporary=start.temporary)
     for runtime in holder:
         await runtime.close()
-    return Ended(app.return_code or 0, hint, app.failure)
+    code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
+    return Ended(code, hint, app.failure)
 
 
 def _import_runtime() -> type[CommandRuntime]:
@@ -85,10 +90,17 @@ def _import_runtime() -> type[CommandRuntime]:
     return CommandRuntime
 
 
-def _explain(failure: BaseException) -> int:
-    from tenuto.core.errors import UsageError, describe_failure
+def _explain(failure: BaseException, noise: Path) -> int:
+    """Say what ended the program. A fault of ours leaves its traceback, without the values in it, in the file."""
+    from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
 
     print(f"tenuto: {describe_failure(failure)}", file=sys.stderr)  # noqa: T201
+    if not isinstance(failure, EXPECTED_FAILURES):
+        import traceback
+
+        with contextlib.suppress(OSError), noise.open("a", encoding="utf-8", errors="replace") as file:
+            traceback.print_exception(failure, file=file)
+            print(f"tenuto: the details are in {noise}", file=sys.stderr)  # noqa: T201
     return BAD_USAGE if isinstance(failure, UsageError) else 1
 
 

@@ -84,8 +84,13 @@ def borrow_terminal(noise: str = os.devnull) -> Generator[Terminal]:
 
 
 @contextlib.contextmanager
-def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal) -> Generator[None]:
-    """Let SIGTERM and SIGHUP end the app in order; a second one puts the terminal back and ends the process."""
+def leave_on_signals(
+    loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal
+) -> Generator[list[int]]:
+    """Let SIGTERM and SIGHUP end the app in order; a second one puts the terminal back and ends the process.
+
+    Yields the numbers of the signals that came.
+    """
     received: list[int] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -98,7 +103,7 @@ def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None],
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, handle) for number in numbers]
     try:
-        yield
+        yield received
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
