@@ -184,7 +184,7 @@ async def test_a_refused_option_is_left_out_at_once_and_for_good():
 async def test_the_other_name_of_the_output_limit_is_tried():
     async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         if b'"max_tokens"' in body:
-            text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+            text = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
             writer.write(plain("400 Bad Request", json.dumps({"error": {"message": text}}).encode()))
         else:
             writer.write(chunked(CHAT["text"]))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tenuto.model import wire_json
 from tenuto.model.model_list import facts_from_list
@@ -39,19 +40,24 @@ async def _probe(provider: str, port: int) -> LocalServer | None:
                 request = f"GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n"
                 writer.write(request.encode())
                 await writer.drain()
-                answer = await reader.read(MAX_LIST_BYTES)
-                while not reader.at_eof() and len(answer) < MAX_LIST_BYTES:
-                    answer += await reader.read(MAX_LIST_BYTES)
+                answer = b""
+                found: dict[str, Any] | None = None
+                while found is None and len(answer) < MAX_LIST_BYTES and (more := await reader.read(MAX_LIST_BYTES)):
+                    answer += more
+                    found = _read_list(answer)
             finally:
                 writer.close()
                 with contextlib.suppress(OSError):
                     await writer.wait_closed()
     except (OSError, TimeoutError):
         return None
-    head, _, body = answer.partition(b"\r\n\r\n")
-    start = body.find(b"{")
-    if b" 200 " not in head.split(b"\r\n", 1)[0] or start < 0:
-        return None
-    found = wire_json.decode_object(body[start : body.rfind(b"}") + 1])
     names = tuple(facts.name for facts in facts_from_list(provider, found or {}))
     return LocalServer(provider, f"http://127.0.0.1:{port}/v1", names) if names else None
+
+
+def _read_list(answer: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a complete answer, `None` while it is none: some servers keep the connection open."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        return None
+    return wire_json.decode_object(body[body.find(b"{") : body.rfind(b"}") + 1] or b"-")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,7 +81,8 @@ async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder) -> A
         for part in merge_deltas(parts):
             yield part
     if decoder.ended:
-        await _next_chunk(chunks, DRAIN_SECONDS)
+        with suppress(ModelError):
+            await _next_chunk(chunks, DRAIN_SECONDS)
     elif not decoder.complete:
         raise _early_end(unread)
 
