@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tenuto.model import catalogue
-from tenuto.model.abilities import thinks_adaptively
+from tenuto.model.abilities import nearest_effort, thinks_adaptively
 from tenuto.model.catalogue_build import build
 
 
@@ -64,3 +64,19 @@ def test_names_mean_what_they_mean_to_the_package():
 )
 def test_adaptive_thinking_is_told_from_the_name(name: str, adaptive: bool):
     assert thinks_adaptively(name) is adaptive
+
+
+@pytest.mark.parametrize(
+    ("asked", "efforts", "sent"),
+    [
+        ("high", ("low", "high"), "high"),
+        ("max", ("low", "high"), "high"),
+        ("medium", ("low", "high"), "low"),
+        ("minimal", ("low", "high"), "low"),
+        ("", ("low", "high"), ""),
+        ("high", (), ""),
+        ("frantic", ("low",), ""),
+    ],
+)
+def test_an_effort_that_a_model_lacks_becomes_the_nearest_below(asked: str, efforts: tuple[str, ...], sent: str):
+    assert nearest_effort(asked, efforts) == sent

@@ -307,3 +307,57 @@ async def test_one_client_a_provider(tmp_path: Path):
     with pytest.raises(ModelError):
         models.client("nobody")
     await models.close()
+
+
+# --- windows of local servers, from their own interfaces ---
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/api/v0/models", {"data": [{"id": "m", "max_context_length": 131_072, "loaded_context_length": 8_192}]}),
+        ("/props", {"default_generation_settings": {"n_ctx": 8_192}}),
+        ("/api/ps", {"models": [{"name": "m", "context_length": 8_192}]}),
+    ],
+)
+async def test_the_window_that_a_local_server_really_uses(tmp_path: Path, path: str, told: dict[str, object]):
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        if " /v1/models " in line:
+            writer.write(model_list({"id": "m"}))
+        elif f" {path} " in line:
+            writer.write(plain("200 OK", json.dumps(told).encode()))
+        else:
+            writer.write(plain("404 Not Found", b"<html>"))
+
+    async with TinyServer(answer) as server:
+        models = registry(tmp_path, providers=own(server.base_url))
+        assert (await models.refresh("mine/m")).context_window == 8_192
+        await models.close()
+
+
+async def test_a_local_list_is_soon_asked_for_again(tmp_path: Path):
+    async with TinyServer(always(model_list({"id": "m", "context_length": 4_000}))) as server:
+        for now in (1_000.0, 1_030.0, 1_100.0):
+            models = registry(tmp_path, now=now, providers=own(server.base_url))
+            await models.refresh("mine/m")
+            await models.close()
+        assert len(server.requests) == 2
+
+
+async def test_a_cancelled_question_is_asked_again(tmp_path: Path):
+    hold = asyncio.Event()
+
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        await hold.wait()
+        writer.write(model_list({"id": "m", "context_length": 4_000}))
+
+    async with TinyServer(answer) as server:
+        models = registry(tmp_path, providers=own(server.base_url))
+        asking = asyncio.create_task(models.refresh("mine/m"))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait([asking])
+        hold.set()
+        assert (await models.refresh("mine/m")).context_window == 4_000
+        await models.close()

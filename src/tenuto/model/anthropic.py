@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from urllib.parse import quote
 
 from tenuto.model import wire_json
+from tenuto.model.abilities import nearest_effort
 from tenuto.model.anthropic_encoder import CACHE_MARK, AnthropicEncoder, join_messages
 from tenuto.model.anthropic_stream import AnthropicDecoder
 from tenuto.model.calls import taken_ids
@@ -107,7 +108,7 @@ class AnthropicClient:
         if facts.thinking and self._wire.negotiation.allows("thinking"):
             kind = b'{"type":"disabled"}' if effort == "none" else b'{"type":"adaptive","display":"summarized"}'
             fields.append(("thinking", kind))
-        effort = "low" if effort == "minimal" else effort
-        if effort in facts.efforts and effort != "none" and self._wire.negotiation.allows("output_config"):
+        effort = "" if effort == "none" else nearest_effort(effort, facts.efforts)
+        if effort and self._wire.negotiation.allows("output_config"):
             fields.append(("output_config", wire_json.encode({"effort": effort})))
         return fields

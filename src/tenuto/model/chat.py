@@ -11,6 +11,7 @@ from tenuto.model.chat_stream import ChatDecoder
 from tenuto.model.client import Call, WireClient, join_array, join_object
 from tenuto.model.conversation import Encoded, LoadBlob
 from tenuto.model.endpoint import Endpoint
+from tenuto.model.local_windows import with_local_windows
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.transport import Transport
 from tenuto.protocol.model import ModelFacts, ModelRequest, StreamPart
@@ -47,7 +48,10 @@ class ChatClient:
     async def models(self) -> list[ModelFacts]:
         """Return what the server says of its models. Raises `ModelError`."""
         found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._headers())
-        return facts_from_list(self._endpoint.provider, found)
+        facts = facts_from_list(self._endpoint.provider, found)
+        if self._endpoint.is_local and not any(model.context_window for model in facts):
+            return await with_local_windows(facts, self._endpoint.base_url, self._wire.transport)
+        return facts
 
     async def count(self, request: ModelRequest) -> int | None:
         """Return `None`: this wire has no count."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenuto.model.abilities import EFFORT_ORDER
 from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
 from tenuto.protocol.model import ModelFacts
 
@@ -18,7 +19,6 @@ WINDOW_KEYS = (
     "n_ctx",
 )
 OUTPUT_KEYS = ("max_completion_tokens", "max_output_tokens", "max_output_length", "max_tokens")
-_EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def facts_from_list(provider: str, found: dict[str, Any]) -> list[ModelFacts]:
@@ -66,7 +66,7 @@ def _first_count(places: tuple[dict[str, Any], ...], keys: tuple[str, ...]) -> i
 
 
 def _efforts(effort: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(level for level in _EFFORT_ORDER if as_dict(effort.get(level)).get("supported"))
+    return tuple(level for level in EFFORT_ORDER if as_dict(effort.get(level)).get("supported"))
 
 
 def _sees_images(entry: dict[str, Any], capabilities: dict[str, Any]) -> bool:

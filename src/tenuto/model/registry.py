@@ -15,7 +15,15 @@ from tenuto.model.conversation import LoadBlob
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.endpoints import Endpoints
 from tenuto.model.local_servers import LocalServer, find_local_servers
-from tenuto.model.store import LIST_MAX_AGE, LearnedWindows, ModelList, list_path, read_json, write_json
+from tenuto.model.store import (
+    LIST_MAX_AGE,
+    LOCAL_LIST_MAX_AGE,
+    LearnedWindows,
+    ModelList,
+    list_path,
+    read_json,
+    write_json,
+)
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts
 
 OFFLINE = "offline"
@@ -108,13 +116,13 @@ class ModelRegistry:
         self._local = await find_local_servers()
         endpoints = [*self._endpoints.ready(), *self._endpoints.local(self._local)]
         await asyncio.gather(*(self._ask_list(endpoint) for endpoint in endpoints))
-        names: list[str] = list(self._settings.models)
+        names = [name for name in self._settings.models if self._is_usable(name)]
         for endpoint in endpoints:
             stored = self._stored_list(endpoint)
             listed = [facts.name for facts in stored.models] if stored else []
             known = listed or _catalogued(endpoint)
             names += [f"{endpoint.provider}/{name}" for name in known]
-        return [facts for name in dict.fromkeys([*names, OFFLINE_MODEL]) if (facts := self._usable(name)) is not None]
+        return [self.facts(name) for name in dict.fromkeys([*names, OFFLINE_MODEL])]
 
     def default_model(self) -> str:
         """Return the model of a first run: of the settings, of a key in the environment, of a local server that was
@@ -183,12 +191,12 @@ class ModelRegistry:
             facts = msgspec.structs.replace(facts, thinking=own.thinking)
         return facts
 
-    def _usable(self, model_id: str) -> ModelFacts | None:
+    def _is_usable(self, model_id: str) -> bool:
         try:
             self.require(model_id)
-            return self.facts(model_id)
         except ModelError:
-            return None
+            return False
+        return True
 
     def _stored_list(self, endpoint: Endpoint) -> ModelList | None:
         path = list_path(self._home, endpoint.provider, endpoint.base_url)
@@ -201,7 +209,8 @@ class ModelRegistry:
         """Bring the stored list of a provider up to date if it is old and was not asked for in this process."""
         path = list_path(self._home, endpoint.provider, endpoint.base_url)
         stored = self._stored_list(endpoint)
-        if stored is not None and self._clock() - stored.fetched < LIST_MAX_AGE:
+        max_age = LOCAL_LIST_MAX_AGE if endpoint.is_local else LIST_MAX_AGE
+        if stored is not None and 0 <= self._clock() - stored.fetched < max_age:
             return
         if str(path) in self._asked:
             return
@@ -211,6 +220,9 @@ class ModelRegistry:
                 models = await self.client(endpoint.provider).models()
         except (ModelError, TimeoutError):
             return
+        except asyncio.CancelledError:
+            self._asked.discard(str(path))
+            raise
         fresh = ModelList(fetched=self._clock(), models=tuple(models))
         self._lists[str(path)] = fresh
         try:

@@ -17,6 +17,8 @@ from tenuto.protocol.model import ModelFacts
 Value = TypeVar("Value")
 LIST_MAX_AGE = 7 * 24 * 3600.0
 """Seconds for which a provider's list of models is not asked for again."""
+LOCAL_LIST_MAX_AGE = 60.0
+"""The same for a server on this machine, which may have been started again with another window."""
 
 
 def read_json(path: Path, kind: type[Value]) -> Value | None:
