@@ -99,7 +99,7 @@ class ChatEncoder:
         fields: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else None}
         if thinking:
             for part in message.parts:
-                if isinstance(part, ThinkingPart) and bytes(part.block):
+                if isinstance(part, ThinkingPart) and bytes(part.block).startswith(b"{"):
                     fields.update(msgspec.json.decode(part.block, type=dict[str, msgspec.Raw]))
         if calls:
             fields["tool_calls"] = calls

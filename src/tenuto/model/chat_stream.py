@@ -15,7 +15,7 @@ from tenuto.model.think_tags import ThinkSplitter
 from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
-from tenuto.protocol.part import AssistantPart, TextPart, ThinkingPart
+from tenuto.protocol.part import NO_BLOCK, AssistantPart, TextPart, ThinkingPart
 from tenuto.protocol.usage import Usage
 
 STOP_REASONS: dict[str, StopReason] = {
@@ -185,7 +185,8 @@ class ChatDecoder:
         parts: list[AssistantPart] = []
         block = self._thinking_block(thinking)
         if thinking or block:
-            parts.append(ThinkingPart(text=thinking.strip("\n"), provider=self._provider, block=msgspec.Raw(block)))
+            raw = msgspec.Raw(block) if block else NO_BLOCK
+            parts.append(ThinkingPart(text=thinking.strip("\n"), provider=self._provider, block=raw))
         if text.strip():
             parts.append(TextPart(text=text))
         cut_off = stop_reason in {"max_tokens", "window_exceeded"}

@@ -34,6 +34,10 @@ class ImagePart(Part, frozen=True, kw_only=True, tag="image"):
     name: str = ""
 
 
+NO_BLOCK = msgspec.Raw(b"")
+"""For a part without a provider's block. Only this very object is left out of the log; another empty one is no JSON."""
+
+
 class ThinkingPart(Part, frozen=True, kw_only=True, tag="thinking"):
     """A model's reasoning.
 
@@ -43,7 +47,7 @@ class ThinkingPart(Part, frozen=True, kw_only=True, tag="thinking"):
 
     text: str
     provider: str = ""
-    block: msgspec.Raw = msgspec.Raw(b"")
+    block: msgspec.Raw = NO_BLOCK
 
 
 class ToolCallPart(Part, frozen=True, kw_only=True, tag="tool_call"):

@@ -1,0 +1,67 @@
+"""Whole jobs, as a person does them: ask, approve by key, see the change and the answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.server import scripts
+from tests.terminal.conftest import Workplace
+
+
+def passes(place: Workplace) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(command, cwd=place.work, capture_output=True, check=False).returncode == 0
+
+
+def test_a_bug_is_found_fixed_and_proved(place: Workplace) -> None:
+    place.serve(scripts.fix_tests)
+    screen = place.start(columns=120, rows=60)
+    screen.submit("fix the failing tests")
+    for title in ("Allow? Bash", "Allow? Edit", "Allow? Bash"):
+        screen.answer(title, "y")
+    shown = screen.wait_settled("all tests pass now")
+    assert "failed" in shown
+    assert "14 -     return round(amount * (1 - discount) * (1 - discount), 2)" in shown
+    assert "14 +     return round(amount * (1 - discount), 2)" in shown
+    assert "4 passed" in shown
+    assert "**" not in shown, "Markdown is drawn"
+    assert "Thought" in shown
+    assert passes(place)
+
+
+def test_denying_changes_nothing_and_tells_the_model(place: Workplace) -> None:
+    server = place.serve(scripts.fix_tests)
+    screen = place.start("--mode", "edits")
+    screen.submit("fix the failing tests")
+    screen.answer("Allow? Bash", "n")
+    screen.wait_until(lambda _: len(server.requests) >= 2, "the next request")
+    (result,) = [item for item in server.requests[1].items if item.kind == "result"]
+    assert "did not allow" in result.text
+    assert not passes(place)
+
+
+def test_auto_mode_asks_nothing(place: Workplace) -> None:
+    place.serve(scripts.fix_tests)
+    screen = place.start("--mode", "auto", "fix the failing tests")
+    shown = screen.wait_settled("all tests pass now")
+    assert "Allow?" not in shown
+    assert passes(place)
+
+
+def test_the_offline_model_reads_searches_runs_and_edits(place: Workplace) -> None:
+    (place.work / "notes.txt").write_text("one\nTODO: water the plants\nthree\n")
+    screen = place.start(columns=110, rows=50)
+    screen.submit("read README.md")
+    screen.wait_settled("Read README.md")
+    screen.submit("search TODO")
+    screen.wait_settled("water the plants", "notes.txt")
+    screen.submit("run python -m pytest -q")
+    screen.answer("Allow? Bash", "y")
+    screen.wait_settled("1 failed")
+    screen.submit("replace plants by flowers in notes.txt")
+    screen.wait_for("Allow? Edit")
+    assert "plants" in (place.work / "notes.txt").read_text()
+    screen.answer("Allow? Edit", "y")
+    screen.wait_settled("+ TODO: water the flowers")
+    assert (place.work / "notes.txt").read_text() == "one\nTODO: water the flowers\nthree\n"
