@@ -30,7 +30,9 @@ def run(tmp_path):
         options = {"stdin": subprocess.DEVNULL, "cwd": work, **options}
         if "input" in options:
             del options["stdin"]
-        return subprocess.run([*TENUTO, *arguments], capture_output=True, text=True, env=values, timeout=60, **options)
+        return subprocess.run(
+            [*TENUTO, *arguments], check=False, capture_output=True, text=True, env=values, timeout=60, **options
+        )
 
     start.work = work
     return start
@@ -209,3 +211,18 @@ def test_kill_in_mid_tool_call_then_continue(run, tmp_path):
         request = server.requests[-1]
         assert not request.refused
         assert any("may have taken effect" in item.text for item in request.items)
+
+
+def test_a_slash_command_is_run_and_not_sent(run):
+    done = run("-p", "/help", "--model", "offline/tenuto")
+    assert done.returncode == 0, done.stderr
+    assert "/compact" in done.stdout
+    done = run("-p", "/compact the names", "--model", "offline/tenuto")
+    assert done.returncode == 0
+    assert "nothing to compact" in done.stderr
+
+
+def test_a_path_is_no_slash_command(run):
+    with ServerThread([Reply("a directory")]) as server:
+        done = run("-p", "/usr/bin is what?", "--model", "openai-chat/test", server=server)
+    assert done.stdout == "a directory\n", done.stderr

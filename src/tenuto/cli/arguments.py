@@ -72,7 +72,7 @@ def parse_arguments(arguments: list[str]) -> Options | int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     if parsed.version:
-        from tenuto import __version__
+        from tenuto.version import __version__
 
         print(f"tenuto {__version__}")  # noqa: T201
         return 0

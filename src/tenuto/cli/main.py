@@ -12,7 +12,7 @@ def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
-        from tenuto import __version__
+        from tenuto.version import __version__
 
         print(f"tenuto {__version__}")  # noqa: T201
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.compaction.budget import Budget
 from tenuto.core.runtime import Runtime
 
 
@@ -23,5 +24,15 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         ("window", f"{window}, from {live.facts.source}"),
         ("compacts over", f"{budget.trigger:,}"),
         ("output budget", f"{budget.output_budget:,}"),
+        ("reserve", f"{budget.reserve:,}{_raised(budget)}"),
+        ("kept word for word", f"{budget.keep_recent:,}"),
+        ("summary at most", f"{budget.max_summary:,}"),
+        ("automatic", "on" if live.settings.compaction.enabled else "off (compaction.enabled = false)"),
     ]
-    return [Say("\n".join(f"{name:<16} {value}" for name, value in rows))]
+    return [Say("\n".join(f"{name:<19} {value}" for name, value in rows))]
+
+
+def _raised(budget: Budget) -> str:
+    if budget.reserve_raised_from is None:
+        return ""
+    return f" (the configured {budget.reserve_raised_from:,} is too small for this model)"

@@ -32,6 +32,9 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     effort: str = ""
     thinking: bool | None = None
+    reserve_tokens: int | None = None
+    keep_recent_tokens: int | None = None
+    max_summary_tokens: int | None = None
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):
@@ -113,6 +116,15 @@ class Settings(Section, frozen=True, kw_only=True):
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
+
+    def compaction_for(self, model: str) -> CompactionSettings:
+        """Return the compaction settings with what `[models."provider/name"]` sets for this model."""
+        own = self.models.get(model)
+        if own is None:
+            return self.compaction
+        names = ("reserve_tokens", "keep_recent_tokens", "max_summary_tokens")
+        changes = {name: value for name in names if (value := getattr(own, name)) is not None}
+        return msgspec.structs.replace(self.compaction, **changes)
 
 
 def home_directory(environ: Mapping[str, str]) -> Path:

@@ -11,7 +11,6 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from tenuto.compaction.budget import budget_for
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.prompts import Prompts, prompts_from
 from tenuto.compaction.proposal import Proposal, find_flaw, propose_digest, propose_summary
@@ -21,8 +20,8 @@ from tenuto.config.instructions import read_instructions
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.gaps import describe_job
 from tenuto.core.live import LiveSession
-from tenuto.core.models import split_model
 from tenuto.core.replay import compaction_end
+from tenuto.core.summarisers import find_summarisers
 from tenuto.core.system import refreshed_system_entry
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
@@ -63,7 +62,7 @@ class Compaction:
         self._keep = self._tail_to_keep(attempt)
         self._prompts: Prompts = prompts_from(live.settings.compaction.prompts)
         self._failure = ""
-        self._usage: Usage | None = None
+        self._usage = Usage()
 
     async def run(self) -> CompactionResult:
         """Compact, or raise `NothingToCompactError`, `TaskFailedError` or `CancelledError` with nothing appended."""
@@ -96,14 +95,19 @@ class Compaction:
         )
 
     async def _summarise(self, plan: CompactionPlan) -> Proposal | None:
-        """Return the proposal of a model's summary; `None` when no usable one came, with the reason noted."""
+        """Return the proposal of the first model whose summary can be used; `None`, with the reason noted, if none."""
+        for facts in await find_summarisers(self._live):
+            proposal = await self._ask(facts, plan)
+            if proposal is not None:
+                return proposal
+        return None
+
+    async def _ask(self, facts: ModelFacts, plan: CompactionPlan) -> Proposal | None:
+        """Ask one model; what it cost is added up, whatever comes of it."""
         live = self._live
-        facts = await self._summariser_facts()
-        if not facts.can_summarise:
-            return None
         context = SummaryContext(
             facts=facts,
-            budget=budget_for(facts, live.settings.compaction, live.settings.max_output_tokens),
+            budget=live.budget(facts),
             prompts=self._prompts,
             focus=self._focus,
             constraints=self._constraints(),
@@ -113,19 +117,28 @@ class Compaction:
         try:
             summary = await summariser.summarise(plan)
         except asyncio.CancelledError:
-            live.session.hold_usage(summariser.usage)
+            live.session.hold_usage(self._usage + summariser.usage)
             raise
         except SummaryError as error:
-            self._failure, self._usage = str(error), summariser.usage
+            self._usage += summariser.usage
+            self._failure = str(error)
             return None
-        proposal = propose_summary(plan, summary, self._surroundings(), self._prompts, summariser.usage)
-        self._failure = find_flaw(proposal, plan)
-        self._usage = summariser.usage
+        self._usage += summariser.usage
+        proposal = propose_summary(plan, summary, self._surroundings(), self._prompts, self._usage)
+        self._failure = find_flaw(proposal, plan) or self._over_trigger(proposal)
         return None if self._failure else proposal
+
+    def _over_trigger(self, proposal: Proposal) -> str:
+        """An automatic compaction has to bring the next request under the trigger (R-004)."""
+        trigger = self._live.budget().trigger
+        if self._reason == "manual" or proposal.tokens_after <= trigger:
+            return ""
+        return f"the context would still be over its limit ({proposal.tokens_after:,} of {trigger:,} tokens)"
 
     def _digest(self) -> Proposal:
         """Return the proposal that needs no model, with as much of the tail as fits (R-003)."""
-        flaw = ""
+        flaw = self._failure
+        best: Proposal | None = None
         for divisor in KEEP_SHARES:
             plan = self._plan((self._keep or self._live.budget().keep_recent) // divisor)
             if isinstance(plan, NothingToCompact):
@@ -133,11 +146,15 @@ class Compaction:
                 continue
             proposal = propose_digest(plan, self._surroundings(), self._prompts, self._usage)
             flaw = find_flaw(proposal, plan)
-            if not flaw:
-                return proposal
-        if self._usage is not None:
-            self._live.session.hold_usage(self._usage)
-        raise TaskFailedError(f"the conversation could not be made smaller: {flaw or self._failure}")
+            if flaw:
+                continue
+            best = proposal
+            if not self._over_trigger(proposal):
+                break
+        if best is not None:
+            return best
+        self._live.session.hold_usage(self._usage)
+        raise TaskFailedError(f"the conversation could not be made smaller: {flaw}")
 
     def _write(self, proposal: Proposal, duration: float) -> CompactionEntry:
         """Append the entry: from here on the compaction counts as done."""
@@ -175,16 +192,6 @@ class Compaction:
                 duration=duration,
             )
         )
-
-    async def _summariser_facts(self) -> ModelFacts:
-        """Return the model that summarises: the one of the settings, or the session's own."""
-        live = self._live
-        configured = live.settings.compaction.model
-        if not configured:
-            return live.facts
-        model, _ = split_model(configured)
-        live.models.require(model)
-        return await live.models.refresh(model)
 
     def _constraints(self) -> str:
         files = read_instructions(self._live.home, self._live.session.cwd)

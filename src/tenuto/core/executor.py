@@ -102,10 +102,18 @@ class Executor:
         if running is not None and operation.reason != "manual":
             return
         if running is not None:
-            await self._stop(live, running)
+            await self._wait_for_answers(live)
+            await self.stop(live)
+            live.notify("The running task was stopped for the compaction; send a message to go on.")
         from tenuto.core.compact import CompactionTask  # needed by few sessions, and 20 ms to import
 
         self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
+
+    async def _wait_for_answers(self, live: LiveSession) -> None:
+        """An open question is never swept away: it is answered first (R-040)."""
+        if live.desk.is_open:
+            live.notify("The compaction waits for your answer to the open question.")
+            await live.desk.wait_until_answered()
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
         """Run a command of the person; one at a time, and not beside an agent task."""

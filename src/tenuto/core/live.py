@@ -44,6 +44,7 @@ class LiveSession:
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False
+    _budgets: dict[ModelFacts, Budget] = field(default_factory=dict[ModelFacts, Budget])
     settled: bool = True
     last_outcome: Outcome = "completed"
     last_error: str = ""
@@ -56,6 +57,12 @@ class LiveSession:
         return self.session.id
 
     @property
+    def effort(self) -> str:
+        """How hard the model is to think: the session's choice, else the model's setting; empty: its own default."""
+        own = self.settings.models.get(self.facts.id)
+        return self.session.state.effort or (own.effort if own is not None else "")
+
+    @property
     def mode(self) -> Mode:
         """The session's approval mode."""
         return self.session.state.mode or self.settings.mode
@@ -64,9 +71,14 @@ class LiveSession:
         """Return the schemas of the tools that this session began with, in the order of the log's `system` entry."""
         return self.tools.schemas()
 
-    def budget(self) -> Budget:
-        """Return how the present model's window is divided."""
-        return budget_for(self.facts, self.settings.compaction, self.settings.max_output_tokens)
+    def budget(self, facts: ModelFacts | None = None) -> Budget:
+        """Return how a model's window is divided, the present one's unless named; its own settings win."""
+        facts = facts or self.facts
+        known = self._budgets.get(facts)
+        if known is None:
+            compaction = self.settings.compaction_for(facts.id)
+            known = self._budgets[facts] = budget_for(facts, compaction, self.settings.max_output_tokens)
+        return known
 
     def measure(self) -> ContextSize:
         """Return how full the window is: the one number for footer, trigger and ladder (R-024)."""

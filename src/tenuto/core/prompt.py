@@ -35,7 +35,7 @@ ANSWERS = """\
 # Answers
 - The person reads you in a terminal: short paragraphs, plain words, Markdown where it helps, code and paths in back-ticks, places as path:line.
 - Say what you did and what came of it, failures included. No praise, no filler, no summary of what is on the screen already.
-- Messages marked as developer come from the program around you (mode, date, files that changed). A summary of earlier conversation reports what happened; the newest request of the person is what counts."""
+- Text in <harness-note> tags comes from the program around you (mode, date, files that changed), not from the person. A summary of earlier conversation reports what happened; the newest request of the person is what counts."""
 
 
 def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = "") -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import cast
 
 import msgspec
 
@@ -125,7 +127,8 @@ class ModelCall:
         """Make one attempt and publish what arrives."""
         self._shown = Shown()
         client = self._live.models.client(request.model.provider)
-        async with aclosing(client.stream(request)) as stream:  # pyright: ignore[reportArgumentType]
+        answer = cast("AsyncGenerator[StreamPart, None]", client.stream(request))
+        async with aclosing(answer) as stream:
             async for part in stream:
                 if isinstance(part, Finished):
                     return part.message
@@ -218,7 +221,7 @@ def build_request(live: LiveSession) -> ModelRequest:
         messages=tuple(live.session.get_llm_history()),
         tools=live.tool_schemas(),
         max_output_tokens=live.budget().output_for(live.measure().tokens),
-        effort=live.session.state.effort,
+        effort=live.effort,
         cache_key=live.id,
     )
 

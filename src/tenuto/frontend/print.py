@@ -12,12 +12,15 @@ import sys
 
 import msgspec
 
+from tenuto.command.outcome import Choose, CommandOutcome, Say
+from tenuto.command.registry import find_command, run_command
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
+    CompactionEndEvent,
     NoticeEvent,
     Outcome,
     PromptReturnedEvent,
@@ -58,6 +61,8 @@ class TextOutput:
                 self._answer = text_of(event.message.parts) or self._answer
             case NoticeEvent(level="warning" | "error"):
                 self._say(event.text)
+            case CompactionEndEvent():
+                self._say(describe_compaction(event))
             case PromptReturnedEvent() if event.reason:
                 self._say(event.reason)
             case RetryEvent():
@@ -66,6 +71,10 @@ class TextOutput:
                 self._say(f"{event.name} {event.summary}")
             case _:
                 pass
+
+    def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
+        """Print what a slash command says or would let one choose from."""
+        self._answer = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
     def finish(self, error: str) -> None:
         """Print the answer, and the reason when there is none."""
@@ -90,10 +99,42 @@ class JsonOutput:
         sys.stdout.write(self._encoder.encode(event).decode() + "\n")
         sys.stdout.flush()
 
+    def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
+        """Print what a slash command says, as one JSON line each."""
+        for outcome in outcomes:
+            sys.stdout.write(self._encoder.encode({"outcome": describe_outcome(outcome)}).decode() + "\n")
+
     def finish(self, error: str) -> None:
         """Say why the run failed, if it did."""
         if error:
             print(f"tenuto: {sanitize_for_terminal(error)}", file=sys.stderr)  # noqa: T201
+
+
+def is_command(prompt: str) -> bool:
+    """Say whether a prompt is a slash command; a path that begins with a slash is none."""
+    name = prompt[1:].split(maxsplit=1)[:1] if prompt.startswith("/") else []
+    return bool(name) and find_command(name[0]) is not None
+
+
+def describe_outcome(outcome: CommandOutcome) -> str:
+    """Return what a command's outcome says where nothing can be picked or cleared."""
+    match outcome:
+        case Say():
+            return outcome.text
+        case Choose():
+            rows = [f"{choice.value}  {choice.label}  {choice.detail}".rstrip() for choice in outcome.choices]
+            return "\n".join([f"{outcome.title}:", *rows])
+        case _:
+            return ""
+
+
+def describe_compaction(event: CompactionEndEvent) -> str:
+    """Return one line: what a compaction did, or why it did not."""
+    if event.aborted:
+        return "the compaction was cancelled; nothing has changed"
+    if event.error is not None:
+        return event.error
+    return f"compacted ({event.reason}): {event.tokens_before or 0:,} → {event.tokens_after or 0:,} tokens"
 
 
 def _clean(text: str) -> str:
@@ -107,7 +148,10 @@ async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> in
     try:
         await runtime.open()
         _interrupt_on_signals(runtime)
-        await runtime.submit_prompt((TextPart(text=prompt),))
+        if is_command(prompt):
+            output.say_outcomes(await run_command(runtime, prompt))
+        else:
+            await runtime.submit_prompt((TextPart(text=prompt),))
         settled = await runtime.wait_settled()
         output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
         return EXIT_CODES[settled.outcome]

@@ -9,7 +9,6 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
-from tenuto import __version__
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
@@ -20,6 +19,7 @@ from tenuto.tool.errors import ToolError
 from tenuto.tool.html_text import html_to_text
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
 from tenuto.tool.output import ToolOutput, format_size
+from tenuto.version import __version__
 
 if TYPE_CHECKING:
     import httpx
