@@ -45,7 +45,7 @@ def busy_state() -> UiState:
     state = UiState()
     status = state.status
     status.model, status.effort, status.mode = "anthropic/claude-sonnet-4", "high", "edits"
-    status.cwd, status.branch = "/home/me/work/some/deep/project", "feature/long-name"
+    status.cwd, status.branch = "/home/me/code/some/deep/project", "feature/long-name"
     status.tokens, status.window, status.total = 182_000, 200_000, Usage(input=1, cost=1.25)
     state.queue.append(QueueRow(5, "later"))
     return state
@@ -54,7 +54,7 @@ def busy_state() -> UiState:
 def test_the_footer_says_what_fits_and_drops_the_least_first() -> None:
     state = busy_state()
     wide = footer_line(state, 160, "/home/me").text
-    assert "edits · anthropic/claude-sonnet-4:high · ~/work/some/deep/project · feature/long-name" in wide
+    assert "edits · anthropic/claude-sonnet-4:high · ~/code/some/deep/project · feature/long-name" in wide
     assert wide.endswith("~182k/200k 91%")
     assert "━" in wide
     narrow = footer_line(state, 70, "/home/me").text
