@@ -22,12 +22,12 @@ from tenuto.tui.full.driver import HungUp, TerminalDriver
 from tenuto.tui.full.editor import edit_text
 from tenuto.tui.full.keyboard import Keyboard
 from tenuto.tui.full.late_runtime import LateRuntime
-from tenuto.tui.full.line_cache import ItemRenderer
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.surroundings import FRAME_SECONDS, Surroundings
 from tenuto.tui.full.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
