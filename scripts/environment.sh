@@ -36,10 +36,11 @@ is_prepared() {
 }
 
 install_with_uv() {
-    [ -x "$venv/bin/python" ] || uv venv --quiet --allow-existing --python "${PYTHON:->=3.11}" "$venv" >&2 ||
-        fail "uv could not make $venv; see above"
-    uv pip install --quiet --compile-bytecode --python "$venv/bin/python" -e "$1" >&2 ||
-        fail "installing the dependencies failed; see above"
+    command -v uv >/dev/null 2>&1 || return 1
+    { [ -x "$venv/bin/python" ] || uv venv --quiet --allow-existing --python "${PYTHON:->=3.11}" "$venv"; } >&2 &&
+        uv pip install --quiet --compile-bytecode --python "$venv/bin/python" -e "$1" >&2 && return
+    echo "uv could not do it; trying with pip ..." >&2
+    return 1
 }
 
 install_with_pip() {
@@ -60,16 +61,13 @@ take_turn() {
 }
 
 prepare_environment() {
-    local extra="${1:-}"
+    local extra="${1:-}" what
     is_prepared "$extra" && return
     take_turn
     is_prepared "$extra" && exec 9<&- && return
     echo "Preparing $venv (once) ..." >&2
-    if command -v uv >/dev/null 2>&1; then
-        install_with_uv "$root${extra:+[$extra]}"
-    else
-        install_with_pip "$root${extra:+[$extra]}"
-    fi
+    what="$root${extra:+[$extra]}"
+    install_with_uv "$what" || install_with_pip "$what"
     describe_wanted "$extra" >"$venv/.installed"
     exec 9<&-
 }
