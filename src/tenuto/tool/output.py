@@ -157,7 +157,7 @@ def bound_result(result: ToolResultMessage, max_chars: int, max_tokens: float, s
 def _chars_within(text: str, max_chars: int, max_tokens: float) -> int:
     """Return how many characters of `text` fit into both limits."""
     tokens = estimate_text(text)
-    if tokens <= max_tokens:
+    if tokens <= max(max_tokens, 0):
         return max_chars
     return min(max_chars, max(int(len(text) * (max_tokens - _NOTICE_TOKENS) / tokens), _SMALLEST_CUT))
 
