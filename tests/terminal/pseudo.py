@@ -34,7 +34,12 @@ class PseudoTerminal:
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            settings = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TENUTO_HOME": str(home), "PATH": os.environ["PATH"]}
+            settings = {
+                "TERM": "xterm-256color",
+                "LANG": "C.UTF-8",
+                "TENUTO_HOME": str(home),
+                "PATH": os.environ["PATH"],
+            }
             os.execve(BIN / "tenuto", ["tenuto", *arguments], {**settings, **environ, "HOME": str(home)})
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
 

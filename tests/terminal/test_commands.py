@@ -90,8 +90,8 @@ def test_new_and_resume_keep_both_sessions_and_the_model_of_each(screen: Screen)
     screen.submit("/title Number one")
     screen.wait_until(lambda _: "Number one" in screen.tmux("display-message", "-p", "#{pane_title}"), "the title")
     screen.submit("/new")
-    shown = screen.wait_gone("the first session")
-    assert OTHER_MODEL in footer(shown), "a new session goes on with the model in use"
+    screen.wait_gone("the first session")
+    screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "a new session goes on with the model in use")
     screen.submit("the second session")
     screen.wait_settled("You said the second session.")
     screen.submit(f"/model {MODEL}")
@@ -101,7 +101,7 @@ def test_new_and_resume_keep_both_sessions_and_the_model_of_each(screen: Screen)
     screen.keys("Enter")
     shown = screen.wait_settled("You said the first session.")
     assert "second" not in shown
-    assert OTHER_MODEL in footer(shown), "the session comes back with its own model"
+    screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "the session's own model")
     screen.submit("and on")
     screen.wait_settled("You said and on.")
 

@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
 
+from rich.console import RenderableType
 from textual import events
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.driver import Driver
+from textual.screen import Screen
 from textual.timer import Timer
 
 from tenuto.config.settings import UiSettings
@@ -272,6 +274,12 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.composer.set_draft(self.runner.fold_paste(edited), len(edited))
             self.composer.tell()
         self._repaint_everything()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Paint, with the terminal's cursor at the caret wherever the layout has put it by now (R-100)."""
+        if self.composer.is_attached:
+            self.cursor_position = self.composer.cursor_screen_offset
+        super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType]
 
     # --- clipboard, bell, terminal ---
 
