@@ -30,6 +30,8 @@ MACHINE_PLACES = ("work", "root")
 IMPORT_NAMES = {"markdown-it-py": "markdown_it", "genai-prices": "genai_prices"}
 PROGRAMS = {"basedpyright", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
 """Development dependencies that are run, or loaded by pytest, and not imported."""
+OF_THE_SDKS = {"httpx2"}
+"""What the official SDKs bring along; tests that use it are tests of the SDKs."""
 DEVELOPMENT_MODULES = {ROOT / "src/tenuto/model/catalogue_build.py"}
 """Modules in `src` that only a contributor runs."""
 
@@ -166,11 +168,14 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     assert imported - set(sys.stdlib_module_names) - {"tenuto"} == dependencies
 
 
-def test_development_dependencies_have_a_use():
+def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_have_a_use():
     tools = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *DEVELOPMENT_MODULES]
-    imported = set[str]().union(*(imported_names(path) for path in tools))
+    imported = set[str]().union(*(imported_names(path) for path in tools if "fixtures" not in path.parts))
     development = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["optional-dependencies"]["dev"])}
+    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
     assert development - imported == PROGRAMS & development
+    known = development | dependencies | OF_THE_SDKS | {"tenuto", "tests", "scripts"}
+    assert imported - set(sys.stdlib_module_names) - known == set()
 
 
 # --- the files ---
