@@ -6,6 +6,7 @@ asked for afterwards. Nothing here sleeps to let something happen: everything wa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from tenuto.tui.machine.approval import GRACE
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 """Seconds to wait for anything; a hang guard, not a measure."""
 POLL = 0.03
 BIN = Path(sys.executable).parent
@@ -202,9 +203,21 @@ def has_tmux() -> bool:
     return shutil.which("tmux") is not None
 
 
+def processes(*words: str) -> list[int]:
+    """The ids of the processes whose command line is these words."""
+    wanted = [word.encode() for word in words]
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cmdline").read_bytes().split(b"\0")[:-1] == wanted:
+                    found.append(int(entry.name))
+    return found
+
+
 def works(shown: str) -> bool:
     """Whether the screen says that something runs."""
-    return "Esc to " in shown or "esc to " in shown.lower()
+    return "esc to " in shown
 
 
 def prompt_of(shown: str) -> str:

@@ -8,6 +8,8 @@ from tests.server import Reply, Request
 from tests.terminal.conftest import MODEL, Workplace, said
 from tests.terminal.screen import Screen
 
+pytestmark = pytest.mark.terminal
+
 OTHER_MODEL = "openai-chat/test-small"
 
 

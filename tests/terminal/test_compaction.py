@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
+
 from tests.server import Call, Hang, HttpError, Reply, Request
 from tests.server.reply import AnyReply
 from tests.terminal.conftest import Workplace, said
 from tests.terminal.screen import Screen
+
+pytestmark = pytest.mark.terminal
 
 SUMMARY = """## Goal
 Count the numbers of the house.
@@ -61,7 +65,7 @@ def at_once() -> AnyReply:
 
 
 def slowly() -> AnyReply:
-    return Reply(SUMMARY, delay=0.3, delay_per_event=0.15, chunk_size=24)
+    return Reply(SUMMARY, delay=0.3, delay_per_event=0.05, chunk_size=24)
 
 
 def hanging() -> AnyReply:

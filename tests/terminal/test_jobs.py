@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.server import Call, Reply, scripts
 from tests.terminal.conftest import Workplace
+
+pytestmark = pytest.mark.terminal
 
 
 def passes(place: Workplace) -> bool:
@@ -74,13 +78,25 @@ def test_auto_mode_asks_nothing(place: Workplace) -> None:
     assert passes(place)
 
 
+def test_calls_whose_turn_is_to_come_do_not_ask_for_an_answer(place: Workplace) -> None:
+    go = place.work / "go"
+    wait = Call("bash", {"command": "while ! test -e go; do sleep 0.05; done"})
+    place.serve([Reply("", tool_calls=[wait, Call("bash", {"command": "echo sec''ond"})]), Reply("Both ran.")])
+    screen = place.start("--mode", "auto")
+    screen.submit("run both")
+    shown = screen.wait_until(lambda shown: shown.count("Bash") == 2 and "Running bash" in shown, "both calls")
+    assert "waiting for your answer" not in shown
+    go.touch()
+    screen.wait_settled("Both ran.", "    second")
+
+
 def test_the_offline_model_reads_searches_runs_and_edits(place: Workplace) -> None:
     (place.work / "notes.txt").write_text("one\nTODO: water the plants\nthree\n")
     screen = place.start(columns=110, rows=50)
     screen.submit("read README.md")
     screen.wait_settled("Read README.md")
     screen.submit("search TODO")
-    screen.wait_settled("water the plants", "notes.txt")
+    screen.wait_settled("water the plants", "● Grep TODO · 1 match")
     screen.submit("run python -m pytest -q")
     screen.answer("Allow? Bash", "y")
     screen.wait_settled("1 failed")

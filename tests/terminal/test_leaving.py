@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
 from tests.server import Call, Reply, Request, scripts
 from tests.terminal.conftest import MODEL, Workplace, said
-from tests.terminal.screen import Screen
+from tests.terminal.screen import Screen, processes
+
+pytestmark = pytest.mark.terminal
 
 FAULT = """
 import tenuto.tui.render.items as items
@@ -158,7 +159,9 @@ def test_r035_after_kill_9_in_a_running_command_the_session_goes_on(place: Workp
     os.kill(screen.program_pid(), signal.SIGKILL)
     screen.wait_for("exitcode=137")
     screen.close()
-    end_sleep(number)
+    # A killed program cannot end its children: the test does.
+    for process in processes("sleep", number):
+        os.kill(process, signal.SIGKILL)
     screen = place.open()
     screen.start("--continue")
     shown = screen.wait_settled("wait", "I wait.")
@@ -168,15 +171,3 @@ def test_r035_after_kill_9_in_a_running_command_the_session_goes_on(place: Workp
     (result,) = [item for item in server.requests[-1].items if item.kind == "result"]
     assert "may have taken effect" in result.text
     assert not server.refusals
-
-
-def end_sleep(number: str) -> None:
-    """A killed program cannot end its children: the test does."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[:2] == [b"sleep", number.encode()]:
-                os.kill(int(entry.name), signal.SIGKILL)

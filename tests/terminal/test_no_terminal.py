@@ -10,6 +10,8 @@ import pytest
 from tests.terminal.conftest import Workplace
 from tests.terminal.screen import BIN, PATIENCE
 
+pytestmark = pytest.mark.terminal
+
 
 def run(place: Workplace, *arguments: str, **streams: object) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(place.folder), "TENUTO_HOME": str(place.home), "TERM": "xterm"}
