@@ -75,11 +75,16 @@ class Compaction:
         return CompactionResult(self._write(proposal, time.monotonic() - started))
 
     def _tail_to_keep(self, attempt: int) -> int | None:
-        """Return how much of the end stays, `None` for the usual; after an overflow the real window may be smaller."""
-        if self._reason != "overflow":
-            return None
+        """Return how much of the end stays, `None` for the usual.
+
+        After an overflow, a silent one too (R-022), the real window or the real size is not what we believe it to be.
+        """
         live = self._live
-        return min(live.budget().keep_recent, live.measure().tokens // OVERFLOW_DIVISOR) >> attempt
+        size, budget = live.measure(), live.budget()
+        is_silent = self._reason == "threshold" and size.tokens >= budget.window
+        if self._reason != "overflow" and not is_silent:
+            return None
+        return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
 
     def _plan(self, keep_tokens: int | None = None) -> CompactionPlan | NothingToCompact:
         live = self._live

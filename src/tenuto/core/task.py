@@ -154,7 +154,5 @@ class AgentTask:
                 self._live.notify("The answer reached its output limit; say “continue” to go on.", "warning", keep=True)
             case "refusal":
                 self._live.notify("The model declined to answer.", "warning", keep=True)
-            case "window_exceeded":
-                self._live.notify("The answer ran into the end of the context window.", "warning", keep=True)
             case _:
                 pass
