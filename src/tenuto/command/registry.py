@@ -36,6 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("resume", "open an earlier session", "[id]"),
     Command("fork", "copy this session into a new one and go on there"),
     Command("compact", "summarise the older part of the conversation now", "[focus]"),
+    Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ"),
     Command("context", "what fills the model's window"),
     Command("cost", "tokens and money used by this session"),
     Command("title", "name this session", "TEXT", aliases=("rename",)),
