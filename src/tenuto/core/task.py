@@ -65,6 +65,8 @@ class AgentTask:
         ended = live.tool_context.jobs.take_finished()
         if ended:
             live.session.append(finished_jobs_message(ended))
+        for note in live.pin_notes.due(live.session):
+            live.session.append(note)
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
         live.watch_saving()
         message = await ModelCall(live, self._submission_id).run()
