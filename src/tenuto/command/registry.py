@@ -35,7 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
     Command("resume", "open an earlier session", "[id]"),
     Command("fork", "copy this session into a new one and go on there"),
-    Command("compact", "summarise the older part of the conversation now", "[focus]"),
+    Command("compact", "summarise the older part of the conversation now, or undo that", "[focus|undo|redo]"),
     Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ"),
     Command("pin", "keep a text, or your last message, word for word through every compaction", "[TEXT]"),
     Command("pins", "what is pinned"),
