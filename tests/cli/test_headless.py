@@ -122,6 +122,15 @@ def test_a_bad_key_names_the_variable(run):
     assert "ANTHROPIC_API_KEY" in done.stderr
 
 
+def test_an_unknown_model_is_named_and_not_tried_again(run):
+    with ServerThread([HttpError(404, "The model `no-such` does not exist")]) as server:
+        done = run("-p", "x", "--model", "openai-chat/no-such", server=server)
+    assert done.returncode == 1
+    assert "no-such" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(server.requests) == 1
+
+
 def test_an_unreachable_server_is_named(run):
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "x", "TENUTO_REQUEST__RETRIES": "0"}
     done = run("-p", "x", "--model", "openai-chat/test", environ=environ)

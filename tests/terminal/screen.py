@@ -58,7 +58,9 @@ class Screen:
         }
         settings = folder / "tmux.conf"
         settings.write_text(TMUX_SETTINGS)
-        self.tmux("-f", settings, "new-session", "-d", "-s", "main", "-x", columns, "-y", rows, "-c", cwd, "/bin/sh", "-i")
+        self.tmux(
+            "-f", settings, "new-session", "-d", "-s", "main", "-x", columns, "-y", rows, "-c", cwd, "/bin/sh", "-i"
+        )
         try:
             self.wait_for(SHELL_PROMPT.strip())
         except BaseException:
@@ -94,7 +96,7 @@ class Screen:
 
     def whole(self) -> str:
         """The normal screen with its scrollback."""
-        return self.tmux("capture-pane", "-p", "-S", "-", "-t", "main")
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "main")
 
     def cursor(self) -> tuple[int, int]:
         """Column and row of the cursor, from 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.server import scripts
+from tests.server import Call, Reply, scripts
 from tests.terminal.conftest import Workplace
 
 
@@ -30,15 +30,40 @@ def test_a_bug_is_found_fixed_and_proved(place: Workplace) -> None:
     assert passes(place)
 
 
-def test_denying_changes_nothing_and_tells_the_model(place: Workplace) -> None:
-    server = place.serve(scripts.fix_tests)
-    screen = place.start("--mode", "edits")
-    screen.submit("fix the failing tests")
+def test_denying_runs_nothing_and_tells_the_model(place: Workplace) -> None:
+    server = place.serve([Reply("", tool_calls=[Call("bash", {"command": "touch made"})]), Reply("As you like.")])
+    screen = place.start()
+    screen.submit("make a file")
     screen.answer("Allow? Bash", "n")
-    screen.wait_until(lambda _: len(server.requests) >= 2, "the next request")
+    shown = screen.wait_settled("As you like.")
+    assert "denied" in shown
     (result,) = [item for item in server.requests[1].items if item.kind == "result"]
     assert "did not allow" in result.text
-    assert not passes(place)
+    assert not (place.work / "made").exists()
+
+
+def test_denying_with_a_reason_hands_the_reason_over(place: Workplace) -> None:
+    server = place.serve([Reply("", tool_calls=[Call("bash", {"command": "touch made"})]), Reply("As you like.")])
+    screen = place.start()
+    screen.submit("make a file")
+    screen.answer("Allow? Bash", "f")
+    screen.wait_until(lambda shown: "made" in shown and "Enter" in shown, "the feedback line")
+    screen.type("use the other folder")
+    screen.wait_for("use the other folder")
+    screen.keys("Enter")
+    screen.wait_settled("As you like.")
+    (result,) = [item for item in server.requests[1].items if item.kind == "result"]
+    assert "use the other folder" in result.text
+    assert not (place.work / "made").exists()
+
+
+def test_allowing_for_the_session_asks_once(place: Workplace) -> None:
+    call = Call("bash", {"command": "touch made"})
+    place.serve([Reply("", tool_calls=[call]), Reply("", tool_calls=[call]), Reply("Made twice.")])
+    screen = place.start()
+    screen.submit("make a file")
+    screen.answer("Allow? Bash", "a")
+    screen.wait_settled("Made twice.")
 
 
 def test_auto_mode_asks_nothing(place: Workplace) -> None:

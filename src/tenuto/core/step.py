@@ -151,6 +151,8 @@ class ModelCall:
                     AssistantThinkingDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
                 )
             case ToolCallDelta():
+                if not shown.call_characters:
+                    asyncio.get_running_loop().run_in_executor(None, live.tools.warm_up)
                 characters = shown.call_characters.get(part.index, 0) + len(part.fragment)
                 shown.call_characters[part.index] = characters
                 live.bus.publish(

@@ -153,7 +153,7 @@ def todo_lines(items: Sequence[TodoItem], width: int, glyphs: Glyphs) -> list[Li
     lines: list[Line] = []
     for item in items:
         mark, style = f"{marks[item.status]} ", _TODO_STYLES[item.status]
-        text = wrap([(" ".join(item.text.split()), style)], max(width - len(mark), 4))
+        text = wrap([(sanitize_line(item.text), style)], max(width - len(mark), 4))
         lines.extend(indent(text, (mark, style), (" " * len(mark), "text"), visible=True))
     return lines
 
