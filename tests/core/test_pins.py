@@ -9,6 +9,7 @@ import pytest
 from tenuto.command.outcome import Choose
 from tenuto.command.registry import run_command
 from tenuto.protocol.entry import PinEntry, UnpinEntry
+from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage, UserMessage
 from tenuto.protocol.part import text_of
 from tests.core.harness import PROTOCOLS, agent, reopened
@@ -162,3 +163,25 @@ async def test_a_compaction_that_forgot_the_pins_is_made_good_by_a_note(tmp_path
         await running.ask("two")
         assert sent(requests_to_work(running.server)[-1]).count(PIN) == 1
         assert [entry.text for entry in running.session.entries() if isinstance(entry, PinEntry)] == [PIN]
+
+
+async def test_pins_that_are_too_long_for_a_smaller_window_do_not_stop_a_compaction(tmp_path):
+    long, short = "legacy " * 1_500, "the port is 8443"
+    async with ScriptedServer(talk(), window=64_000) as server:
+        async with reopened(tmp_path, server) as running:
+            await running.ask("hello")
+            await command(running, f"/pin {long}")
+            await command(running, f"/pin {short}")
+            await running.ask("hello again")
+            assert long.strip() in sent(requests_to_work(server)[-1])
+    async with ScriptedServer(talk(), window=16_000) as server:
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            await fill(running, 3)
+            assert any("1 of 2 pins are not sent" in event.text for event in running.of(NoticeEvent))
+            await compact(running)
+            for entry in entries(running):
+                assert entry.rung == "serialised"
+                assert f"<pins>\n{short}\n</pins>" in entry.replacement[0].text
+            assert (await running.ask("go on")).outcome == "completed"
+            assert len(running.session.state.pins) == 2
+            assert not any(request.refused for request in server.requests)

@@ -113,6 +113,8 @@ async def test_other_branches_only_when_asked(bench: Bench) -> None:
     bench.session.append(BranchSummaryEntry(summary="tried fruit", from_seq=left))
     assert "Nothing found" in await bench.text("recall", query="mango")
     assert f"#{left} user" in await bench.text("recall", query="mango", branches=True)
+    bench.session.append(bench.session.header)
+    assert f"#{left} user" in await bench.text("recall", query="mango", branches=True)
     assert "branch that was left" in await bench.text("recall", query="fruit")
 
 

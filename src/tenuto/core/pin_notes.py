@@ -6,32 +6,49 @@ compaction, one that somebody else's strategy made) is told by developer message
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tenuto.protocol.entry import PinEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage
 from tenuto.session.session import Session
 from tenuto.text.bounding import shorten
+from tenuto.text.estimate import estimate_text
 
 _PINNED, _TAKEN_BACK = "pin:", "unpin:"
 _OPENING, _CLOSING = "\n<pins>\n", "\n</pins>"
 _TAKEN_BACK_CHARS = 300
+_SENT_SHARE = 10
+"""Of the window, at most this part is spent on pins: a model with a smaller window must stay usable."""
+
+
+def fitting_pins(pins: Sequence[PinEntry], window: int) -> tuple[PinEntry, ...]:
+    """Return the pins that can be sent in a window of so many tokens: all, or where they are too many the newest."""
+    room = window // _SENT_SHARE
+    kept: list[PinEntry] = []
+    for entry in reversed(pins):
+        tokens = estimate_text(entry.text)
+        if tokens <= room:
+            kept.append(entry)
+            room -= tokens
+    return tuple(reversed(kept))
 
 
 class PinNotes:
     """Compares what is pinned with what is sent; looks at the view only when either may have changed."""
 
     def __init__(self) -> None:
-        self._compared: tuple[tuple[PinEntry, ...], CompactionEntry | None] | None = None
+        self._compared: tuple[tuple[PinEntry, ...], CompactionEntry | None, int] | None = None
 
-    def due(self, session: Session) -> list[DeveloperMessage]:
-        """Return what has to be told before the next request."""
+    def due(self, session: Session, window: int) -> list[DeveloperMessage] | None:
+        """Return what has to be told before the next request, to a model with that window; `None`: nothing changed."""
         pins, compaction = session.state.pins, session.reading.compaction
         known = self._compared
-        if known is not None and known[0] is pins and known[1] is compaction:
-            return []
-        self._compared = (pins, compaction)
+        if known is not None and known[0] is pins and known[1] is compaction and known[2] == window:
+            return None
+        self._compared = (pins, compaction, window)
         told = _told(session)
         active = {entry.text for entry in pins}
-        notes = [_pinned(entry) for entry in pins if not told.get(entry.text)]
+        notes = [_pinned(entry) for entry in fitting_pins(pins, window) if not told.get(entry.text)]
         ended = (entry for entry in _all_pins(session) if told.pop(entry.text, False) and entry.text not in active)
         return notes + [_taken_back(entry) for entry in ended]
 

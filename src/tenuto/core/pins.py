@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
+from tenuto.core.pin_notes import fitting_pins
 from tenuto.protocol.entry import PinEntry, UnpinEntry
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import text_of
@@ -64,3 +65,21 @@ def unpin(live: LiveSession, number: int) -> PinEntry:
     entry = pins[number - 1]
     live.session.append(UnpinEntry(target=entry.seq))
     return entry
+
+
+def tell_pins(live: LiveSession) -> None:
+    """Put into the history what the model has yet to be told of pins; tell the person of those that do not fit."""
+    window = live.budget().window
+    notes = live.pin_notes.due(live.session, window)
+    if notes is None:
+        return
+    for note in notes:
+        live.session.append(note)
+    pins = live.session.state.pins
+    left_out = len(pins) - len(fitting_pins(pins, window))
+    if left_out:
+        live.notify(
+            f"{left_out} of {len(pins)} pins are not sent: they are too long for this model's window of {window:,} "
+            "tokens. A model with a larger one gets them all; /pins shows them.",
+            "warning",
+        )

@@ -35,6 +35,7 @@ class RecallTool(BuiltinTool):
             limit=arguments.limit,
         )
         history = context.history
-        entries = tuple(history.entries()) if arguments.branches else history.path()
+        # Without the header: it has no seq, and in a log that lost its first line it stands elsewhere.
+        entries = tuple(entry for entry in history.entries() if entry.seq) if arguments.branches else history.path()
         text = await run_stoppable(lambda stop: recall(question, entries, context.outputs, stop))
         return ToolOutput.of_text(clean_text(text))
