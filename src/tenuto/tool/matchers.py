@@ -7,8 +7,8 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +18,8 @@ from tenuto.tool.errors import ToolError
 from tenuto.tool.line_matcher import SHOWN
 from tenuto.tool.search import Stop
 
+_HELD_BLOCKS = 8
+"""Blocks of a file that are kept while not all words have been seen in it."""
 _WORD = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -34,9 +36,6 @@ class Scan(msgspec.Struct, frozen=True):
 
     total: int
     hits: tuple[Hit, ...]
-
-
-NOTHING = Scan(0, ())
 
 
 class Matcher(Protocol):
@@ -63,29 +62,33 @@ class WordMatcher:
         self._seen: Counter[str] = Counter()
 
     def scan(self, blocks: Iterable[list[str]]) -> Scan:
-        """Return the lines with any of the words, if the text has them all."""
+        """Return the lines with any of the words, if the text has them all.
+
+        Lines are looked at one by one only when all words are known to be there; until then the last blocks are held.
+        """
         missing = set(self._words)
+        held: deque[tuple[int, list[str]]] = deque(maxlen=_HELD_BLOCKS)
         hits: list[Hit] = []
         total = before = 0
         for lines in blocks:
             folded = "\n".join(lines).casefold()
             if any(word in folded for word in self._words):
-                for index, line in enumerate(lines):
-                    column = self._find(line, missing)
-                    if column >= 0:
-                        total += 1
-                        if len(hits) < SHOWN:
-                            hits.append(Hit(before + index + 1, line, column))
+                missing.difference_update([word for word in missing if word in folded])
+                held.append((before, lines))
             before += len(lines)
+            while held and not missing:
+                found = list(self._hits(*held.popleft()))
+                total += len(found)
+                hits += found[: SHOWN - len(hits)]
         self._seen.update(word for word in self._words if word not in missing)
-        return NOTHING if missing else Scan(total, tuple(hits))
+        return Scan(total, tuple(hits))
 
-    def _find(self, line: str, missing: set[str]) -> int:
-        folded = line.casefold()
-        places = {word: folded.find(word) for word in self._words}
-        found = [place for place in places.values() if place >= 0]
-        missing.difference_update(word for word, place in places.items() if place >= 0)
-        return min(found, default=-1)
+    def _hits(self, before: int, lines: list[str]) -> Iterator[Hit]:
+        for number, line in enumerate(lines, before + 1):
+            folded = line.casefold()
+            column = min((place for word in self._words if (place := folded.find(word)) >= 0), default=-1)
+            if column >= 0:
+                yield Hit(number, line, column)
 
     def explain_nothing(self) -> str:
         """Say how often each word occurs, where there are several."""
