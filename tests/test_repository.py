@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 MAX_LINES = 600
 MAX_PICTURE_BYTES = 120_000
 MACHINE_PLACES = ("work", "root")
@@ -132,6 +133,22 @@ def test_the_changelog_has_an_unreleased_section():
     found = re.search(r"^## Unreleased\n(.*?)(?=^## |\Z)", changes, re.MULTILINE | re.DOTALL)
     assert found
     assert re.search(r"^- ", found[1], re.MULTILINE)
+
+
+def test_the_map_of_the_house_names_files_that_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)*\w+(?:\.py|\.json|/))`", text))
+    assert len(named) > 50
+    places = (ROOT / "src" / "tenuto", ROOT)
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
+def test_the_map_of_the_house_has_the_floors_of_the_contract():
+    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    floors = [[name.strip("/") for name in spans(row[1])] for row in table("floor", text)]
+    assert floors == [layer.split(" | ") for layer in layers]
 
 
 # --- dependencies ---

@@ -22,6 +22,7 @@ from tenuto.core.gaps import describe_job
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
 from tenuto.core.replay import compaction_end
+from tenuto.core.sizes import describe_sizes
 from tenuto.core.summarisers import find_summarisers
 from tenuto.core.system import refreshed_system_entry
 from tenuto.protocol.entry import ViewEditEntry
@@ -155,7 +156,7 @@ class Compaction:
         if best is not None:
             return best
         self._live.session.hold_usage(self._usage)
-        raise TaskFailedError(f"the conversation could not be made smaller: {flaw}")
+        raise TaskFailedError(f"the conversation could not be made smaller: {flaw}{self._sizes()}")
 
     def _write(self, proposal: Proposal, duration: float) -> CompactionEntry:
         """Append the entry: from here on the compaction counts as done."""
@@ -175,7 +176,7 @@ class Compaction:
     def _edit_instead(self, nothing: NothingToCompact, started: float) -> CompactionResult:
         """Shorten huge results when nothing else can be done; raise when that is not possible either."""
         if not nothing.edits:
-            raise NothingToCompactError(f"nothing to compact: {nothing.reason}")
+            raise NothingToCompactError(f"nothing to compact: {nothing.reason}{self._sizes()}")
         live = self._live
         before = live.measure().tokens
         live.session.append(ViewEditEntry(edits=nothing.edits, reason=self._reason, tokens_before=before))
@@ -188,11 +189,18 @@ class Compaction:
                 first_kept_index=0,
                 tokens_before=before,
                 tokens_after=after,
+                trigger=live.budget().trigger,
                 reason=self._reason,
                 rung="truncate",
                 duration=duration,
             )
         )
+
+    def _sizes(self) -> str:
+        """Return what fills the window, for an automatic compaction that cannot help; nobody asked (R-005)."""
+        size, trigger = self._live.measure(), self._live.budget().trigger
+        is_said = size.fixed + size.queued >= trigger  # the plan's own reason has the sizes of the fixed parts
+        return "" if self._reason != "threshold" or is_said else f" ({describe_sizes(self._live)})"
 
     def _constraints(self) -> str:
         files = read_instructions(self._live.home, self._live.session.cwd)

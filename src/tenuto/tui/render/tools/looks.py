@@ -36,7 +36,7 @@ _ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
 _NO_HIT = ("[", "(", "--", "No ")
 _NOTICE = 1_000
 """Characters at the end of a result in which its own notices stand."""
-_GREP_MATCH = re.compile(r"^[^\n]+?:\d+:", re.MULTILINE)
+_GREP_MATCH = re.compile(r"^(?:[^\n:]+:)?\d+:", re.MULTILINE)
 _GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
 _GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
 
