@@ -46,7 +46,7 @@ def test_the_schemas_stay_small() -> None:
 def test_schemas_are_there_without_pydantic_httpx_or_any_tool() -> None:
     script = (
         "import sys\nfrom tenuto.tool.registry import ToolRegistry\nfrom tenuto.tool.context import ToolContext\n"
-        "from tenuto.tool.runner import prepare\nassert len(ToolRegistry().schemas()) == 8\n"
+        "from tenuto.tool.runner import prepare\nassert len(ToolRegistry().schemas()) == 9\n"
         "heavy = {'pydantic', 'httpx', 'pathspec', 'tenuto.tool.bash', 'tenuto.tool.arguments'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
@@ -154,7 +154,13 @@ async def test_every_builtin_tool_loads_and_says_what_it_is() -> None:
     registry.warm_up()
     facts = {name: registry.get(name) for name in registry.names()}
     assert all(tool is not None and tool.name == name for name, tool in facts.items())
-    assert {name for name, tool in facts.items() if tool and tool.parallel} == {"read", "grep", "glob", "fetch"}
+    assert {name for name, tool in facts.items() if tool and tool.parallel} == {
+        "read",
+        "grep",
+        "glob",
+        "fetch",
+        "recall",
+    }
     assert {name for name, tool in facts.items() if tool and not tool.read_only} == {"write", "edit", "bash"}
     assert registry.get("nope") is None
 

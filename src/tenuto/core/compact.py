@@ -20,6 +20,7 @@ from tenuto.config.instructions import read_instructions
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.gaps import describe_job
 from tenuto.core.live import LiveSession
+from tenuto.core.pin_notes import fitting_pins
 from tenuto.core.replay import compaction_end
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.summarisers import find_summarisers
@@ -213,7 +214,7 @@ class Compaction:
     def _surroundings(self) -> Surroundings:
         state = self._live.session.state
         return Surroundings(
-            pins=tuple(pin.text for pin in state.pins),
+            pins=tuple(pin.text for pin in fitting_pins(state.pins, self._live.budget().window)),
             todo=state.todo,
             jobs=tuple(describe_job(job) for job in self._live.tool_context.jobs.running()),
             recall=self._live.tools.get("recall") is not None,

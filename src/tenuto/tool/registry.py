@@ -23,6 +23,7 @@ _BUILTIN = {
     "glob": "GlobTool",
     "todo": "TodoTool",
     "fetch": "FetchTool",
+    "recall": "RecallTool",
 }
 _schemas: tuple[ToolSchema, ...] | None = None
 
