@@ -84,6 +84,8 @@ class Screen:
     def close(self) -> None:
         """End the terminal and what still runs in it."""
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], env=self.environ, capture_output=True, check=False)
+        # tmux leaves its socket behind.
+        Path(self.environ["TMUX_TMPDIR"], f"tmux-{os.getuid()}", self.socket).unlink(missing_ok=True)
 
     # --- looking ---
 
