@@ -143,8 +143,10 @@ async def test_r098_a_step_that_alone_exceeds_the_window_is_cut_before_the_next_
         assert running.runtime.live.facts.context_window == window
         settled = await running.ask("read them all")
         assert settled.outcome == "completed", settled.error
-        assert not any(request.refused for request in running.server.requests)
-        assert len(running.server.requests) == 2
+        # A refused output limit, a few per cent beside what was estimated, is lowered; the prompt itself always fits.
+        refused = [request for request in running.server.requests if request.refused]
+        assert all("max_tokens" in request.refused and request.tokens < window for request in refused)
+        assert len(running.server.requests) == 2 + len(refused)
         assert not any(event.reason == "overflow" for event in running.of(CompactionStartEvent))
         assert running.server.requests[-1].tokens < window
         for number, (result, sent) in enumerate(zip(results(running), sent_results(running), strict=True)):
