@@ -12,8 +12,9 @@ from tenuto.protocol.entry import PinEntry, UnpinEntry
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage, UserMessage
 from tenuto.protocol.part import text_of
+from tests.core.compacting import compact, fill, is_summary_request, log_of, talk
+from tests.core.compacting import compactions as entries
 from tests.core.harness import PROTOCOLS, agent, reopened
-from tests.core.test_compaction_flow import compact, entries, fill, is_summary_request, log_of, talk
 from tests.server import Call, Reply, Request, ScriptedServer
 
 PIN = "Never touch legacy/.\n  The port is 8443 “always”."

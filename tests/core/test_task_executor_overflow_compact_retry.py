@@ -217,6 +217,20 @@ async def test_without_a_usable_summary_the_step_is_repeated_all_the_same(tmp_pa
         assert running.of(CompactionEndEvent)[0].will_retry
 
 
+async def test_a_provider_that_counts_far_more_than_we_estimate_is_believed(tmp_path):
+    """What stays is a part of what can be seen of the conversation, not of a count that nothing here explains."""
+    write_big_file(tmp_path)
+    before = Reply("look", tool_calls=[Call("read", {"path": "big.txt"})], usage=Tokens(input=170_000, output=5))
+    script = once(error_without_words("openai"), before, at=8)
+    async with agent(tmp_path, script, model="openai/test", options={"listed_window": 200_000}) as running:
+        await fill(running, 6)
+        settled = await running.ask(REQUEST)
+        assert settled.outcome == "completed", settled.error
+        assert [event.reason for event in running.of(CompactionStartEvent)] == ["overflow"]
+        refused, repeated = step_requests(running.server)[-2:]
+        assert repeated.tokens < 0.7 * refused.tokens
+
+
 async def test_an_overflow_inside_one_long_turn_keeps_its_message_word_for_word(tmp_path):
     """The whole context is one turn: its message stays in the request that is repeated."""
     write_big_file(tmp_path)

@@ -12,8 +12,9 @@ from tenuto.protocol.entry import NoticeEntry, UndoEntry, ViewEdit, ViewEditEntr
 from tenuto.protocol.event import CompactionStartEvent, NoticeEvent, SessionOpenedEvent
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.operation import InterruptOperation
+from tests.core.compacting import compact, fill, is_summary_request, log_of, talk
+from tests.core.compacting import compactions as entries
 from tests.core.harness import PROTOCOLS, agent, reopened
-from tests.core.test_compaction_flow import compact, entries, fill, is_summary_request, log_of, talk
 from tests.server import Call, Hang, Reply, Request, ScriptedServer
 
 
