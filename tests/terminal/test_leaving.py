@@ -137,7 +137,8 @@ def test_continuing_shows_the_transcript_that_was_left(place: Workplace) -> None
     said_after = [row for row in body(after) if row]
     cost = next(number for number, row in enumerate(said_before) if "cache read" in row)
     assert said_after == said_before[: cost - 1], "what a command showed is not part of the conversation"
-    assert after.split("\n")[-1].split("━")[0] == before.split("\n")[-1].split("━")[0], "mode, model and directory"
+    footer = before.split("\n")[-1]
+    screen.wait_until(lambda shown: shown.split("\n")[-1] == footer, f"the same footer: {footer}")
     screen.submit("and again")
     screen.wait_until(lambda _: "and again" in server.requests[-1].last_user, "the next request")
     assert not server.refusals
