@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,7 @@ LONG_ANSWER = "fine " * 600
 
 TALKATIVE, SUMMARISED, DONE = Reply(LONG_ANSWER), Reply(SUMMARY), Reply("done")
 
+NOTE = re.compile(r"<harness-note>.*?</harness-note>", re.DOTALL)
 Answering = Callable[[Request], AnyReply]
 
 
@@ -78,6 +80,12 @@ def reads(count: int, path: str = "big.txt", done: str = "done") -> Answering:
         return Reply(done) if taken > count else Reply(tool_calls=[Call("read", {"path": path, "offset": taken})])
 
     return answer
+
+
+def last_instruction(request: Request) -> str:
+    """Return the newest text of a person; notes of the program (mode, date) are attached to it."""
+    texts = (NOTE.sub("", item.text).strip() for item in reversed(request.items) if item.kind == "user")
+    return next((text for text in texts if text), "")
 
 
 def write_big_file(tmp_path: Path, lines: int = 400) -> None:

@@ -30,6 +30,7 @@ from tests.requirements_b.support import (
     fill,
     in_turn,
     is_summary_request,
+    last_instruction,
     log_of,
     reads,
     starts,
@@ -274,7 +275,7 @@ async def test_r014_what_happens_during_a_compaction_does_not_throw_its_summary_
         assert len(summary_requests(running)) == 1, "paid for once"
         last = step_requests(running)[-1]
         assert "Keep the tests green" in last.raw.decode()
-        assert "typed meanwhile" in last.last_user
+        assert last_instruction(last) == "typed meanwhile"
 
 
 # --- R-015 ---
