@@ -196,12 +196,14 @@ def test_no_session_leaves_nothing_behind(run, tmp_path):
     assert not list((tmp_path / "home").glob("sessions/**/events.jsonl"))
 
 
-def test_main_job_from_the_command_line(run):
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+def test_main_job_from_the_command_line(run, protocol):
     from tests.core.harness import copy_sample
 
     repo = copy_sample(run.work / "repo")
     with ServerThread(fix_tests) as server:
-        done = run("-p", "make the tests pass", "--mode", "auto", "--model", "anthropic/test", server=server, cwd=repo)
+        model = ["--mode", "auto", "--model", f"{protocol}/test"]
+        done = run("-p", "make the tests pass", *model, server=server, cwd=repo)
     assert done.returncode == 0, done.stderr
     check = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True, check=False)
     assert check.returncode == 0
