@@ -19,7 +19,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if not argument:
         lines += [
             "",
-            "@path adds a file, !command runs a command here, !!command keeps its output from the model.",
+            "@path names a file, !command runs a command here, !!command keeps its output from the model.",
             "Enter sends; while something runs it queues. Esc interrupts. Shift+Tab: next mode. Ctrl+C twice exits.",
         ]
     return [Say("\n".join(lines))]

@@ -15,7 +15,7 @@ from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
 from tenuto.core.replay import replay
-from tenuto.model.registry import ModelRegistry
+from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import HeaderEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.session.catalog import find_session, latest_session
@@ -26,6 +26,14 @@ from tenuto.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
+
+
+FIRST_RUN = (
+    "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
+    "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; then "
+    "/model. Try: look around, read README.md, run the tests."
+)
+"""What a first run without any model says (DESIGN section 7)."""
 
 
 def close_session(session: Session) -> None:
@@ -160,6 +168,8 @@ class Opener:
         )
         self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)
+        if model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
+            self._current.notify(FIRST_RUN)
         self._refresh(self._current)
 
     def _refresh(self, live: LiveSession) -> None:
