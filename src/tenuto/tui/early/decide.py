@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 SUBCOMMANDS = frozenset({"sessions", "acp", "import", "doctor", "config", "stats", "eval", "sandbox"})
 MODES = frozenset({"ask", "edits", "auto", "plan"})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import marshal
 import os
 import select
-from types import FrameType
 
 from tenuto.tui.early.editor import EarlyEditor
 from tenuto.tui.early.screen import EarlyScreen
@@ -17,6 +16,7 @@ from tenuto.tui.early.screen import EarlyScreen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
+    from types import FrameType
 else:
     import _signal  # `signal` takes 3 ms to import
 
@@ -96,10 +96,12 @@ class EarlyReader:
             self._screen.leave()
 
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
-        if self._child:
-            child, status = os.waitpid(self._child, os.WNOHANG)
-            if child:
-                self._forget_child(status)
+        try:
+            child, status = os.waitpid(self._child, os.WNOHANG) if self._child else (0, 0)
+        except ChildProcessError:
+            return
+        if child:
+            self._forget_child(status)
 
     def _forget_child(self, status: int) -> None:
         self._child = 0
