@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ TOKENS = st.one_of(
 
 def split(data: bytes, cuts: list[int]) -> list[bytes]:
     places = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
-    return [data[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+    return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
 @settings(deadline=None, max_examples=300)
