@@ -59,6 +59,21 @@ def test_the_early_frame_is_the_apps_first_frame(tmp_path: Path, environ: dict[s
         assert b"\x1b[?1049h" not in rest
 
 
+def test_what_was_typed_stays_where_it_is_when_the_app_takes_over(tmp_path: Path) -> None:
+    with Pseudo(tmp_path) as program:
+        program.read_until(PAINTED)
+        program.type("aé漢😀 b\x1b[D\x1b[D".encode())
+        program.read_until(b"\x1b[?2026l")
+        early, _, rest = program.output.partition(b"\x1b[?2026h")
+        before, after = replay(early), replay(early + rest.partition(b"\x1b[?2026l")[0])
+        assert before.display == after.display
+        row = ROWS - 2
+        reversed_cells = [
+            [column for column in range(COLUMNS) if one.buffer[row][column].reverse] for one in (before, after)
+        ]
+        assert reversed_cells[0] == reversed_cells[1] != []
+
+
 def test_keys_are_echoed_before_the_front_end_is_there(tmp_path: Path) -> None:
     with Pseudo(tmp_path, failing("time.sleep(60)")) as program:
         program.read_until(PAINTED)
