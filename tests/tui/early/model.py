@@ -24,7 +24,7 @@ class Prompt:
             case ("right", _, _):
                 self.cursor = min(len(text), cursor + 1)
             case ("home", _, _):
-                self.cursor = text.rfind("\n", 0, cursor) + 1
+                self.cursor = self._home()
             case ("end", _, _):
                 end = text.find("\n", cursor)
                 self.cursor = len(text) if end < 0 else end
@@ -42,6 +42,14 @@ class Prompt:
                 self.cursor += len(inserted)
             case _:
                 pass
+
+    def _home(self) -> int:
+        """The first letter of the line; from there or from the spaces before it, its beginning."""
+        begin = self.text.rfind("\n", 0, self.cursor) + 1
+        line = self.text[begin:].partition("\n")[0]
+        indent = len(line) - len(line.lstrip()) if line.strip() else 0
+        column = self.cursor - begin
+        return begin + indent if column == 0 or column > indent else begin
 
 
 BYTES = {
@@ -64,7 +72,7 @@ def encode(token: str) -> bytes:
 
 
 def random_tokens(source: random.Random) -> list[str]:
-    """Return 8 to 30 keys. Spaces never begin a text: Home goes to the first letter, which the model does not know."""
+    """Return 8 to 30 keys."""
     tokens: list[str] = []
     for _ in range(source.randint(8, 30)):
         kind = source.choices(
@@ -72,7 +80,7 @@ def random_tokens(source: random.Random) -> list[str]:
             [50, 8, 5, 3, 3, 8, 4, 5, 3, 1],
         )[0]
         if kind == "type":
-            tokens.append("type:" + source.choice(LETTERS.strip()))
+            tokens.append("type:" + source.choice(LETTERS))
         elif kind == "paste":
             tokens.append("paste:" + source.choice(["one\ntwo", "plain 漢字", "a\n\nb é", "x"]))
         else:

@@ -14,6 +14,7 @@ import pytest
 from tests.tui.early.pseudo import COLUMNS, PATIENCE, ROWS, Pseudo, replay
 
 pytestmark = pytest.mark.terminal
+PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 PAINTED = b"? keys"
 ALLOWED = {"select", "termios", "marshal", "_signal", "__future__"}
 LATE_IMPORT = """
@@ -111,24 +112,31 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
     }
 
 
+@PROC
 @pytest.mark.parametrize("seed", range(8))
 def test_r080_ctrl_c_at_any_time_restores_the_terminal(tmp_path: Path, seed: int) -> None:
     with Pseudo(tmp_path) as program:
         program.read(random.Random(seed).uniform(0.005, 0.6))
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and not _ended(program):
+        while time.monotonic() < deadline and not is_over(program.pid):
             program.type(b"\x03")
             program.read(0.15)
         assert program.wait() in (0, 130, -signal.SIGINT)
         assert program.is_restored()
 
 
-def _ended(program: Pseudo) -> bool:
+def is_over(pid: int) -> bool:
     try:
-        os.kill(program.pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
         return True
-    return Path(f"/proc/{program.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def child_of(program: Pseudo) -> int:
+    """Wait for the early reader."""
+    while not (children := Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()):
+        program.read(0.01)
+    return int(children[0])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
@@ -171,6 +179,38 @@ def test_r080_leaving_in_order_restores_the_terminal(tmp_path: Path) -> None:
         program.type(b"\x04")
         assert program.wait() == 0
         assert program.is_restored()
+
+
+@PROC
+def test_the_app_comes_up_when_the_early_reader_was_killed(tmp_path: Path) -> None:
+    with Pseudo(tmp_path) as program:
+        program.read_until(PAINTED)
+        os.kill(child_of(program), signal.SIGKILL)
+        program.read_until(b"offline/tenuto")
+        program.type(b"abc")
+        deadline = time.monotonic() + PATIENCE
+        while not any("❯ abc" in row for row in program.screen()) and time.monotonic() < deadline:
+            program.read(0.05)
+        assert any("❯ abc" in row for row in program.screen())
+        program.type(b"\x15\x04")
+        program.read(0.2)
+        program.type(b"\x04")
+        assert program.wait() == 0
+        assert program.is_restored()
+
+
+@PROC
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_running(tmp_path: Path, number: signal.Signals) -> None:
+    with Pseudo(tmp_path, failing("time.sleep(60)")) as program:
+        program.read_until(PAINTED)
+        child = child_of(program)
+        os.kill(program.pid, number)
+        program.wait()
+        deadline = time.monotonic() + PATIENCE
+        while not is_over(child) and time.monotonic() < deadline:
+            program.read(0.05)
+        assert is_over(child)
 
 
 def test_another_size_is_painted_at_once(tmp_path: Path) -> None:

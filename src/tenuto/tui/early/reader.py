@@ -24,8 +24,8 @@ INTERRUPTED = 7
 """The child's exit status after Ctrl+C; it has put the terminal back."""
 INTERRUPTED_CODE = 130
 READ_BYTES = 65_536
-ESCAPE_PATIENCE = 25
-"""Milliseconds after which a lone ESC is a key."""
+ESCAPE_PATIENCE = 0.025
+"""Seconds after which a lone ESC is a key."""
 
 
 class Handover:
@@ -137,19 +137,18 @@ class _Child:
             return 1
 
     def _loop(self) -> int:
-        editor, poll = self._editor, select.poll()
-        for descriptor in (0, self._stop, self._resized):
-            poll.register(descriptor, select.POLLIN)
-        listening = True
-        self._read_queue(poll)
+        editor = self._editor
+        sources = [0, self._stop, self._resized]
+        if 0 in self._wait(sources, 0.0):
+            # Typed before the terminal was raw.
+            self._read(cooked=True)
         while True:
             if editor.interrupted:
                 self._screen.leave()
                 return INTERRUPTED
-            if editor.frozen and listening:
-                poll.unregister(0)
-                listening = False
-            ready = {descriptor for descriptor, _ in poll.poll(ESCAPE_PATIENCE if editor.waits_for_key else None)}
+            if editor.frozen and 0 in sources:
+                sources.remove(0)
+            ready = self._wait(sources, ESCAPE_PATIENCE if editor.waits_for_key else None)
             if self._stop in ready:
                 return self._end()
             if self._resized in ready:
@@ -161,10 +160,8 @@ class _Child:
             elif not ready:
                 editor.give_up_waiting()
 
-    def _read_queue(self, poll: select.poll) -> None:
-        """Read what was typed before the terminal was raw."""
-        if 0 in {descriptor for descriptor, _ in poll.poll(0)}:
-            self._read(cooked=True)
+    def _wait(self, sources: list[int], seconds: float | None) -> list[int]:
+        return select.select(sources, [], [], seconds)[0]
 
     def _read(self, *, cooked: bool) -> None:
         data = os.read(0, READ_BYTES)
