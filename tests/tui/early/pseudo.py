@@ -61,8 +61,11 @@ class Pseudo:
             os.close(self.master)
             os.close(self.slave)
             os.chdir(folder)
+            # A Ctrl+C before the terminal is raw is for the whole group.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             program = os.fork()
             if program == 0:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 os.execvpe(command[0], command, environ)
             os.write(mark, struct.pack("i", program))
             _, status = os.waitpid(program, 0)

@@ -121,7 +121,9 @@ def test_r080_ctrl_c_at_any_time_restores_the_terminal(tmp_path: Path, seed: int
         while time.monotonic() < deadline and not is_over(program.pid):
             program.type(b"\x03")
             program.read(0.15)
-        assert program.wait() in (0, 130, -signal.SIGINT)
+        code = program.wait()
+        # The interpreter itself, before it came to our code, ends with 1.
+        assert code in (0, 130, -signal.SIGINT) or b"\x1b[?1049h" not in program.output
         assert program.is_restored()
 
 
