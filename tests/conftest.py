@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Generator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -22,3 +24,30 @@ def sample_repo(tmp_path: Path) -> Path:
     target = tmp_path / "sample_repo"
     shutil.copytree(FIXTURES / "sample_repo", target, ignore=shutil.ignore_patterns("__pycache__"))
     return target
+
+
+PROGRAMS = ("git", "rg", "tmux")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Skip, and say so, what fails because a program that it starts is not installed."""
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        return _skip_without_program(error)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    """The same for fixtures."""
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        return _skip_without_program(error)
+
+
+def _skip_without_program(error: FileNotFoundError) -> NoReturn:
+    if error.filename in PROGRAMS and shutil.which(error.filename) is None:
+        pytest.skip(f"{error.filename} is not installed")
+    raise error

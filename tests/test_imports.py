@@ -13,13 +13,18 @@ from tests.server import Reply, ServerThread
 HEAVY = ("textual", "rich", "httpx", "httpx2", "pydantic", "anthropic", "openai", "prompt_toolkit", "pygments")
 
 PROBE = """
-import json, sys
+import json, os, sys
+
+def leave(code):
+    raise SystemExit(code)
+
+os._exit = leave  # the command leaves without taking the interpreter apart; we want a last look at it
 sys.argv = ["tenuto", *{arguments!r}]
 from tenuto.cli.main import main
 try:
     main()
-except SystemExit as stop:
-    code = stop.code
+except SystemExit:
+    pass
 print("MODULES", json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 

@@ -93,6 +93,17 @@ def test_r082_a_failure_has_a_reason_and_an_exit_code(run):
     assert "that is not possible" in done.stderr
 
 
+def test_a_prompt_that_does_not_fit_comes_back_with_the_sizes_said_once(run):
+    with ServerThread([Reply("ok")], window=8_000) as server:
+        environ = {"TENUTO_COMPACTION__ENABLED": "false"}
+        # The first run learns the window, the second one knows it.
+        run("-p", "hello", "--model", "openai-chat/test", server=server, environ=environ)
+        done = run("-p", "word " * 20_000, "--model", "openai-chat/test", server=server, environ=environ)
+    assert done.returncode == 1
+    assert done.stderr.count("does not fit") == 1
+    assert "8,000" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "code", "words"),
     [
@@ -120,6 +131,15 @@ def test_a_bad_key_names_the_variable(run):
         done = run("-p", "x", "--model", "anthropic/test", server=server, environ={"ANTHROPIC_API_KEY": "wrong"})
     assert done.returncode == 1
     assert "ANTHROPIC_API_KEY" in done.stderr
+
+
+def test_an_unknown_model_is_named_and_not_tried_again(run):
+    with ServerThread([HttpError(404, "The model `no-such` does not exist")]) as server:
+        done = run("-p", "x", "--model", "openai-chat/no-such", server=server)
+    assert done.returncode == 1
+    assert "no-such" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(server.requests) == 1
 
 
 def test_an_unreachable_server_is_named(run):
@@ -187,11 +207,12 @@ def test_main_job_from_the_command_line(run):
     assert check.returncode == 0
 
 
-def test_kill_in_mid_tool_call_then_continue(run, tmp_path):
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol):
     with ServerThread([Reply(tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
         process = subprocess.Popen(
-            [*TENUTO, "-p", "go", "--mode", "auto", "--model", "anthropic/test"],
+            [*TENUTO, "-p", "go", "--mode", "auto", "--model", f"{protocol}/test"],
             env=environ | server.environ(),
             cwd=run.work,
             stdin=subprocess.DEVNULL,
@@ -206,7 +227,7 @@ def test_kill_in_mid_tool_call_then_continue(run, tmp_path):
         time.sleep(0.3)
         process.kill()
         process.wait(10)
-        done = run("-p", "go on", "--continue", "--model", "anthropic/test", server=server)
+        done = run("-p", "go on", "--continue", "--model", f"{protocol}/test", server=server)
         assert done.returncode == 0, done.stderr
         request = server.requests[-1]
         assert not request.refused

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
+import tomlkit
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tenuto.config.settings import Settings, load_settings
+from tenuto.config.settings import CompactionSettings, ProviderSettings, Settings, ToolSettings, load_settings
 
 
 @pytest.fixture
@@ -25,19 +29,19 @@ def test_later_sources_win_section_by_section(home, tmp_path):
     write(home / "settings.toml", 'model = "openai/a"\n[tools]\nbash_timeout = 5\nmax_output_lines = 7')
     write(tmp_path / "project/.tenuto/settings.toml", "[tools]\nbash_timeout = 6")
     environ = {"TENUTO_TOOLS__MAX_OUTPUT_CHARS": "99", "TENUTO_MODEL": "openai/b"}
-    settings, problems = load_settings(home, tmp_path / "project", environ)
+    found, problems = load_settings(home, tmp_path / "project", environ)
     assert problems == []
-    assert settings.model == "openai/b"
-    tools = settings.tools
+    assert found.model == "openai/b"
+    tools = found.tools
     assert (tools.bash_timeout, tools.max_output_lines, tools.max_output_chars) == (6, 7, 99)
 
 
 def test_a_wrong_value_is_named_and_the_rest_holds(home):
     write(home / "settings.toml", 'mode = "plan"\nnonsense = 1\n[compaction]\nenabled = false\nreserve_tokens = "many"')
-    settings, problems = load_settings(home, None, {})
-    assert settings.mode == "plan"
-    assert settings.compaction.enabled is False
-    assert settings.compaction.reserve_tokens is None
+    found, problems = load_settings(home, None, {})
+    assert found.mode == "plan"
+    assert found.compaction.enabled is False
+    assert found.compaction.reserve_tokens is None
     assert any("nonsense" in problem for problem in problems)
     assert any("compaction.reserve_tokens" in problem for problem in problems)
 
@@ -45,26 +49,78 @@ def test_a_wrong_value_is_named_and_the_rest_holds(home):
 def test_a_fault_inside_a_named_table_costs_that_table_only(home):
     write(
         home / "settings.toml",
-        '[models."openai-chat/a"]\ncontext_window = "big"\n[models."openai-chat/b"]\ncontext_window = 5\n[ui]\ntheme = "dark"',
+        '[models."openai-chat/a"]\ncontext_window = "big"\n'
+        '[models."openai-chat/b"]\ncontext_window = 5\n[ui]\ntheme = "dark"',
     )
-    settings, problems = load_settings(home, None, {})
+    found, problems = load_settings(home, None, {})
     assert len(problems) == 1
-    assert settings.models.keys() == {"openai-chat/b"}
-    assert settings.ui.theme == "dark"
+    assert found.models.keys() == {"openai-chat/b"}
+    assert found.ui.theme == "dark"
 
 
 def test_a_file_that_is_not_toml_is_ignored_with_its_name(home):
     write(home / "settings.toml", "= what")
-    settings, problems = load_settings(home, None, {})
-    assert settings == Settings()
+    found, problems = load_settings(home, None, {})
+    assert found == Settings()
     assert "settings.toml" in problems[0]
 
 
 def test_a_project_cannot_set_what_runs_code_or_redirects_a_key(home, tmp_path):
     text = '[providers.mine]\nbase_url = "http://evil"\n[compaction]\nstrategy = "evil:Strategy"\nenabled = false'
     write(tmp_path / "project/.tenuto/settings.toml", text)
-    settings, problems = load_settings(home, tmp_path / "project", {})
-    assert settings.providers == {}
-    assert settings.compaction.strategy == ""
-    assert settings.compaction.enabled is False
+    found, problems = load_settings(home, tmp_path / "project", {})
+    assert found.providers == {}
+    assert found.compaction.strategy == ""
+    assert found.compaction.enabled is False
     assert len(problems) == 2
+
+
+def test_every_key_without_a_section_has_its_variable(home):
+    environ = {"TENUTO_MODE": "plan", "TENUTO_MAX_OUTPUT_TOKENS": "99", "TENUTO_MODEL": "openai/b"}
+    found, problems = load_settings(home, None, environ)
+    assert problems == []
+    assert (found.mode, found.max_output_tokens, found.model) == ("plan", 99, "openai/b")
+    assert "mode" in load_settings(home, None, {"TENUTO_MODE": "wild"})[1][0]
+
+
+def names_of(section: type[msgspec.Struct]) -> list[str]:
+    return [*section.__struct_fields__, "unknown", "a.b"]
+
+
+scalars = st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("a1/:. ", max_size=5)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "a/b", "headers"]), inner),
+    max_leaves=5,
+)
+tables = st.dictionaries(
+    st.sampled_from([*names_of(CompactionSettings), *names_of(ToolSettings), *names_of(ProviderSettings)]), anything
+)
+files = st.dictionaries(st.sampled_from(names_of(Settings)), anything | tables)
+variables = st.dictionaries(
+    st.lists(
+        st.sampled_from(["MODELS", "UI", "COMPACTION", "PROMPTS", "ENABLED", "X", ""]), min_size=1, max_size=4
+    ).map(lambda words: "TENUTO_" + "__".join(words)),
+    st.text("a1", max_size=3),
+)
+
+
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@given(own=files, project=files, environ=variables)
+def test_whatever_stands_in_the_files_the_agent_starts(tmp_path, own, project, environ):
+    write(tmp_path / "settings.toml", tomlkit.dumps(own))
+    write(tmp_path / "project/.tenuto/settings.toml", tomlkit.dumps(project))
+    loaded, problems = load_settings(tmp_path, tmp_path / "project", environ)
+    assert isinstance(loaded, Settings)
+    assert all("\n" not in problem for problem in problems)
+
+
+@pytest.mark.parametrize("text", ["compaction = 5", 'compaction = "strategy"', "a = " + "[" * 50_000, "\0", "\ud800"])
+def test_a_hostile_project_file_is_a_problem_and_no_crash(home, tmp_path, text):
+    place = tmp_path / "project/.tenuto/settings.toml"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(text.encode("utf-8", "surrogatepass"))
+    loaded, problems = load_settings(home, tmp_path / "project", {})
+    assert loaded == Settings()
+    assert len(problems) == 1
+    assert str(place) in problems[0]

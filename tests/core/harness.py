@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tenuto.core.runtime import Runtime, Start
+from tenuto.command.runtime import CommandRuntime
+from tenuto.core.runtime import Start
 from tenuto.protocol.event import AnyEvent, TaskSettledEvent
 from tenuto.protocol.part import TextPart
 from tests.server import ScriptedServer
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass
 class Agent:
-    runtime: Runtime
+    runtime: CommandRuntime
     server: ScriptedServer
     events: list[AnyEvent] = field(default_factory=list)
 
@@ -64,7 +65,7 @@ async def agent(tmp_path: Path, script, *, options: dict | None = None, **change
 @asynccontextmanager
 async def reopened(tmp_path: Path, server: ScriptedServer, **changes) -> AsyncIterator[Agent]:
     environ = {**server.environ(), **changes.pop("environ", {})}
-    runtime = Runtime(make_start(tmp_path, environ, **changes))
+    runtime = CommandRuntime(make_start(tmp_path, environ, **changes))
     running = Agent(runtime, server)
     runtime.subscribe(running.events.append)
     await runtime.open()

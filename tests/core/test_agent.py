@@ -13,6 +13,7 @@ from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
     AssistantWithdrawnEvent,
+    PromptReturnedEvent,
     RetryEvent,
     StepStartedEvent,
     TaskFinishedEvent,
@@ -20,7 +21,7 @@ from tenuto.protocol.event import (
     UserMessageEvent,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.protocol.operation import InterruptOperation
+from tenuto.protocol.operation import InterruptOperation, RunShellOperation
 from tenuto.protocol.part import TextPart, text_of
 from tests.core.harness import PROTOCOLS, agent, copy_sample, reopened
 from tests.server import Call, Cut, Hang, HttpError, Reply, ScriptedServer, StreamError
@@ -265,3 +266,23 @@ async def test_user_entries_name_their_queued_entry(tmp_path):
         queued = next(entry for entry in entries if isinstance(entry, QueuedEntry))
         user = next(entry for entry in entries if isinstance(entry, UserMessage))
         assert user.from_queued == queued.seq
+
+
+async def test_a_command_typed_while_something_runs_goes_back_to_the_editor(tmp_path):
+    async with agent(tmp_path, [Reply("slow " * 40, delay_per_event=0.05)]) as running:
+        await running.send("go")
+        await running.until(AssistantTextDeltaEvent)
+        await running.runtime.submit(RunShellOperation(session_id=running.runtime.session_id, command="echo hi"))
+        assert text_of(running.of(PromptReturnedEvent)[0].parts) == "!echo hi"
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+
+
+async def test_a_persons_command_is_told_to_the_model_unless_excluded(tmp_path):
+    async with agent(tmp_path, [Reply("I see.")]) as running:
+        for command, excluded in (("echo for-the-model", False), ("echo not-for-it", True)):
+            operation = RunShellOperation(session_id=running.runtime.session_id, command=command, excluded=excluded)
+            await running.runtime.wait_for(await running.runtime.submit(operation))
+        await running.ask("what did I do?")
+        sent = running.server.requests[0].raw.decode()
+        assert "for-the-model" in sent
+        assert "not-for-it" not in sent

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.server.item import Item, canonical, count_images, slices, texts_of
+from tests.server.item import Item, canonical, count_images, slices, texts_of, wire_json
 from tests.server.options import Options
 from tests.server.reply import Reply, StreamError, Tokens
 
@@ -100,7 +100,7 @@ def sign(model: str, digest: str, previous: str, thinking: str) -> str:
 
 def event(name: str, /, **fields: Any) -> bytes:
     """Return one event of the stream."""
-    data = json.dumps({"type": name, **fields}, ensure_ascii=False, separators=(",", ":"))
+    data = wire_json({"type": name, **fields})
     return f"event: {name}\ndata: {data}\n\n".encode()
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.server.item import Item, canonical, count_images, slices, texts_of
+from tests.server.item import Item, canonical, count_images, slices, texts_of, wire_json
 from tests.server.options import Options
 from tests.server.reply import Reply, StreamError, Tokens
 from tests.server.responses_wire import MESSAGES, error_object
@@ -98,7 +97,7 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
 
 
 def _data(value: dict[str, Any]) -> bytes:
-    return f"data: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+    return f"data: {wire_json(value)}\n\n".encode()
 
 
 def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,6 +44,12 @@ def without_marks(value: Any) -> Any:
 def canonical(value: Any) -> str:
     """Return the JSON text of a value, cache marks left out, key order kept."""
     return json.dumps(without_marks(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def wire_json(value: Any) -> str:
+    """Return JSON as providers write it: characters as they are, halves of one as escapes."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def texts_of(content: Any) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.server.item import Item, canonical, count_images, slices, texts_of
+from tests.server.item import Item, canonical, count_images, slices, texts_of, wire_json
 from tests.server.options import Options
 from tests.server.reply import Reply, StreamError, Tokens
 
@@ -126,9 +126,7 @@ class _Numbered:
 
     def event(self, name: str, /, **fields: Any) -> bytes:
         """Return one event of the stream."""
-        data = json.dumps(
-            {"type": name, "sequence_number": self.next, **fields}, ensure_ascii=False, separators=(",", ":")
-        )
+        data = wire_json({"type": name, "sequence_number": self.next, **fields})
         self.next += 1
         return f"event: {name}\ndata: {data}\n\n".encode()
 

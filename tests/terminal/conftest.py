@@ -78,5 +78,3 @@ def place(tmp_path: Path, tmux: None) -> Iterator[Workplace]:
     """A workplace for one test."""
     with ExitStack() as stack:
         yield Workplace(tmp_path, stack)
-
-

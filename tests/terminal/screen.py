@@ -6,6 +6,7 @@ asked for afterwards. Nothing here sleeps to let something happen: everything wa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from tenuto.tui.machine.approval import GRACE
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 """Seconds to wait for anything; a hang guard, not a measure."""
 POLL = 0.03
 BIN = Path(sys.executable).parent
@@ -58,7 +59,9 @@ class Screen:
         }
         settings = folder / "tmux.conf"
         settings.write_text(TMUX_SETTINGS)
-        self.tmux("-f", settings, "new-session", "-d", "-s", "main", "-x", columns, "-y", rows, "-c", cwd, "/bin/sh", "-i")
+        self.tmux(
+            "-f", settings, "new-session", "-d", "-s", "main", "-x", columns, "-y", rows, "-c", cwd, "/bin/sh", "-i"
+        )
         try:
             self.wait_for(SHELL_PROMPT.strip())
         except BaseException:
@@ -81,6 +84,8 @@ class Screen:
     def close(self) -> None:
         """End the terminal and what still runs in it."""
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], env=self.environ, capture_output=True, check=False)
+        # tmux leaves its socket behind.
+        Path(self.environ["TMUX_TMPDIR"], f"tmux-{os.getuid()}", self.socket).unlink(missing_ok=True)
 
     # --- looking ---
 
@@ -94,7 +99,7 @@ class Screen:
 
     def whole(self) -> str:
         """The normal screen with its scrollback."""
-        return self.tmux("capture-pane", "-p", "-S", "-", "-t", "main")
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "main")
 
     def cursor(self) -> tuple[int, int]:
         """Column and row of the cursor, from 0."""
@@ -200,9 +205,21 @@ def has_tmux() -> bool:
     return shutil.which("tmux") is not None
 
 
+def processes(*words: str) -> list[int]:
+    """The ids of the processes whose command line is these words."""
+    wanted = [word.encode() for word in words]
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cmdline").read_bytes().split(b"\0")[:-1] == wanted:
+                    found.append(int(entry.name))
+    return found
+
+
 def works(shown: str) -> bool:
     """Whether the screen says that something runs."""
-    return "Esc to " in shown or "esc to " in shown.lower()
+    return "esc to " in shown
 
 
 def prompt_of(shown: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
-from pathlib import Path
 
 import pytest
 
 from tests.server import Call, Reply, Request, scripts
 from tests.terminal.conftest import MODEL, Workplace, said
-from tests.terminal.screen import Screen
+from tests.terminal.screen import Screen, processes
+
+pytestmark = pytest.mark.terminal
 
 FAULT = """
 import tenuto.tui.render.items as items
@@ -137,7 +137,8 @@ def test_continuing_shows_the_transcript_that_was_left(place: Workplace) -> None
     said_after = [row for row in body(after) if row]
     cost = next(number for number, row in enumerate(said_before) if "cache read" in row)
     assert said_after == said_before[: cost - 1], "what a command showed is not part of the conversation"
-    assert after.split("\n")[-1].split("━")[0] == before.split("\n")[-1].split("━")[0], "mode, model and directory"
+    footer = before.split("\n")[-1]
+    screen.wait_until(lambda shown: shown.split("\n")[-1] == footer, f"the same footer: {footer}")
     screen.submit("and again")
     screen.wait_until(lambda _: "and again" in server.requests[-1].last_user, "the next request")
     assert not server.refusals
@@ -159,7 +160,9 @@ def test_r035_after_kill_9_in_a_running_command_the_session_goes_on(place: Workp
     os.kill(screen.program_pid(), signal.SIGKILL)
     screen.wait_for("exitcode=137")
     screen.close()
-    end_sleep(number)
+    # A killed program cannot end its children: the test does.
+    for process in processes("sleep", number):
+        os.kill(process, signal.SIGKILL)
     screen = place.open()
     screen.start("--continue")
     shown = screen.wait_settled("wait", "I wait.")
@@ -169,15 +172,3 @@ def test_r035_after_kill_9_in_a_running_command_the_session_goes_on(place: Workp
     (result,) = [item for item in server.requests[-1].items if item.kind == "result"]
     assert "may have taken effect" in result.text
     assert not server.refusals
-
-
-def end_sleep(number: str) -> None:
-    """A killed program cannot end its children: the test does."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[:2] == [b"sleep", number.encode()]:
-                os.kill(int(entry.name), signal.SIGKILL)

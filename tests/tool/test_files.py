@@ -63,9 +63,11 @@ async def test_t41_a_5_mb_line_is_bounded(bench: Bench) -> None:
 async def test_read_of_a_file_too_large_to_hold(bench: Bench) -> None:
     path = bench.work / "huge.log"
     with path.open("wb") as file:
-        file.write(b"first\n" + b"z" * 40_000_000 + b"\nthird\n")
+        file.write(b"first\n" + "ä".encode() * 20_000_000 + b"the end\r\nthird\n")
     text = await bench.text("read", path="huge.log")
-    assert text.startswith("1\tfirst\n2\tzzz")
+    assert text.startswith("1\tfirst\n2\täää")
+    assert f"ä [… {40_000_000 - 2 * 1_500 - 2 * 493:,} more bytes in this line …] ä" in text
+    assert "äthe end\n3\tthird" in text
     assert "3\tthird" in await bench.text("read", path="huge.log", offset=3)
     assert "fewer than" in await bench.error("read", path="huge.log", offset=9)
 

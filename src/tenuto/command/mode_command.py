@@ -22,11 +22,8 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Change to the mode that is named; without a name, offer all."""
     if not argument:
         present = runtime.live.mode
-        return [
-            Choose(
-                f"Mode (now {present})", "mode", tuple(Choice(mode, mode, text) for mode, text in EXPLANATIONS.items())
-            )
-        ]
+        rows = tuple(Choice(mode, mode, text, mode == present) for mode, text in EXPLANATIONS.items())
+        return [Choose(f"Mode (now {present})", "mode", rows)]
     mode = MODES.get(argument)
     if mode is None:
         return [Say(f"“{argument}” is not a mode; there are {', '.join(MODES)}", "warning")]

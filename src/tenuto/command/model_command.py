@@ -15,7 +15,10 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return []
     present = runtime.live.facts.id
     models = await runtime.live.models.available()
-    rows = tuple(Choice(facts.id, facts.id, describe(facts, present=facts.id == present)) for facts in models)
+    rows = tuple(
+        Choice(facts.id, facts.id, describe(facts, present=facts.id == present), facts.id == present)
+        for facts in models
+    )
     return [Choose(f"Model (now {present})", "model", rows)]
 
 

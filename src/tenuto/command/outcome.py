@@ -15,11 +15,15 @@ class Say(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One row of a picker: what is passed on, what is shown, and a dim detail beside it."""
+    """One row of a picker: what is passed on, what is shown, and a dim detail beside it.
+
+    `present` is the row that holds now; a picker opens on it.
+    """
 
     value: str
     label: str
     detail: str = ""
+    present: bool = False
 
 
 class Choose(msgspec.Struct, frozen=True):

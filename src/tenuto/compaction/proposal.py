@@ -32,7 +32,10 @@ _LATEST_ENTRIES = 12
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction that is ready to be written. `rung` names how the summary was made; sizes are tokens."""
+    """A compaction that is ready to be written. `rung` names how the summary was made; sizes are tokens.
+
+    `trigger` is what the context should come under.
+    """
 
     summary: str
     replacement: tuple[Message, ...]
@@ -43,6 +46,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     rung: str
     tokens_before: int
     tokens_after: int
+    trigger: int
 
     def to_entry(
         self, reason: CompactionReasonName, *, focus: str = "", duration: float = 0.0, system_seq: int = 0
@@ -56,6 +60,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
             system_seq=system_seq,
             tokens_before=self.tokens_before,
             tokens_after=self.tokens_after,
+            trigger=self.trigger,
             reason=reason,
             rung=self.rung,
             focus=focus,
@@ -105,6 +110,7 @@ def _propose(
         rung=rung,
         tokens_before=plan.tokens_before,
         tokens_after=plan.size.fixed + plan.size.queued + round(estimated * plan.size.calibration),
+        trigger=plan.budget.trigger,
     )
 
 

@@ -20,6 +20,9 @@ PROJECT_FILE = Path(".tenuto") / "settings.toml"
 CODE_RUNNING_KEYS = frozenset({"providers", "hooks", "mcp", "extensions"})
 """Sections that a project may not set until its owner has agreed (DESIGN section 8, trust)."""
 
+TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_MAX_OUTPUT_TOKENS": "max_output_tokens"}
+"""The keys that are in no section."""
+
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all sections; an unknown key is a problem, not a silence."""
@@ -145,9 +148,10 @@ def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) 
         for key in sorted(not_allowed & values.keys()):
             problems.append(f"{path}: [{key}] can run code or redirect your key and is ignored in a project file")
             del values[key]
-        if not_allowed and "strategy" in values.get("compaction", {}):
+        compaction = values.get("compaction")
+        if not_allowed and isinstance(compaction, dict) and "strategy" in compaction:
             problems.append(f"{path}: compaction.strategy can run code and is ignored in a project file")
-            del values["compaction"]["strategy"]
+            del compaction["strategy"]
         _merge(merged, _accept(values, str(path), problems))
     _merge(merged, _accept(_from_environment(environ), "environment", problems))
     return msgspec.convert(merged, Settings, strict=False), problems
@@ -158,22 +162,25 @@ def _read_toml(path: Path, problems: list[str]) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         problems.append(f"{path} cannot be read and is ignored: {error}")
         return {}
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """`TENUTO_MODEL=x` sets `model`, `TENUTO_COMPACTION__ENABLED=false` sets `compaction.enabled`."""
+    """`TENUTO_MODE=auto` sets `mode`, `TENUTO_COMPACTION__ENABLED=false` sets `compaction.enabled`."""
     values: dict[str, Any] = {}
     for name, value in environ.items():
-        if name == "TENUTO_MODEL":
-            values["model"] = value
+        if name in TOP_LEVEL_VARIABLES:
+            values[TOP_LEVEL_VARIABLES[name]] = value
         elif name.startswith("TENUTO_") and "__" in name:
             *sections, key = name.removeprefix("TENUTO_").lower().split("__")
             place = values
             for section in sections:
-                place = place.setdefault(section, {})
+                inner = place.get(section)
+                if not isinstance(inner, dict):
+                    inner = place[section] = {}
+                place = cast("dict[str, Any]", inner)
             place[key] = value
     return values
 

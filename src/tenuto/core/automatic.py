@@ -40,6 +40,11 @@ class AutomaticCompaction:
         """One failed at this size: the next waits for a tenth more."""
         self._not_under = tokens * GROWTH_AFTER_FAILURE
 
+    def note_undone(self, tokens: int, most: int) -> None:
+        """The person undid one, to this size: the next waits for a tenth more, at the latest until `most` tokens."""
+        self.reset()
+        self._not_under = min(tokens * GROWTH_AFTER_FAILURE, most)
+
     def note_measured(self, tokens: int, trigger: int) -> bool:
         """A provider counted a request; returns whether this was what stops them."""
         if not self._waits_for_measure:

@@ -20,7 +20,9 @@ from tenuto.config.instructions import read_instructions
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.gaps import describe_job
 from tenuto.core.live import LiveSession
+from tenuto.core.pin_notes import fitting_pins
 from tenuto.core.replay import compaction_end
+from tenuto.core.sizes import describe_sizes
 from tenuto.core.summarisers import find_summarisers
 from tenuto.core.system import refreshed_system_entry
 from tenuto.protocol.entry import ViewEditEntry
@@ -74,11 +76,16 @@ class Compaction:
         return CompactionResult(self._write(proposal, time.monotonic() - started))
 
     def _tail_to_keep(self, attempt: int) -> int | None:
-        """Return how much of the end stays, `None` for the usual; after an overflow the real window may be smaller."""
-        if self._reason != "overflow":
-            return None
+        """Return how much of the end stays, `None` for the usual.
+
+        After an overflow, a silent one too (R-022), the real window or the real size is not what we believe it to be.
+        """
         live = self._live
-        return min(live.budget().keep_recent, live.measure().tokens // OVERFLOW_DIVISOR) >> attempt
+        size, budget = live.measure(), live.budget()
+        is_silent = self._reason == "threshold" and size.tokens >= budget.window
+        if self._reason != "overflow" and not is_silent:
+            return None
+        return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
 
     def _plan(self, keep_tokens: int | None = None) -> CompactionPlan | NothingToCompact:
         live = self._live
@@ -154,7 +161,7 @@ class Compaction:
         if best is not None:
             return best
         self._live.session.hold_usage(self._usage)
-        raise TaskFailedError(f"the conversation could not be made smaller: {flaw}")
+        raise TaskFailedError(f"the conversation could not be made smaller: {flaw}{self._sizes()}")
 
     def _write(self, proposal: Proposal, duration: float) -> CompactionEntry:
         """Append the entry: from here on the compaction counts as done."""
@@ -174,7 +181,7 @@ class Compaction:
     def _edit_instead(self, nothing: NothingToCompact, started: float) -> CompactionResult:
         """Shorten huge results when nothing else can be done; raise when that is not possible either."""
         if not nothing.edits:
-            raise NothingToCompactError(f"nothing to compact: {nothing.reason}")
+            raise NothingToCompactError(f"nothing to compact: {nothing.reason}{self._sizes()}")
         live = self._live
         before = live.measure().tokens
         live.session.append(ViewEditEntry(edits=nothing.edits, reason=self._reason, tokens_before=before))
@@ -187,11 +194,18 @@ class Compaction:
                 first_kept_index=0,
                 tokens_before=before,
                 tokens_after=after,
+                trigger=live.budget().trigger,
                 reason=self._reason,
                 rung="truncate",
                 duration=duration,
             )
         )
+
+    def _sizes(self) -> str:
+        """Return what fills the window, for an automatic compaction that cannot help; nobody asked (R-005)."""
+        size, trigger = self._live.measure(), self._live.budget().trigger
+        is_said = size.fixed + size.queued >= trigger  # the plan's own reason has the sizes of the fixed parts
+        return "" if self._reason != "threshold" or is_said else f" ({describe_sizes(self._live)})"
 
     def _constraints(self) -> str:
         files = read_instructions(self._live.home, self._live.session.cwd)
@@ -200,7 +214,7 @@ class Compaction:
     def _surroundings(self) -> Surroundings:
         state = self._live.session.state
         return Surroundings(
-            pins=tuple(pin.text for pin in state.pins),
+            pins=tuple(pin.text for pin in fitting_pins(state.pins, self._live.budget().window)),
             todo=state.todo,
             jobs=tuple(describe_job(job) for job in self._live.tool_context.jobs.running()),
             recall=self._live.tools.get("recall") is not None,

@@ -35,6 +35,7 @@ from tenuto.protocol.operation import (
     RunShellOperation,
     SetTitleOperation,
 )
+from tenuto.protocol.part import TextPart
 
 
 class SessionOpener(Protocol):
@@ -116,10 +117,13 @@ class Executor:
             await live.desk.wait_until_answered()
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
-        """Run a command of the person; one at a time, and not beside an agent task."""
+        """Run a command of the person; not beside another task: then it goes back into the editor."""
         live = self._opener.live(operation.session_id)
         if self.tasks.running(live.id) is not None:
-            raise TaskFailedError("something is running; wait for it or press Esc, then run the command again")
+            typed = f"{'!!' if operation.excluded else '!'}{operation.command}"
+            reason = "something is running; wait for it or press Esc, then run the command"
+            self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=(TextPart(text=typed),), reason=reason))
+            return
         self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
 
     async def handle_interrupt(self, operation: InterruptOperation) -> None:

@@ -55,7 +55,7 @@ def last_told(view: Sequence[Message]) -> dict[str, str]:
     """Return the newest developer text of each kind that the model still sees."""
     told: dict[str, str] = {}
     for message in reversed(view):
-        if isinstance(message, DeveloperMessage) and message.kind:
+        if isinstance(message, DeveloperMessage) and message.kind in KINDS:
             told.setdefault(message.kind, message.text)
             if len(told) == len(KINDS):
                 break

@@ -12,6 +12,7 @@ from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.bus import EventBus
 from tenuto.core.gaps import ChangedFiles
+from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
@@ -40,6 +41,7 @@ class LiveSession:
     extra_prompt: str = ""
     meter: Meter = field(default_factory=Meter)
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
+    pin_notes: PinNotes = field(default_factory=PinNotes)
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""

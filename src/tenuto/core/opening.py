@@ -16,7 +16,7 @@ from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
 from tenuto.core.replay import replay
 from tenuto.model.registry import ModelRegistry
-from tenuto.protocol.entry import HeaderEntry, ModeEntry, ModelEntry
+from tenuto.protocol.entry import HeaderEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.session.catalog import find_session, latest_session
 from tenuto.session.errors import SessionError
@@ -79,21 +79,16 @@ class Opener:
 
     async def open_session(self, target: str) -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
-        session = self._find(target)
-        await self._leave()
-        await self._enter(session, resumed=True)
+        await self._enter(self._find(target), resumed=True)
 
     async def new_session(self, cwd: str) -> None:
         """Leave the open session and start a new one."""
         place = Path(cwd) if cwd else self.current.session.cwd
-        await self._leave()
         await self._enter(self._create(place), resumed=False)
 
     async def fork_session(self, session_id: str, seq: int) -> None:
         """Copy the path of the open session up to `seq` (0: all of it) and go on in the copy."""
-        forked = self.live(session_id).session.fork(self._start.home, seq)
-        await self._leave()
-        await self._enter(forked, resumed=True)
+        await self._enter(self.live(session_id).session.fork(self._start.home, seq), resumed=True)
 
     async def close(self) -> None:
         """Close the open session and the connections."""
@@ -130,14 +125,22 @@ class Opener:
         self._current = None
 
     async def _enter(self, session: Session, *, resumed: bool) -> None:
-        """Make `session` the open one: settle its model and mode, then tell the front-ends everything of it."""
-        start = self._start
-        model, effort = await self._choose_model(session)
-        self.models.require(model)
-        state = session.state
+        """Make `session` the open one: settle its model and mode, leave the present one, tell the front-ends.
+
+        When its model cannot be used, the present session stays open.
+        """
+        start, state = self._start, session.state
+        try:
+            model, effort = await self._choose_model(session)
+            self.models.require(model)
+        except BaseException:
+            close_session(session)
+            raise
+        mode = self._choose_mode(session)
+        if self._current is not None:
+            await self._leave()
         if (state.model, state.effort) != (model, effort):
             session.append(ModelEntry(model=model, effort=effort))
-        mode = start.mode or state.mode or self._settings.mode
         if state.mode != mode:
             session.append(ModeEntry(mode=mode))
         self._current = LiveSession(
@@ -176,12 +179,22 @@ class Opener:
             await asyncio.wait([self._refreshing])
 
     async def _choose_model(self, session: Session) -> tuple[str, str]:
-        """The command line's model, else the session's own, else the settings', else what the machine has."""
-        if self._start.model:
+        """The session's own model, else the one in use, else the settings', else what the machine has.
+
+        The command line's goes before all, for the session that the program starts with and for no later one.
+        """
+        if self._current is None and self._start.model:
             return split_model(self._start.model)
-        if session.state.model:
-            return session.state.model, session.state.effort
+        for state in [session.state, *([self._current.session.state] if self._current else [])]:
+            if state.model:
+                return state.model, state.effort
         return split_model(self._settings.model or await self.models.find_default_model())
+
+    def _choose_mode(self, session: Session) -> Mode:
+        """In the same order as the model."""
+        if self._current is not None:
+            return session.state.mode or self._current.mode
+        return self._start.mode or session.state.mode or self._settings.mode
 
     def _announce(self, live: LiveSession, *, resumed: bool) -> None:
         session, state = live.session, live.session.state

@@ -49,7 +49,7 @@ class OverflowChain:
         """
         live = self._live
         self.learn(error)
-        if error.limit is None:
+        if not self._names_window(error):
             self._doubt_window(request)
         if not live.settings.compaction.enabled:
             raise TaskFailedError(
@@ -82,13 +82,19 @@ class OverflowChain:
             return
         live.facts = msgspec.structs.replace(live.facts, context_window=size.tokens, source="learned")
 
+    def _names_window(self, error: ModelError) -> bool:
+        """Say whether an error's limit can be believed: a size beside it, or a request that is not far below it."""
+        if error.limit is None or error.observed is not None:
+            return error.limit is not None
+        return error.kind == "overflow" and self._live.measure().tokens >= error.limit // 2
+
     def learn(self, error: ModelError) -> None:
-        """A text that names both the request's size and what is allowed lowers the window that we know (R-023)."""
-        if error.limit is None or error.observed is None:
+        """A text that names what is allowed lowers the window that we know (R-023)."""
+        if error.limit is None or not self._names_window(error):
             return
         live = self._live
         # An output refusal names the room that is left beside the request, an overflow the window itself.
-        limit = error.limit + error.observed if error.kind == "output_budget" else error.limit
+        limit = error.limit + (error.observed or 0) if error.kind == "output_budget" else error.limit
         if live.models.learn_window(live.facts.id, limit):
             live.facts = live.models.facts(live.facts.id)
             live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)

@@ -38,6 +38,9 @@ ANSWERS = """\
 - Text in <harness-note> tags comes from the program around you (mode, date, files that changed), not from the person. A summary of earlier conversation reports what happened; the newest request of the person is what counts."""
 
 
+INSTRUCTIONS = "# Instructions of the person and the project"
+
+
 def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = "") -> str:
     """Return the whole prompt; `extra` is a text of the settings or of the Python API, put before the instructions."""
     parts = [IDENTITY, WORK, FILES, ANSWERS]
@@ -50,8 +53,14 @@ def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = ""
 
 def _instructions_part(instructions: Sequence[InstructionFile]) -> str:
     head = (
-        "# Instructions of the person and the project\n"
+        f"{INSTRUCTIONS}\n"
         "They bind you; where two differ the later one holds, and what the person says holds above both."
     )
     files = [f'<instructions path="{file.path}">\n{file.text}\n</instructions>' for file in instructions]
     return "\n\n".join([head, *files])
+
+
+def instructions_in(prompt: str) -> str:
+    """Return the part of a system prompt that instruction files make up; empty where there is none."""
+    _, head, rest = prompt.partition(INSTRUCTIONS)
+    return head + rest

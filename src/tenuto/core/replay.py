@@ -55,7 +55,7 @@ def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEven
 def compaction_end(
     session_id: str, entry: CompactionEntry, submission_id: str = "", *, will_retry: bool = False
 ) -> CompactionEndEvent:
-    """Return the event of a compaction that is on disk."""
+    """Return the event of a compaction that is on disk. One that leaves too much has an `error` as well (R-004)."""
     return CompactionEndEvent(
         session_id=session_id,
         submission_id=submission_id,
@@ -65,7 +65,15 @@ def compaction_end(
         kept_from_index=entry.first_kept_index,
         will_retry=will_retry,
         entry=entry,
+        error=_still_over(entry),
     )
+
+
+def _still_over(entry: CompactionEntry) -> str | None:
+    before, after, trigger = entry.tokens_before, entry.tokens_after, entry.trigger
+    if before is None or after is None or not trigger or after <= trigger:
+        return None
+    return f"the context is smaller ({before:,} → {after:,} tokens) but still over its limit of {trigger:,} tokens"
 
 
 def _started_calls(session_id: str, message: AssistantMessage) -> Iterator[ToolStartedEvent]:

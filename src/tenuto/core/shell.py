@@ -55,3 +55,4 @@ class ShellTask:
             )
         )
         live.bus.publish(ShellFinishedEvent(session_id=live.id, submission_id=operation.submission_id, entry=entry))
+        live.publish_usage()

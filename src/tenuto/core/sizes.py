@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tenuto.core.live import LiveSession
+from tenuto.core.prompt import instructions_in
+from tenuto.protocol.message import SystemMessage
+from tenuto.text.estimate import estimate_text
 
 
 def describe_sizes(live: LiveSession) -> str:
@@ -10,7 +13,14 @@ def describe_sizes(live: LiveSession) -> str:
     size, budget = live.measure(), live.budget()
     rest = max(0, size.tokens - size.fixed - size.queued)
     window = f"{budget.window:,}" if budget.known else f"an assumed {budget.window:,}"
+    rules = round(_instructions(live) * size.calibration)
+    system = f"{size.system:,} ({rules:,} of it instruction files)" if rules else f"{size.system:,}"
     return (
-        f"{size.tokens:,} of {window} tokens: system prompt {size.system:,}, tools {size.tools:,}, "
+        f"{size.tokens:,} of {window} tokens: system prompt {system}, tools {size.tools:,}, "
         f"conversation {rest:,}, queued {size.queued:,}"
     )
+
+
+def _instructions(live: LiveSession) -> int:
+    view = live.session.get_llm_history()
+    return estimate_text(instructions_in(view[0].text)) if view and isinstance(view[0], SystemMessage) else 0

@@ -101,7 +101,9 @@ class ModelCall:
             self._budget_cuts += 1
             self._chain.learn(error)
             if not leaves_no_room(error):
-                return lower_output(request, error)
+                lowered = lower_output(request, error)
+                self._remember_output_limit(error, lowered.max_output_tokens)
+                return lowered
         if leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window):
             await self._chain.recover(error, request)
             return build_request(live)
@@ -109,15 +111,20 @@ class ModelCall:
         await self._wait_before_retry(error, self._failures)
         return request
 
+    def _remember_output_limit(self, error: ModelError, limit: int) -> None:
+        """The model's own limit holds for the next steps too; one that the size of this request makes does not."""
+        if error.observed is None:
+            self._live.facts = msgspec.structs.replace(self._live.facts, max_output_tokens=limit)
+
     def _check(self, answer: AssistantMessage) -> AssistantMessage:
-        """Raise for an answer that is none: nothing in it, or cut off by a full window without a word (R-022)."""
-        if answer.parts:
-            return answer
+        """Raise for an answer that is none: cut off by the window (R-019, R-022), or with nothing in it."""
         window = self._live.facts.context_window
         sent = answer.usage.sent if answer.usage is not None else 0
-        if answer.stop_reason == "window_exceeded" or (
-            answer.stop_reason == "max_tokens" and window is not None and sent >= FULL_SHARE * window
-        ):
+        if answer.stop_reason == "window_exceeded":
+            raise ModelError("overflow", "the answer ran into the end of the context window", observed=sent)
+        if answer.parts:
+            return answer
+        if answer.stop_reason == "max_tokens" and window is not None and sent >= FULL_SHARE * window:
             raise ModelError("overflow", "the request filled the whole window", observed=sent)
         if answer.stop_reason in {"refusal", "pause", "max_tokens"}:
             return answer
@@ -151,6 +158,8 @@ class ModelCall:
                     AssistantThinkingDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
                 )
             case ToolCallDelta():
+                if not shown.call_characters:
+                    asyncio.get_running_loop().run_in_executor(None, live.tools.warm_up)
                 characters = shown.call_characters.get(part.index, 0) + len(part.fragment)
                 shown.call_characters[part.index] = characters
                 live.bus.publish(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
+from tenuto.core.system import ensure_system_entry
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
 from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.operation import CompactSessionOperation, RunAgentOperation
@@ -50,6 +51,7 @@ async def submit_prompt(
 
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
     """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
+    ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)
     if live.is_compaction_due():
         operation = CompactSessionOperation(session_id=live.id, reason="threshold")
         finished = await executor.wait_for(await executor.submit(operation))
@@ -60,7 +62,8 @@ async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry |
         _give_back(
             live,
             queued,
-            f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file",
+            f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file, or make "
+            "room with /compact, or change to a model with a larger window with /model",
         )
         return False
     return True

@@ -9,6 +9,7 @@ from tenuto.core.calls import CallRunner
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
+from tenuto.core.pins import tell_pins
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.step import ModelCall
 from tenuto.core.system import ensure_system_entry
@@ -65,6 +66,7 @@ class AgentTask:
         ended = live.tool_context.jobs.take_finished()
         if ended:
             live.session.append(finished_jobs_message(ended))
+        tell_pins(live)
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
         live.watch_saving()
         message = await ModelCall(live, self._submission_id).run()
@@ -154,7 +156,5 @@ class AgentTask:
                 self._live.notify("The answer reached its output limit; say “continue” to go on.", "warning", keep=True)
             case "refusal":
                 self._live.notify("The model declined to answer.", "warning", keep=True)
-            case "window_exceeded":
-                self._live.notify("The answer ran into the end of the context window.", "warning", keep=True)
             case _:
                 pass

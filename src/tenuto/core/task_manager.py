@@ -30,6 +30,8 @@ class RunningTask:
     started: float
     task: asyncio.Task[None] | None = field(default=None)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: bool = False
+    is_cancelled: bool = False
 
 
 class SessionBusyError(TaskFailedError):
@@ -65,7 +67,9 @@ class TaskManager:
         """Cancel the session's task and return it; it still has to be waited for."""
         running = self._running.get(session_id)
         if running is not None and running.task is not None:
-            running.task.cancel()
+            running.is_cancelled = True
+            if running.begun:  # a task that is cancelled before its first step would never come to its end
+                running.task.cancel()
         return running
 
     async def wait(self, submission_id: str) -> TaskFinishedEvent | None:
@@ -79,8 +83,11 @@ class TaskManager:
         session_id, submission_id, kind = running.session_id, running.submission_id, running.kind
         outcome: Outcome = "completed"
         error = ""
+        running.begun = True
         try:
             self._bus.publish(TaskStartedEvent(session_id=session_id, submission_id=submission_id, kind=kind))
+            if running.is_cancelled:
+                raise asyncio.CancelledError
             await body
         except asyncio.CancelledError:
             outcome = "interrupted"

@@ -52,6 +52,7 @@ class TextOutput:
 
     def __init__(self) -> None:
         self._answer = ""
+        self._last_said = ""
         self._show_progress = sys.stderr.isatty()
 
     def show(self, event: AnyEvent) -> None:
@@ -81,10 +82,11 @@ class TextOutput:
         if self._answer:
             sys.stdout.write(_clean(self._answer).rstrip("\n") + "\n")
             sys.stdout.flush()
-        if error:
+        if error and error != self._last_said:
             self._say(error)
 
     def _say(self, text: str) -> None:
+        self._last_said = text
         print(f"tenuto: {sanitize_for_terminal(text)}", file=sys.stderr)  # noqa: T201
 
 

@@ -15,6 +15,8 @@ from tenuto.model.conversation import LoadBlob
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.endpoints import Endpoints
 from tenuto.model.local_servers import LocalServer, find_local_servers
+from tenuto.model.offline import FACTS as OFFLINE_FACTS
+from tenuto.model.offline import OfflineClient
 from tenuto.model.store import (
     LIST_MAX_AGE,
     LOCAL_LIST_MAX_AGE,
@@ -33,17 +35,6 @@ DEFAULT_MODELS = {
     "openai": "gpt-6-sol",
 }
 """What a first run uses when the environment has a key: the provider's all-round model."""
-OFFLINE_FACTS = ModelFacts(
-    provider=OFFLINE,
-    name="tenuto",
-    context_window=128_000,
-    max_output_tokens=8_192,
-    can_summarise=False,
-    images=False,
-    input_price=0.0,
-    output_price=0.0,
-    source="catalogue",
-)
 LIST_SECONDS = 6.0
 
 
@@ -166,8 +157,6 @@ class ModelRegistry:
 
     def _new_client(self, provider: str) -> ModelClient:
         if provider == OFFLINE:
-            from tenuto.model.offline import OfflineClient
-
             return OfflineClient()
         endpoint = self._endpoints.get(provider)
         missing = self._endpoints.missing_key(endpoint)

@@ -276,7 +276,10 @@ class CompactionProgressEvent(Event, frozen=True, kw_only=True, tag="compaction_
 
 
 class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end"):
-    """A compaction ended. On success `entry` is what was written; nothing was written when `aborted` or `error`."""
+    """A compaction ended. `entry` is what was written; nothing was when `aborted`, nor when there is only an `error`.
+
+    With an `entry`, `error` says that the context is still over its limit: it may not be shown as a plain success.
+    """
 
     reason: CompactionReason
     aborted: bool = False

@@ -169,7 +169,8 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
     """A compaction, written once when it is complete. `first_kept_index` is a `seq`, never a list position.
 
     `replacement` are the exact messages that stand in the view before `first_kept_index`; `summary` is the bare text
-    for display, search and the next round. `duration` is seconds. `ts` is when it was made.
+    for display, search and the next round. `duration` is seconds. `ts` is when it was made. `trigger` is what the
+    context should come under, in tokens (0: not known).
     """
 
     summary: str = ""
@@ -179,6 +180,7 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
     system_seq: int = 0
     tokens_before: int | None = None
     tokens_after: int | None = None
+    trigger: int = 0
     reason: CompactionReasonName = "manual"
     rung: str = ""
     focus: str = ""

@@ -76,6 +76,13 @@ def read_path(path: Iterable[HistoryEvent], model: str = "") -> Reading:
 _MARKS = (SystemMessage, CompactionEntry, ViewEditEntry, UndoEntry)
 
 
+def standing_marks(path: Iterable[HistoryEvent]) -> list[HistoryEvent]:
+    """Return the entries of a path that decide on its view and that no undo cancels, in order, undos included."""
+    marks = [entry for entry in path if isinstance(entry, _MARKS)]
+    cancelled = _cancelled(marks)
+    return [mark for mark in marks if mark.seq not in cancelled]
+
+
 def _cancelled(marks: Sequence[HistoryEvent]) -> set[int]:
     """Return the seqs that an undo cancels; the undo of an undo gives its target back."""
     cancelled: set[int] = set()

@@ -102,6 +102,18 @@ class FetchArguments(Arguments):
     raw: bool = Field(default=False, description="HTML as it is, not as text")
 
 
+class RecallArguments(Arguments):
+    """Look into this session's whole history, word for word, also where only a summary of it is left."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    query: str = Field(default="", description="Words that an entry has all of; empty with seq: show the entries")
+    regex: bool = Field(default=False, description="query is a regular expression for one line")
+    seq: str = Field(default="", description="Entry or range: 120, 120-140, 120-, -140")
+    branches: bool = Field(default=False, description="Also branches that were left")
+    limit: int = Field(default=20, ge=1, le=100)
+
+
 MODELS: dict[str, type[Arguments]] = {
     "read": ReadArguments,
     "write": WriteArguments,
@@ -111,6 +123,7 @@ MODELS: dict[str, type[Arguments]] = {
     "glob": GlobArguments,
     "todo": TodoArguments,
     "fetch": FetchArguments,
+    "recall": RecallArguments,
 }
 _ALIASES = {
     "file_path": "path",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import FileUse
+from tenuto.protocol.message import FileUse, HistoryEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.jobs import JobTable
@@ -29,7 +29,19 @@ class FileState(Protocol):
         ...
 
 
-class SessionPlaces(Protocol):
+class HistoryReader(Protocol):
+    """The part of a session that `recall` reads; it changes nothing."""
+
+    def path(self) -> Sequence[HistoryEvent]:
+        """Return the entries from the root to the leaf."""
+        ...
+
+    def entries(self) -> Iterator[HistoryEvent]:
+        """Yield the whole history in file order, all branches of it."""
+        ...
+
+
+class SessionPlaces(HistoryReader, Protocol):
     """The part of a session that tools use; `session.Session` is one."""
 
     @property
@@ -100,6 +112,11 @@ class ToolContext:
     def outputs(self) -> Path:
         """The directory of full tool outputs."""
         return self.session.outputs
+
+    @property
+    def history(self) -> HistoryReader:
+        """Everything that was said and done in the session."""
+        return self.session
 
     def store_output(self, name: str, data: bytes | str) -> Path:
         """Keep a full output under `name` and return its path."""

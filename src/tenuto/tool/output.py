@@ -15,6 +15,8 @@ from tenuto.text.estimate import estimate_text
 
 Store = Callable[[str, str], Path]
 IMAGE_TOKENS = 1_200
+RESULT_OVERHEAD = 4
+"""Tokens of a result's frame."""
 MIN_RESULT_CHARS = 2_000
 MAX_RESULT_CHARS = 400_000
 _WINDOW_SHARE = 0.3
@@ -98,12 +100,14 @@ class StepBudget:
 
     Results come in call order; each may have an equal share of what is left, and what it does not use goes to the
     later ones. `window` and `trigger` are `None` when unknown: then only each result's own ceiling holds.
+    `calibration` is the model's real tokens per estimated one, as the meter knows it.
     """
 
     window: int | None
     trigger: int | None
     current: int
     calls: int
+    calibration: float = 1.0
     _left: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,10 +118,10 @@ class StepBudget:
 
     def bound(self, result: ToolResultMessage, store: Store) -> ToolResultMessage:
         """Return the next result within the ceiling and its share of the step."""
-        share = self._left / max(self.calls, 1)
+        share = self._left / max(self.calls, 1) / self.calibration - RESULT_OVERHEAD
         self.calls -= 1
         cut = bound_result(result, result_ceiling(self.window), share, store)
-        self._left = max(self._left - tokens_of(cut), 0)
+        self._left = max(self._left - (tokens_of(cut) + RESULT_OVERHEAD) * self.calibration, 0)
         return cut
 
 
@@ -153,7 +157,7 @@ def bound_result(result: ToolResultMessage, max_chars: int, max_tokens: float, s
 def _chars_within(text: str, max_chars: int, max_tokens: float) -> int:
     """Return how many characters of `text` fit into both limits."""
     tokens = estimate_text(text)
-    if tokens <= max_tokens:
+    if tokens <= max(max_tokens, 0):
         return max_chars
     return min(max_chars, max(int(len(text) * (max_tokens - _NOTICE_TOKENS) / tokens), _SMALLEST_CUT))
 

@@ -7,12 +7,12 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse
 from tenuto.protocol.part import TextPart
-from tenuto.text.bounding import cut_head
+from tenuto.text.bounding import cut_head, cut_tail
 from tenuto.tool.base import BuiltinTool
 from tenuto.tool.context import ToolContext
 from tenuto.tool.encoding import decode_file, to_lf
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _WHOLE_BYTES = 32_000_000
 """Larger files are read in pieces, as UTF-8, and not tracked: nothing here could edit them."""
-_LINE_CHARS = 2_000
+_LINE_HEAD = 1_500
+_LINE_TAIL = 500
+"""Characters that are shown of a line longer than both together."""
 _MAX_ENTRIES = 500
 _PIECE = 1_000_000
 _NOTICE_ROOM = 300
@@ -91,15 +93,31 @@ def _show_text(path: Path, data: bytes, arguments: ReadArguments, context: ToolC
         return ToolOutput(parts=(TextPart(text="(the file is empty)"),), files=(use,))
     if arguments.offset > total:
         raise ToolError(f"{show_path(path, context)} has {total} lines; offset {arguments.offset} is past its end.")
-    window = iter(lines[arguments.offset - 1 :])
+    window = map(_shown_line, lines[arguments.offset - 1 :])
     text, shown, cut = _number(window, arguments, context)
     last = arguments.offset + shown - 1
     notices = [f"Encoding: {content.description}; edits keep it."] if content.description else []
-    notices = _notices(notices, last, total, cut)
+    notices += _notices(path, last, total, cut)
     return _text_output(text, path, len(data), (use,), notices, truncated=last < total or cut > 0)
 
 
-def _number(lines: Iterator[str], arguments: ReadArguments, context: ToolContext) -> tuple[str, int, int]:
+class ShownLine(NamedTuple):
+    """A line as it is shown; `cut`: its middle is left out."""
+
+    text: str
+    cut: bool = False
+
+
+def _shown_line(line: str) -> ShownLine:
+    """Return a line, of a long one head and tail and the exact count of what is between them (R-097)."""
+    if len(line) <= _LINE_HEAD + _LINE_TAIL:
+        return ShownLine(line)
+    head, tail = cut_head(line, _LINE_HEAD), cut_tail(line, _LINE_TAIL)
+    omitted = len(line) - len(head) - len(tail)
+    return ShownLine(f"{head} [… {omitted:,} more characters in this line …] {tail}", cut=True)
+
+
+def _number(lines: Iterator[ShownLine], arguments: ReadArguments, context: ToolContext) -> tuple[str, int, int]:
     """Return numbered lines within the limits, how many they are, and how many of them were cut."""
     limits = context.settings
     wanted = min(arguments.limit or limits.max_output_lines, limits.max_output_lines - 5)
@@ -107,22 +125,22 @@ def _number(lines: Iterator[str], arguments: ReadArguments, context: ToolContext
     out: list[str] = []
     cut = 0
     for number, line in enumerate(lines, arguments.offset):
-        if len(line) > _LINE_CHARS:
-            line = f"{cut_head(line, _LINE_CHARS)} [… {len(line) - _LINE_CHARS:,} more characters in this line]"
-            cut += 1
-        row = f"{number}\t{line}"
+        row = f"{number}\t{line.text}"
         room -= len(row) + 1
         if len(out) >= wanted or (room < 0 and out):
             break
+        cut += line.cut
         out.append(row)
     return "\n".join(out), len(out), cut
 
 
-def _notices(notices: list[str], last: int, total: int, cut: int) -> list[str]:
+def _notices(path: Path, last: int, total: int, cut: int) -> list[str]:
+    notices: list[str] = []
     if last < total:
         notices.append(f"{total - last:,} more lines of {total:,}; go on with offset={last + 1}.")
     if cut:
-        notices.append(f"{cut} long lines were cut; bash (cut -c, jq) shows more of them.")
+        what = "1 long line is" if cut == 1 else f"{cut} long lines are"
+        notices.append(f"{what} not shown whole; bash (cut -c, jq) shows more of {path}.")
     return notices
 
 
@@ -153,14 +171,30 @@ def _read_huge(path: Path, size: int, arguments: ReadArguments, context: ToolCon
                 raise ToolError(f"{show_path(path, context)} has fewer than {arguments.offset} lines.")
         text, shown, cut = _number(_huge_lines(file), arguments, context)
     notices = [f"A file of {format_size(size)}; go on with offset={arguments.offset + shown}, or grep it."]
-    return _text_output(text, path, size, (), _notices(notices, 0, 0, cut), truncated=True)
+    return _text_output(text, path, size, (), [*notices, *_notices(path, 0, 0, cut)], truncated=True)
 
 
-def _huge_lines(source: BinaryIO) -> Iterator[str]:
-    """Yield lines; of a line longer than a piece only the piece."""
+def _huge_lines(source: BinaryIO) -> Iterator[ShownLine]:
+    """Yield lines; a line longer than a piece is never held as a whole."""
     while piece := source.readline(_PIECE):
-        yield piece.decode("utf-8", "replace").rstrip("\r\n")
-        _skip_line(piece, source)
+        if piece.endswith(b"\n") or len(piece) < _PIECE:
+            yield _shown_line(piece.decode("utf-8", "replace").rstrip("\r\n"))
+        else:
+            yield _endless_line(piece, source)
+
+
+def _endless_line(piece: bytes, source: BinaryIO) -> ShownLine:
+    """Read the line that `piece` begins to its end; return its head, its tail, and the bytes between them."""
+    head = cut_head(piece.decode("utf-8", "replace"), _LINE_HEAD)
+    size, end = len(piece), piece
+    while not end.endswith(b"\n") and (piece := source.readline(_PIECE)):
+        size += len(piece)
+        end = (end + piece)[-_LINE_TAIL * 8 :]
+    # The cut may have split a character; what is left of it is none.
+    text = end.rstrip(b"\r\n")
+    tail = cut_tail(text.decode("utf-8", "ignore"), _LINE_TAIL)
+    omitted = size - (len(end) - len(text)) - len(head.encode()) - len(tail.encode())
+    return ShownLine(f"{head} [… {omitted:,} more bytes in this line …] {tail}", cut=True)
 
 
 def _skip_line(piece: bytes, source: BinaryIO) -> bool:

@@ -23,6 +23,7 @@ _BUILTIN = {
     "glob": "GlobTool",
     "todo": "TodoTool",
     "fetch": "FetchTool",
+    "recall": "RecallTool",
 }
 _schemas: tuple[ToolSchema, ...] | None = None
 
@@ -41,12 +42,15 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._registered: dict[str, ToolSchema] = {}
+        self._schemas: tuple[ToolSchema, ...] | None = None
+        self._warm = False
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
         """Add a tool. Raises `ValueError` when its name is taken."""
         if tool.name in _BUILTIN or tool.name in self._registered:
             raise ValueError(f"there is a tool named {tool.name} already")
         self._registered[tool.name] = schema
+        self._schemas = None
         self._tools[tool.name] = tool
 
     def names(self) -> tuple[str, ...]:
@@ -54,8 +58,10 @@ class ToolRegistry:
         return (*_BUILTIN, *self._registered)
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """Return what the model is told of the tools."""
-        return (*builtin_schemas(), *self._registered.values())
+        """Return what the model is told of the tools: the same object until a tool is added."""
+        if self._schemas is None:
+            self._schemas = (*builtin_schemas(), *self._registered.values())
+        return self._schemas
 
     def get(self, name: str) -> Tool | None:
         """Return a tool, loading its module at the first use; `None` when there is none of that name."""
@@ -67,7 +73,10 @@ class ToolRegistry:
         return tool
 
     def warm_up(self) -> None:
-        """Import what the first call needs; meant for a thread while the model is thinking."""
+        """Import what the first call needs, once; meant for a thread while the model writes that call."""
+        if self._warm:
+            return
+        self._warm = True
         import_module("tenuto.tool.arguments")
         for name in ("read", "edit", "bash", "grep"):
             self.get(name)

@@ -94,7 +94,7 @@ def test_calls_show_while_they_are_written_and_then_run_and_end():
     assert (first.state, first.name, first.characters, second.name) == ("writing", "bash", 12, "read")
     driver.feed(answer(call("a"), call("b", "read", '{"path":"x.py"}')))
     assert [item.id for item in driver.items] == [first.id, second.id]
-    assert (first.state, first.call_id, first.summary, second.summary) == ("waiting", "a", "ls", "x.py")
+    assert (first.state, first.call_id, first.summary, second.summary) == ("ready", "a", "ls", "x.py")
     driver.feed(run("a"), run("b", "read", '{"path":"x.py"}'))
     assert driver.state.spinner.label == "Running 2 calls"
     driver.feed(ToolOutputEvent(session_id="s", call_id="a", text="partial"))

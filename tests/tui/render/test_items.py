@@ -21,7 +21,7 @@ from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
 
 EXPANDED = RenderOptions(detail="expanded", now=100.0)
 FOLDED = RenderOptions(now=100.0)
-STATES = ["writing", "waiting", "running", "done", "failed", "interrupted", "denied"]
+STATES = ["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
 TOOLS = ["read", "write", "edit", "bash", "grep", "glob", "todo", "fetch", "recall", "agent", "mcp__x", ""]
 
 

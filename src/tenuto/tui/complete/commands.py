@@ -13,6 +13,8 @@ def complete_command(query: str) -> tuple[CompletionItem, ...]:
     if not query:
         return tuple(_item(command.name, command) for command in COMMANDS)
     prefixed = [entry for entry in entries if entry[0].startswith(query.lower())]
+    # What is typed out is what is meant: `/mode` is not the beginning of `/model`.
+    prefixed.sort(key=lambda entry: entry[0] != query.lower())
     others = [entry for entry in entries if entry not in prefixed]
     ranked = prefixed + [others[place] for place in rank(query, [name for name, _ in others], limit=len(others))]
     best: dict[str, CompletionItem] = {}

@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.console import RenderableType
 from textual import events
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.driver import Driver
+from textual.screen import Screen
 from textual.timer import Timer
 
 from tenuto.config.settings import UiSettings
@@ -23,12 +25,12 @@ from tenuto.tui.full.editor import edit_text
 from tenuto.tui.full.held_driver import HeldDriver, held_driver
 from tenuto.tui.full.keyboard import Keyboard
 from tenuto.tui.full.late_runtime import LateRuntime
-from tenuto.tui.full.line_cache import ItemRenderer
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.surroundings import FRAME_SECONDS, Surroundings
 from tenuto.tui.full.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
@@ -303,6 +305,12 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.composer.set_draft(self.runner.fold_paste(edited), len(edited))
             self.composer.tell()
         self._repaint_everything()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Paint, with the terminal's cursor at the caret wherever the layout has put it by now (R-100)."""
+        if self.composer.is_attached:
+            self.cursor_position = self.composer.cursor_screen_offset
+        super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType]
 
     # --- clipboard, bell, terminal ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
     from tenuto.core.runtime import Start
+    from tenuto.tool.registry import ToolRegistry
     from tenuto.tui.early.reader import EarlyReader
 
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -37,8 +39,7 @@ def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: Ear
     """
     opening = [*(["/resume"] if choose else []), *([prompt] if prompt.strip() else [])]
     settings, _ = load_settings(start.home, start.cwd, start.environ)
-    start.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    noise = start.home / NOISE_FILE
+    noise = noise_file(start.home)
     with borrow_terminal(str(noise), early.found if early else None) as terminal, contextlib.ExitStack() as stack:
         if early is not None:
             stack.callback(early.close)
@@ -74,7 +75,7 @@ async def _run(
         late.ready()
         for text in app.take_opening_texts():
             await app.runner.submit_user_input(text)
-        await asyncio.to_thread(warm_up)
+        await asyncio.to_thread(warm_up, runtime.live.tools)
         freeze_heap()
 
     app = TenutoApp(late, open_runtime, theme=choose_theme(ui.theme, start.environ), ui=ui, early=early, texts=opening)
@@ -97,23 +98,37 @@ def _import_runtime() -> type[CommandRuntime]:
 
 def _explain(failure: BaseException, noise: Path) -> int:
     """Say what ended the program. A fault of ours leaves its traceback, without the values in it, in the file."""
-    from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
+    from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 
     print(f"tenuto: {describe_failure(failure)}", file=sys.stderr)  # noqa: T201
     if not isinstance(failure, EXPECTED_FAILURES):
         import traceback
 
+        if noise == Path(os.devnull):
+            traceback.print_exception(failure)
+            return 1
         with contextlib.suppress(OSError), noise.open("a", encoding="utf-8", errors="replace") as file:
             traceback.print_exception(failure, file=file)
             print(f"tenuto: the details are in {noise}", file=sys.stderr)  # noqa: T201
-    return BAD_USAGE if isinstance(failure, UsageError) else 1
+    return BAD_USAGE if isinstance(failure, EXPECTED_FAILURES) else 1
 
 
-def warm_up() -> None:
-    """Import what the first answer with code will need, before it comes: it would be felt while typing."""
-    from tenuto.tui.render.markdown import render_markdown
+def noise_file(home: Path) -> Path:
+    """Return where standard error goes while the app runs; a home that cannot be written to stops nothing."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(home / NOISE_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    except OSError:
+        return Path(os.devnull)
+    return home / NOISE_FILE
 
-    render_markdown("`text`\n\n```python\npass\n```\n", 80)
+
+def warm_up(tools: ToolRegistry) -> None:
+    """Import what the first answer and the first tool call will need, before they come: it would be felt then."""
+    from tenuto.tui.render.live import warm_up as warm_up_rendering
+
+    warm_up_rendering()
+    tools.warm_up()
 
 
 def freeze_heap() -> None:

@@ -9,44 +9,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenuto.tui.machine.item import AssistantItem, Item
-from tenuto.tui.render.items import render_item
+from tenuto.tui.machine.item import Item
 from tenuto.tui.render.line import EMPTY, Line
-from tenuto.tui.render.options import RenderOptions
-from tenuto.tui.render.stream import StreamRenderer
 
 MAX_LINES = 3_000
 LineRenderer = Callable[[Item, int], Sequence[Line]]
 """Renders an item for a screen of so many cells."""
-
-
-class ItemRenderer:
-    """Renders items; an answer that streams is rendered by what was added to it, not anew each time."""
-
-    def __init__(self, options: Callable[[], RenderOptions]) -> None:
-        self._options = options
-        self._streams: dict[int, StreamRenderer] = {}
-
-    def __call__(self, item: Item, width: int) -> Sequence[Line]:
-        """Return the lines of an item on a screen of `width` cells."""
-        options = self._options()
-        if not isinstance(item, AssistantItem):
-            return render_item(item, width, options)
-        if not item.final:
-            return list(self._feed(item, width, options).lines())
-        stream = self._streams.pop(item.id, None)
-        if stream is None or item.interrupted or stream.width != width or not item.text.startswith(stream.text):
-            return render_item(item, width, options)
-        stream.feed(item.text[len(stream.text) :])
-        return stream.finish()
-
-    def _feed(self, item: AssistantItem, width: int, options: RenderOptions) -> StreamRenderer:
-        stream = self._streams.get(item.id)
-        if stream is None or stream.width != width or not item.text.startswith(stream.text):
-            stream = StreamRenderer(width, options)
-            self._streams = {item.id: stream}
-        stream.feed(item.text[len(stream.text) :])
-        return stream
 
 
 class Entry(NamedTuple):

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.full.fit import fit_lines
@@ -199,7 +197,7 @@ def side_panel(state: UiState, width: int, glyphs: Glyphs) -> Panel:
 
 
 def _todo(state: UiState, width: int, glyphs: Glyphs) -> list[Line]:
-    items = [msgspec.structs.replace(item, text=sanitize_line(item.text)) for item in state.todo]
+    items = state.todo
     open_items = [item for item in items if item.status in ("pending", "in_progress")]
     if not items or not (open_items or state.todo_open):
         return []

@@ -116,13 +116,15 @@ def _activity(state: UiState, now: float, frame: int | None) -> list[Span]:
         wait = max(0, math.ceil(state.retry.until - now))
         label = f"Retrying in {wait}s" if wait else "Retrying"
         facts.append(f"attempt {state.retry.attempt} of {state.retry.attempts}")
-        facts.append(sanitize_line(state.retry.reason))
     elif top.detail:
         facts.append(sanitize_line(top.detail))
     seconds = int(now - top.since)
     if seconds >= 1:
         facts.append(f"{seconds}s" if seconds < 60 else f"{seconds // 60}m {seconds % 60}s")
     facts.append("esc to interrupt" if top.kind != "compaction" else "esc to cancel")
+    if state.retry is not None:
+        # Last, for it may be long: what can be done has to stay on the screen.
+        facts.append(sanitize_line(state.retry.reason))
     return _join([(f"{glyph} {sanitize_line(label)}", "accent"), *((fact, "dim") for fact in facts)])
 
 

@@ -15,7 +15,8 @@ from tenuto.protocol.message import CompactionEntry, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart
 
-ToolState = Literal["writing", "waiting", "running", "done", "failed", "interrupted", "denied"]
+ToolState = Literal["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
+"""Of a call: `ready` is written and has its turn to come, `waiting` needs the person's answer."""
 LIVE_OUTPUT_CHARACTERS = 16_000
 """How much of a running command's output is kept for the screen; the result brings the rest."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import Choice
 from tenuto.tui.complete.fuzzy import rank
+from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import Complete, RunCommand
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
@@ -62,8 +63,11 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
         return
     item = popup.items[place]
     draft = state.draft
-    typed_out = draft.text[popup.start : popup.end] == item.insert.rstrip()
-    rest = draft.text[popup.end :]
+    # The word may have grown since the popup was filled.
+    target = find_target(draft.text, draft.cursor)
+    end = target.end if target is not None and target.start == popup.start else popup.end
+    typed_out = draft.text[popup.start : end] == item.insert.rstrip()
+    rest = draft.text[end:]
     insert = item.insert.rstrip() if rest[:1].isspace() else item.insert
     state.completion_generation += 1
     change.set_draft(f"{draft.text[: popup.start]}{insert}{rest}", popup.start + len(insert))
@@ -91,7 +95,8 @@ def close_completion(change: Change) -> None:
 def open_picker(change: Change, intent: ChoiceOffered) -> None:
     """Show the choices."""
     shown = list(range(len(intent.choices)))
-    change.state.picker = Picker(intent.title, intent.command, intent.choices, shown=shown)
+    present = next((place for place, choice in enumerate(intent.choices) if choice.present), 0)
+    change.state.picker = Picker(intent.title, intent.command, intent.choices, shown=shown, selected=present)
     change.panel()
 
 

@@ -209,9 +209,7 @@ def plan_items(message: AssistantMessage) -> list[Item]:
             case ToolCallPart():
                 summary = summarise_call(part.name, part.arguments)
                 planned.append(
-                    ToolItem(
-                        call_id=part.id, name=part.name, arguments=part.arguments, summary=summary, state="waiting"
-                    )
+                    ToolItem(call_id=part.id, name=part.name, arguments=part.arguments, summary=summary, state="ready")
                 )
             case _:
                 continue

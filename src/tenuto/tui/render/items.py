@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui.machine.item import (
     AssistantItem,
@@ -20,11 +22,13 @@ from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, RenderOptions
 from tenuto.tui.render.tools import render_tool
 from tenuto.tui.render.tools.looks import live_tail, shell_output
+from tenuto.tui.render.width import cell_width
 from tenuto.tui.render.wrap import wrap
 
 USER_ROWS = 24
 THINKING_ROWS = 4
 PREVIEW_CHARACTERS = 2_000
+_COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
 
 
 def render_item(item: Item, width: int, options: RenderOptions = DEFAULT) -> list[Line]:
@@ -133,7 +137,16 @@ def _notice(item: NoticeItem, frame: Frame) -> list[Line]:
         mark, style = "", "text"
     text = sanitize_for_terminal(item.text).expandtabs(4).strip("\n")
     blank = (" " * GUTTER, "text")
-    return indent(wrap([(text, style)], _text(frame)), (f"{mark:<{GUTTER}}", style), blank)
+    width = _text(frame)
+    lines = [row for line in text.split("\n") for row in wrap([(line, style)], width, _second_column(line, width))]
+    return indent(lines, (f"{mark:<{GUTTER}}", style), blank)
+
+
+def _second_column(line: str, width: int) -> int:
+    """Return where the second column of a row of two begins, 0 when it is none: there its further rows begin too."""
+    head = _COLUMN.match(line)
+    cells = cell_width(head[0]) if head else 0
+    return cells if cells <= width // 2 else 0
 
 
 def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderOptions) -> list[Line]:

@@ -70,6 +70,7 @@ def _palette(
         "thinking.mark": quiet,
         "tool.subject": "",
         "tool.writing": quiet,
+        "tool.ready": quiet,
         "tool.waiting": f"bold {yellow}",
         "tool.running": accent,
         "tool.done": green,

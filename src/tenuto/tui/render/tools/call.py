@@ -38,6 +38,7 @@ def _mark(item: ToolItem, frame: Frame) -> str:
     glyphs = frame.glyphs
     return {
         "writing": glyphs.ring,
+        "ready": glyphs.ring,
         "waiting": glyphs.question,
         "running": glyphs.dot,
         "done": glyphs.dot,
@@ -79,6 +80,8 @@ def _facts(item: ToolItem, look: Look, frame: Frame) -> list[Sequence[Span]]:
     match item.state:
         case "writing":
             return [[(f"writing {format_count(item.characters)} characters", "dim")]] if item.characters else []
+        case "ready":
+            return []
         case "waiting":
             return [[("waiting for your answer", "warning")]]
         case "running":
@@ -101,7 +104,7 @@ def _facts(item: ToolItem, look: Look, frame: Frame) -> list[Sequence[Span]]:
 
 def _below(item: ToolItem, look: Look, frame: Frame) -> list[Line]:
     match item.state:
-        case "writing" | "waiting":
+        case "writing" | "ready" | "waiting":
             return []
         case "running":
             return below(look.live(item, frame))

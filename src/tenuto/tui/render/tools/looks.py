@@ -36,7 +36,7 @@ _ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
 _NO_HIT = ("[", "(", "--", "No ")
 _NOTICE = 1_000
 """Characters at the end of a result in which its own notices stand."""
-_GREP_MATCH = re.compile(r"^[^\n]+?:\d+:", re.MULTILINE)
+_GREP_MATCH = re.compile(r"^(?:[^\n:]+:)?\d+:", re.MULTILINE)
 _GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
 _GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
 
@@ -153,7 +153,7 @@ def todo_lines(items: Sequence[TodoItem], width: int, glyphs: Glyphs) -> list[Li
     lines: list[Line] = []
     for item in items:
         mark, style = f"{marks[item.status]} ", _TODO_STYLES[item.status]
-        text = wrap([(" ".join(item.text.split()), style)], max(width - len(mark), 4))
+        text = wrap([(sanitize_line(item.text), style)], max(width - len(mark), 4))
         lines.extend(indent(text, (mark, style), (" " * len(mark), "text"), visible=True))
     return lines
 

@@ -1,0 +1,16 @@
+"""/pin: keep a text word for word through every compaction."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.core.pins import pin
+from tenuto.core.runtime import Runtime
+from tenuto.text.bounding import shorten
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Pin the text, or without one the last message."""
+    entry = pin(runtime.live, argument)
+    what = "Your last message is" if entry.target else "It is"
+    number = len(runtime.live.session.state.pins)
+    return [Say(f"{what} pinned as {number}; it stays word for word: {shorten(entry.text, 100)}")]

@@ -1,0 +1,23 @@
+"""/pins: what is pinned."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.core.pins import PIN_SHARE, pinned_tokens
+from tenuto.core.runtime import Runtime
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show all pins with the numbers that `/unpin` takes, and how much of their room they use."""
+    del argument
+    live = runtime.live
+    pins = live.session.state.pins
+    if not pins:
+        return [Say("Nothing is pinned. /pin TEXT pins a text, /pin alone your last message.")]
+    width = len(str(len(pins))) + 2
+    rows = [
+        f"{f'{number}.':<{width}}{entry.text.replace(chr(10), chr(10) + ' ' * width)}"
+        for number, entry in enumerate(pins, 1)
+    ]
+    used = f"~{pinned_tokens(pins):,} of at most {live.budget().window // PIN_SHARE:,} tokens; /unpin N takes one back"
+    return [Say("\n".join([*rows, used]))]

@@ -1,0 +1,34 @@
+"""/recall: find what was said or done in this session, however long ago."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.core.errors import UsageError
+from tenuto.core.runtime import Runtime
+from tenuto.tool.errors import ToolError
+from tenuto.tool.output import clean_text
+from tenuto.tool.recalling import Question, Span, recall
+from tenuto.tool.search import run_stoppable
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Search the active path for words or a `/regular expression/`, or show entries by their `#seq`."""
+    if not argument:
+        return [Say("Say what to look for: /recall WORDS, /recall /REGEX/, or /recall #120-140.", "warning")]
+    session = runtime.live.session
+    entries, outputs = session.path(), session.outputs
+    try:
+        question = parse_question(argument)
+        text = await run_stoppable(lambda stop: recall(question, entries, outputs, stop))
+    except ToolError as error:
+        raise UsageError(str(error)) from error
+    return [Say(clean_text(text))]
+
+
+def parse_question(argument: str) -> Question:
+    """Return what the person asks for. Raises `ToolError`."""
+    if argument.startswith("#"):
+        return Question(span=Span.parse(argument), private=True)
+    if len(argument) > 2 and argument.startswith("/") and argument.endswith("/"):
+        return Question(query=argument[1:-1], regex=True, private=True)
+    return Question(query=argument, private=True)

@@ -1,0 +1,85 @@
+"""Pins: texts of the person that stay word for word through any number of compactions (DESIGN section 6).
+
+How the model learns of them: `pin_notes.py`, and a compaction's `replacement` (`compaction/view.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tenuto.core.errors import UsageError
+from tenuto.core.live import LiveSession
+from tenuto.core.pin_notes import fitting_pins
+from tenuto.protocol.entry import PinEntry, UnpinEntry
+from tenuto.protocol.message import UserMessage
+from tenuto.protocol.part import text_of
+from tenuto.text.estimate import estimate_text
+
+PIN_SHARE = 20
+"""All pins together have at most this part of the window: one twentieth, 5 %."""
+PERSON_ORIGINS = frozenset({"typed", "command"})
+
+
+def pin(live: LiveSession, text: str = "") -> PinEntry:
+    """Pin a text, or without one the last message of the person. Raises `UsageError` when it cannot be kept."""
+    target = 0
+    if not text.strip():
+        message = _last_message(live)
+        text, target = text_of(message.parts), message.seq
+    text = text.strip()
+    pins = live.session.state.pins
+    if any(entry.text == text for entry in pins):
+        raise UsageError("that is pinned already; /pins lists what is")
+    _check_room(live, text, pins)
+    return live.session.append(PinEntry(text=text, target=target))
+
+
+def _last_message(live: LiveSession) -> UserMessage:
+    for entry in reversed(live.session.path()):
+        if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and text_of(entry.parts).strip():
+            return entry
+    raise UsageError("there is no message to pin yet; /pin TEXT pins a text")
+
+
+def _check_room(live: LiveSession, text: str, pins: Iterable[PinEntry]) -> None:
+    budget = live.budget()
+    limit = budget.window // PIN_SHARE
+    new, present = estimate_text(text), pinned_tokens(pins)
+    if new + present > limit:
+        raise UsageError(
+            f"not pinned: the text has about {new:,} tokens and the pins so far {present:,}; together they may have "
+            f"{limit:,}, 5 % of the window. Pin a shorter text, or take one back with /unpin"
+        )
+
+
+def pinned_tokens(pins: Iterable[PinEntry]) -> int:
+    """Return the estimated tokens of all pins together."""
+    return sum(estimate_text(entry.text) for entry in pins)
+
+
+def unpin(live: LiveSession, number: int) -> PinEntry:
+    """Take back the pin with that number, counted from 1 as `/pins` shows them. Raises `UsageError`."""
+    pins = live.session.state.pins
+    if not 1 <= number <= len(pins):
+        raise UsageError(f"there is no pin {number}; /pins shows {len(pins)}")
+    entry = pins[number - 1]
+    live.session.append(UnpinEntry(target=entry.seq))
+    return entry
+
+
+def tell_pins(live: LiveSession) -> None:
+    """Put into the history what the model has yet to be told of pins; tell the person of those that do not fit."""
+    window = live.budget().window
+    notes = live.pin_notes.due(live.session, window)
+    if notes is None:
+        return
+    for note in notes:
+        live.session.append(note)
+    pins = live.session.state.pins
+    left_out = len(pins) - len(fitting_pins(pins, window))
+    if left_out:
+        live.notify(
+            f"{left_out} of {len(pins)} pins are not sent: they are too long for this model's window of {window:,} "
+            "tokens. A model with a larger one gets them all; /pins shows them.",
+            "warning",
+        )

@@ -1,0 +1,162 @@
+"""Looking for words, or for a regular expression, in blocks of lines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from tenuto.tool.errors import ToolError
+from tenuto.tool.line_matcher import SHOWN
+from tenuto.tool.search import Stop
+
+_HELD_BLOCKS = 8
+"""Blocks of a file that are kept while not all words have been seen in it."""
+_WORD = re.compile(r'"([^"]+)"|(\S+)')
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A line that matches: its number from 1, its text, and where in it the match begins."""
+
+    number: int
+    text: str
+    column: int
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """What was found in one text: how many lines match, and the first of them."""
+
+    total: int
+    hits: tuple[Hit, ...]
+
+
+class Matcher(Protocol):
+    """Something to look for."""
+
+    def scan(self, blocks: Iterable[list[str]]) -> Scan:
+        """Look through one text, given as blocks of lines."""
+        ...
+
+    def explain_nothing(self) -> str:
+        """Return what to tell when no entry matched; empty when there is nothing more to say."""
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever was needed."""
+        ...
+
+
+class WordMatcher:
+    """Texts that have all the words, in any order, whatever their case; `"two words"` in quotes are one."""
+
+    def __init__(self, query: str) -> None:
+        self._words = tuple(dict.fromkeys((quoted or bare).casefold() for quoted, bare in _WORD.findall(query)))
+        self._seen: Counter[str] = Counter()
+
+    def scan(self, blocks: Iterable[list[str]]) -> Scan:
+        """Return the lines with any of the words, if the text has them all.
+
+        Lines are looked at one by one only when all words are known to be there; until then the last blocks are held.
+        """
+        missing = set(self._words)
+        held: deque[tuple[int, list[str]]] = deque(maxlen=_HELD_BLOCKS)
+        hits: list[Hit] = []
+        total = before = 0
+        for lines in blocks:
+            folded = "\n".join(lines).casefold()
+            if any(word in folded for word in self._words):
+                missing.difference_update([word for word in missing if word in folded])
+                held.append((before, lines))
+            before += len(lines)
+            while held and not missing:
+                found = list(self._hits(*held.popleft()))
+                total += len(found)
+                hits += found[: SHOWN - len(hits)]
+        self._seen.update(word for word in self._words if word not in missing)
+        return Scan(total, tuple(hits))
+
+    def _hits(self, before: int, lines: list[str]) -> Iterator[Hit]:
+        for number, line in enumerate(lines, before + 1):
+            folded = line.casefold()
+            column = min((place for word in self._words if (place := folded.find(word)) >= 0), default=-1)
+            if column >= 0:
+                yield Hit(number, line, column)
+
+    def explain_nothing(self) -> str:
+        """Say how often each word occurs, where there are several."""
+        if len(self._words) < 2:
+            return ""
+        counts = ", ".join(f"“{word}” in {self._seen[word]:,}" for word in self._words)
+        return f" No entry has all the words: {counts}."
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """A line of the matching process."""
+
+    error: str = ""
+    total: int = 0
+    hits: tuple[tuple[int, int], ...] = ()
+
+
+class ExpressionMatcher:
+    """Lines that a regular expression finds, whatever their case; tried in a process that can be killed."""
+
+    def __init__(self, pattern: str, stop: Stop) -> None:
+        """Start the process. Raises `ToolError` for an expression that is none."""
+        program = [sys.executable, "-I", "-S", str(Path(__file__).with_name("line_matcher.py"))]
+        self._process = subprocess.Popen(
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        stop.watch(self._process)
+        answer = self._ask(pattern)
+        if answer.error:
+            self.close()
+            raise ToolError(f"The search could not be done: not a regular expression: {answer.error}")
+
+    def scan(self, blocks: Iterable[list[str]]) -> Scan:
+        """Return the lines that match."""
+        hits: list[Hit] = []
+        total = before = 0
+        for lines in blocks:
+            answer = self._ask(lines)
+            total += answer.total
+            hits += (Hit(before + index + 1, lines[index], column) for index, column in answer.hits)
+            before += len(lines)
+        return Scan(total, tuple(hits[:SHOWN]))
+
+    def _ask(self, question: str | list[str]) -> _Answer:
+        """Return what the process says; nothing once it has been killed."""
+        if self._process.stdin is None or self._process.stdout is None:
+            return _Answer()
+        try:
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return _Answer()
+        line = self._process.stdout.readline()
+        return msgspec.json.decode(line, type=_Answer) if line.endswith(b"\n") else _Answer()
+
+    def explain_nothing(self) -> str:
+        """There is no more to say."""
+        return ""
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.communicate()

@@ -1,0 +1,92 @@
+"""What a run leaves under `$TENUTO_HOME` is its owner's alone (R-075, T-31)."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.server import Call, Reply, Request, ServerThread
+from tests.terminal.pseudo import PseudoTerminal
+
+
+def png() -> bytes:
+    """A picture of one pixel."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    body = zlib.compress(b"\0\xff\0\0")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def script(request: Request) -> Reply:
+    """Once: a long output, a picture, a background job. Then only talk."""
+    if any(item.kind == "call" for item in request.items):
+        return Reply("Seen.")
+    calls = [
+        Call("bash", {"command": "seq 1 20000"}),
+        Call("read", {"path": "dot.png"}),
+        Call("write", {"path": "made/by/us.txt", "content": "x\n"}),
+        Call("bash", {"command": "echo up; sleep 0.2", "background": True}),
+    ]
+    return Reply("I will look.", tool_calls=calls)
+
+
+@pytest.mark.terminal
+def test_t31_r075_files_are_0600_and_directories_0700_under_umask_000(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    (work / "dot.png").write_bytes(png())
+    before = os.umask(0)
+    try:
+        # It lists a larger window than it takes: what a refusal names is learned and kept in models.json.
+        with ServerThread(script, window=20_000, listed_window=60_000) as server:
+            environ = {**server.environ(), "PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(home)}
+            model = ["--model", "anthropic/test", "--mode", "auto"]
+            for prompt in (["-p", "look"], ["-p", "--continue", "again"]):
+                done = subprocess.run(
+                    [sys.executable, "-m", "tenuto", *prompt, *model],
+                    cwd=work,
+                    env=environ,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=60,
+                )
+                assert done.returncode == 0, done.stderr
+            assert any(request.refused for request in server.requests)
+            screen = PseudoTerminal(work, home, server.environ(), *model)
+            try:
+                screen.wait_for("anthropic/test")
+                screen.write(b"hello there\r")
+                screen.wait_for("Seen.")
+                screen.write(b"/fork\r")
+                screen.wait_for("This is a copy")
+                screen.write(b"/exit\r")
+                screen.wait_for("--resume")
+            finally:
+                screen.close()
+    finally:
+        os.umask(before)
+    found = {path: stat.S_IMODE(path.stat().st_mode) for path in [home, *home.rglob("*")]}
+    names = {path.name for path in found}
+    assert {"events.jsonl", "meta.json", "models.json", "stderr.log", "outputs", "blobs"} <= names, names
+    assert any(path.parent.name == "outputs" for path in found)
+    assert any(path.parent.name == "blobs" for path in found)
+    assert any(b"hello there" in path.read_bytes() for path in home.glob("history/*"))
+    wrong = {
+        str(path.relative_to(home)): oct(mode)
+        for path, mode in found.items()
+        if mode != (0o700 if path.is_dir() else 0o600)
+    }
+    assert wrong == {}
+    assert stat.S_IMODE((work / "made/by/us.txt").stat().st_mode) == 0o666, "the person's own files go by the umask"

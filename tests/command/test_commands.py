@@ -1,0 +1,286 @@
+"""Every slash command on a real runtime, with what a person might type behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tenuto.command.outcome import Choose, Leave, Say
+from tenuto.command.registry import COMMANDS, find_command
+from tenuto.command.resume_command import age
+from tenuto.protocol.event import (
+    AssistantTextDeltaEvent,
+    CompactionEndEvent,
+    ModeChangedEvent,
+    ModelChangedEvent,
+    NoticeEvent,
+    SessionOpenedEvent,
+    TaskFinishedEvent,
+    TitleChangedEvent,
+    UserMessageEvent,
+)
+from tenuto.protocol.message import SystemMessage
+from tenuto.protocol.part import text_of
+from tests.core.harness import Agent, agent, reopened
+from tests.server import Reply, Request, ScriptedServer, Tokens
+
+NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
+"""The server on this machine needs no key; the provider's own does."""
+
+
+def echo(request: Request) -> Reply:
+    return Reply(f"You said {request.last_user.splitlines()[0]}.", usage=Tokens(input=1_200, output=30, cache_read=800))
+
+
+async def say(running: Agent, line: str) -> str:
+    """Run a command that only says something."""
+    (outcome,) = await running.runtime.run_command(line)
+    assert isinstance(outcome, Say)
+    return outcome.text
+
+
+async def told(running: Agent, line: str) -> list[str]:
+    """Run a command; return the errors and warnings that came of it, as outcome or as notice."""
+    before = len(running.events)
+    outcomes = await running.runtime.run_command(line)
+    notices = [event for event in running.events[before:] if isinstance(event, NoticeEvent)]
+    return [item.text for item in [*outcomes, *notices] if isinstance(item, Say | NoticeEvent) and item.level != "info"]
+
+
+def test_names_are_unique_and_each_command_has_its_module() -> None:
+    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+    assert len(set(names)) == len(names)
+    for wanted in ("help", "model", "new", "resume", "clear", "cost", "mode", "exit", "compact"):
+        assert find_command(wanted) is not None, wanted
+    folder = Path(__file__).parents[2] / "src" / "tenuto" / "command"
+    for command in COMMANDS:
+        assert (folder / f"{command.module or command.name + '_command'}.py").is_file()
+        assert command.description
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("/hlep", "did you mean /help?"),
+        ("/", "/help lists them"),
+        ("/zzzzzz argument", "There is no command /zzzzzz"),
+        ("/help nope", "There is no command /nope"),
+        ("/mode wild", "ask, edits, auto, plan"),
+        ("/mode plan now", "not a mode"),
+        ("/model nonsense", "provider/name"),
+        ("/model nobody/x", "nobody"),
+        ("/model openai/", "provider/name"),
+        ("/model offline/other", "offline/tenuto"),
+        ("/model anthropic/x", "ANTHROPIC_API_KEY"),
+        ("/resume nothing", "nothing"),
+        ("/resume ../../etc", "../../etc"),
+        ("/resume \0", "there is no session"),
+    ],
+)
+async def test_bad_arguments_give_one_clear_line_and_change_nothing(tmp_path: Path, line: str, part: str) -> None:
+    async with agent(tmp_path, echo, environ=NO_KEY) as running:
+        await running.ask("hello")
+        before = (running.runtime.session_id, running.session.state.model, running.runtime.live.mode)
+        entries = len(list(running.session.entries()))
+        lines = await told(running, line)
+        assert len(lines) == 1
+        assert part in lines[0]
+        assert "\n" not in lines[0]
+        assert (running.runtime.session_id, running.session.state.model, running.runtime.live.mode) == before
+        assert len(list(running.session.entries())) == entries
+        assert (await running.ask("still there")).outcome == "completed"
+
+
+async def test_help_names_every_command_and_its_aliases(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        for line in ("/help", "/?", "/help   "):
+            text = await say(running, line)
+            for command in COMMANDS:
+                assert f"/{command.name}" in text
+                assert command.description in text
+                for alias in command.aliases:
+                    assert f"/{alias}" in text
+            assert "@path" in text
+            assert "!command" in text
+        assert "/compact" not in await say(running, "/help /exit")
+        assert "/exit" in await say(running, "/help quit")
+
+
+async def test_model_offers_what_can_be_used_and_changes_to_it(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo, environ=NO_KEY) as running:
+        (offer,) = await running.runtime.run_command("/model")
+        assert isinstance(offer, Choose)
+        assert "openai-chat/test" in offer.title
+        values = [choice.value for choice in offer.choices]
+        assert {"openai/test", "openai-chat/test", "openai-chat/test-small", "offline/tenuto"} <= set(values)
+        assert not any(value.startswith("anthropic/") for value in values), "there is no key for it"
+        (present,) = [choice for choice in offer.choices if "present" in choice.detail]
+        assert present.value == "openai-chat/test"
+        assert await running.runtime.run_command(f"/{offer.command} openai/test-small:high") == []
+        event = running.of(ModelChangedEvent)[-1]
+        assert (event.model, event.effort) == ("openai/test-small", "high")
+        await running.ask("hello")
+        request = running.server.requests[-1]
+        assert (request.protocol, request.body["model"]) == ("responses", "test-small")
+
+
+async def test_a_change_of_model_is_kept_on_resume(tmp_path: Path) -> None:
+    async with ScriptedServer(echo) as server:
+        async with reopened(tmp_path, server) as running:
+            await running.ask("hello")
+            await running.runtime.run_command("/model openai/test-small")
+        async with reopened(tmp_path, server, model="", resume_latest=True) as running:
+            assert running.session.state.model == "openai/test-small"
+            await running.ask("again")
+        assert server.requests[-1].body["model"] == "test-small"
+
+
+async def test_mode_offers_all_and_changes(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        (offer,) = await running.runtime.run_command("/mode")
+        assert isinstance(offer, Choose)
+        assert [choice.value for choice in offer.choices] == ["ask", "edits", "auto", "plan"]
+        assert all(choice.detail for choice in offer.choices)
+        for mode in ("plan", "ask"):
+            assert await running.runtime.run_command(f"/mode {mode}") == []
+            assert running.runtime.live.mode == running.of(ModeChangedEvent)[-1].mode == mode
+
+
+@pytest.mark.parametrize("line", ["/new", "/clear"])
+async def test_new_leaves_the_session_behind_and_resume_finds_it(tmp_path: Path, line: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("the first thing")
+        await running.runtime.run_command("/title All of it")
+        first = running.runtime.session_id
+        await running.runtime.run_command(line)
+        assert running.runtime.session_id != first
+        assert not running.of(SessionOpenedEvent)[-1].resumed
+        assert running.session.state.model == "openai-chat/test"
+        assert running.runtime.live.mode == "auto"
+        await running.ask("the second thing")
+        assert not any("first thing" in item.text for item in running.server.requests[-1].items)
+
+        (offer,) = await running.runtime.run_command("/resume")
+        assert isinstance(offer, Choose)
+        assert [choice.value for choice in offer.choices] == [first], "not the open one"
+        assert offer.choices[0].label == "All of it"
+        assert "2 messages" in offer.choices[0].detail
+        before = len(running.events)
+        assert await running.runtime.run_command(f"/resume {first[:8]}") == []
+        assert running.runtime.session_id == first
+        shown = [event for event in running.events[before:] if isinstance(event, UserMessageEvent)]
+        assert [text_of(event.parts) for event in shown] == ["the first thing"]
+        await running.ask("go on")
+        assert any("first thing" in item.text for item in running.server.requests[-1].items)
+
+
+async def test_resume_without_other_sessions_says_so(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        assert "no other session" in await say(running, "/resume")
+
+
+async def test_compact_takes_a_focus_and_says_what_it_did(tmp_path: Path) -> None:
+    filler = "some words that fill the window " * 600
+
+    def script(request: Request) -> Reply:
+        summary = "summar" in request.last_user.lower()
+        return Reply("## Goal\nThe person wants words." if summary else f"Understood. {filler}")
+
+    async with agent(tmp_path, script, options={"window": 60_000}) as running:
+        assert not await compacted(running, "/compact")
+        assert "nothing to compact" in (running.of(CompactionEndEvent)[-1].error or "")
+        for number in range(4):
+            await running.ask(f"{number} {filler}")
+        assert await compacted(running, "/compact the names of birds")
+        asked = [request for request in running.server.requests if "names of birds" in request.raw.decode()]
+        assert asked
+        assert running.of(CompactionEndEvent)[-1].entry is not None
+        assert (await running.ask("go on")).outcome == "completed"
+
+
+async def compacted(running: Agent, line: str) -> bool:
+    """Run /compact and wait for its end."""
+    before = len(running.of(TaskFinishedEvent))
+    assert await running.runtime.run_command(line) == []
+    await running.until(TaskFinishedEvent, before + 1)
+    return running.of(CompactionEndEvent)[-1].entry is not None
+
+
+async def test_context_and_cost_show_the_meters_own_numbers(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo, options={"window": 50_000}) as running:
+        assert "~" in await say(running, "/context")
+        await running.ask("hello")
+        text = await say(running, "/context")
+        size = running.runtime.live.measure()
+        assert f"{size.tokens:,}" in text
+        assert "50,000" in text
+        assert f"{running.runtime.live.budget().trigger:,}" in text
+        cost = await say(running, "/cost")
+        for number in ("1,200", "800", "30"):
+            assert number in cost
+        assert "no price" in cost
+
+
+async def test_title_is_set_shown_and_kept(tmp_path: Path) -> None:
+    async with ScriptedServer(echo) as server:
+        async with reopened(tmp_path, server) as running:
+            assert "no title" in await say(running, "/title")
+            await running.ask("hello")
+            assert await running.runtime.run_command("/title  Repair the  roof ") == []
+            assert running.of(TitleChangedEvent)[-1].title == "Repair the  roof"
+            assert await say(running, "/rename") == "Repair the  roof"
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            assert await say(running, "/title") == "Repair the  roof"
+            assert running.of(SessionOpenedEvent)[-1].title == "Repair the  roof"
+
+
+async def test_reload_sends_changed_instructions_and_says_when_nothing_changed(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    instructions = tmp_path / "work" / "AGENTS.md"
+    instructions.write_text("Use tabs.")
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        assert "Nothing has changed" in await say(running, "/reload")
+        instructions.write_text("Use spaces.")
+        await running.ask("again")
+        assert "Use tabs." in running.server.requests[-1].raw.decode(), "what was sent does not change by itself"
+        assert "read again" in await say(running, "/reload")
+        await running.ask("and now")
+        sent = running.server.requests[-1].raw.decode()
+        assert "Use spaces." in sent
+        assert "Use tabs." not in sent
+        assert sum(isinstance(entry, SystemMessage) for entry in running.session.entries()) == 2
+
+
+async def test_reload_waits_for_what_runs(tmp_path: Path) -> None:
+    async with agent(tmp_path, lambda _: Reply("slow " * 40, delay_per_event=0.05)) as running:
+        await running.send("go")
+        await running.until(AssistantTextDeltaEvent)
+        assert "something is running" in (await told(running, "/reload"))[0]
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+
+
+@pytest.mark.parametrize("line", ["/exit", "/quit", "/exit now"])
+async def test_exit_leaves(tmp_path: Path, line: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        assert await running.runtime.run_command(line) == [Leave()]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "just now"), (59, "just now"), (60, "1m ago"), (7_200, "2h ago"), (200_000, "2d ago"), (-5, "just now")],
+)
+def test_ages(seconds: float, words: str) -> None:
+    assert age(seconds) == words
+
+
+async def test_a_temporary_session_can_be_left_for_another_one(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo, temporary=True) as running:
+        await running.ask("hello")
+        folder = running.session.directory
+        await running.runtime.run_command("/new")
+        assert not folder.exists()
+        assert (await running.ask("again")).outcome == "completed"
+    assert not list((tmp_path / "home").glob("sessions/*/*/events.jsonl"))

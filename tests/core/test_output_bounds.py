@@ -1,0 +1,158 @@
+"""Huge outputs through the whole agent: what the model gets, what stays on disk (R-074, R-097, R-098, T-41)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tenuto.protocol.event import CompactionStartEvent, ToolResultEvent
+from tenuto.protocol.message import ToolResultMessage
+from tests.core.harness import PROTOCOLS, Agent, agent
+from tests.server import Call, Reply, Request, ServerThread
+
+MAX_RESULT = 30_000
+"""Characters of one result (DESIGN section 6, rung 0)."""
+TEN_MEGABYTES = "seq 1 1500000; echo THE END"
+
+
+def results(running: Agent) -> list[ToolResultMessage]:
+    return [event.message for event in running.of(ToolResultEvent)]
+
+
+def sent_results(running: Agent) -> list[str]:
+    return [item.text for item in running.server.requests[-1].items if item.kind == "result"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_r097_of_10_mb_the_model_gets_head_and_tail_counts_and_a_path_to_the_whole(
+    tmp_path: Path, protocol: str
+) -> None:
+    script = [Reply(tool_calls=[Call("bash", {"command": TEN_MEGABYTES})]), Reply("done")]
+    async with agent(tmp_path, script, model=f"{protocol}/test") as running:
+        assert (await running.ask("go")).outcome == "completed"
+        (result,) = results(running)
+        whole = "".join(f"{number}\n" for number in range(1, 1_500_001)) + "THE END\n"
+        assert len(whole) > 10_000_000
+        assert result.truncated
+        assert result.output_size == len(whole)
+        path = Path(result.output_path)
+        assert path.read_text() == whole
+        assert path.parent == running.session.outputs
+        (sent,) = sent_results(running)
+        assert sent.startswith("1\n2\n3\n")
+        assert "1500000\nTHE END\n" in sent
+        assert str(path) in sent
+        assert len(sent) <= MAX_RESULT
+        head, notice, tail = re.split(r"\n(\[… [^\n]*\])\n", sent)
+        kept = head.count("\n") + 1 + tail.partition("THE END\n")[0].count("\n") + 1
+        assert f"{1_500_001 - kept:,} lines" in notice
+        log = running.session.directory / "events.jsonl"
+        assert log.stat().st_size < 200_000, "the log holds what the model got"
+
+
+def test_r097_10_mb_of_output_cost_the_program_no_memory(tmp_path: Path) -> None:
+    def peak(command: str) -> int:
+        """Run a headless agent whose model asks for `command`; return the program's largest size in kilobytes."""
+        with ServerThread([Reply(tool_calls=[Call("bash", {"command": command})]), Reply("done")]) as server:
+            home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+            arguments = ["-p", "go", "--mode", "auto", "--model", "openai-chat/test", "--cwd", str(tmp_path)]
+            discard = [(os.POSIX_SPAWN_OPEN, descriptor, os.devnull, os.O_RDWR, 0) for descriptor in (0, 1, 2)]
+            pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-m", "tenuto", *arguments],
+                {**home, **server.environ()},
+                file_actions=discard,
+            )
+            _, status, usage = os.wait4(pid, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+            assert len(server.requests) == 2
+        return usage.ru_maxrss
+
+    assert peak(TEN_MEGABYTES) - peak("echo small") < 15_000
+
+
+async def test_t41_r097_a_5_mb_line_through_read_grep_and_cat(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    line = '{"head":"' + "é" * 1_250_000 + "needle" + "ü" * 1_250_000 + '"}'
+    (work / "big.json").write_text(line)
+    size = len(line.encode())
+    assert size > 5_000_000
+    calls = [
+        Call("read", {"path": "big.json"}),
+        Call("grep", {"pattern": "needle"}),
+        Call("bash", {"command": "cat big.json"}),
+    ]
+    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")]) as running:
+        assert (await running.ask("look")).outcome == "completed"
+        assert [result.name for result in results(running)] == ["read", "grep", "bash"]
+        for result, sent in zip(results(running), sent_results(running), strict=True):
+            assert result.truncated, result.name
+            assert result.output_path in sent
+            assert line in Path(result.output_path).read_text() or Path(result.output_path).read_text() in line
+            assert Path(result.output_path).stat().st_size >= size - 1
+            assert len(sent) <= MAX_RESULT
+            assert "\ufffd" not in sent
+        shown, found, _ = sent_results(running)
+        assert shown.startswith('1\t{"head":"éé')
+        between = len(line) - 1_500 - 500
+        assert f"é [… {between:,} more characters in this line …] ü" in shown
+        assert 'ü"}\n' in shown
+        assert "éneedleü" in found
+        assert not running.server.requests[-1].refused
+        assert len(running.server.requests[-1].raw) < 200_000
+
+
+FAMILY = "👩\u200d👩\u200d👧"
+
+
+async def test_r074_no_cut_through_a_grapheme(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "families.txt").write_text(FAMILY * 20_000)
+    calls = [Call("bash", {"command": "cat families.txt"}), Call("read", {"path": "families.txt"})]
+    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")]) as running:
+        await running.ask("look")
+        for sent in sent_results(running):
+            runs = re.findall(f"[{FAMILY}]+", sent)
+            assert max(map(len, runs)) > 1_000
+            for run in runs:
+                assert run == FAMILY * (len(run) // len(FAMILY)), "whole families only"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_r098_a_step_that_alone_exceeds_the_window_is_cut_before_the_next_request(
+    tmp_path: Path, protocol: str
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    for number in range(6):
+        (work / f"{number}.txt").write_text(f"file {number}\n" + "some words of a long file\n" * 990 + "the end\n")
+    calls = [Call("read", {"path": f"{number}.txt"}) for number in range(6)]
+
+    def script(request: Request) -> Reply:
+        return Reply("done") if any(item.kind == "result" for item in request.items) else Reply(tool_calls=calls)
+
+    window = 16_000
+    uncut = sum((work / f"{number}.txt").stat().st_size for number in range(6)) // 4
+    assert uncut > 2 * window
+    async with agent(tmp_path, script, model=f"{protocol}/test", options={"window": window}) as running:
+        assert running.runtime.live.facts.context_window == window
+        settled = await running.ask("read them all")
+        assert settled.outcome == "completed", settled.error
+        # A refused output limit, a few per cent beside what was estimated, is lowered; the prompt itself always fits.
+        refused = [request for request in running.server.requests if request.refused]
+        assert all("max_tokens" in request.refused and request.tokens < window for request in refused)
+        assert len(running.server.requests) == 2 + len(refused)
+        assert not any(event.reason == "overflow" for event in running.of(CompactionStartEvent))
+        assert running.server.requests[-1].tokens < window
+        for number, (result, sent) in enumerate(zip(results(running), sent_results(running), strict=True)):
+            assert f"file {number}" in sent
+            assert "the end" in sent
+            if result.truncated:
+                assert result.output_path in sent
+                assert "the end" in Path(result.output_path).read_text()
+        assert any(result.truncated for result in results(running))

@@ -1,0 +1,86 @@
+"""A pseudo-terminal around the program, for what a tmux would do for us: every byte in and out, chunk by chunk."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyte
+
+from tests.terminal.screen import BIN, PATIENCE, frame
+
+UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;$]*[a-z]")
+ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": b"\x1b[?2026;2$y"}
+"""What a terminal says when it is asked: what it is, that it is well, that it can draw in one go."""
+
+
+class PseudoTerminal:
+    """The program in a pseudo-terminal of 100 x 30 cells whose screen pyte keeps."""
+
+    def __init__(self, cwd: Path, home: Path, environ: Mapping[str, str], *arguments: str) -> None:
+        self.screen = pyte.Screen(100, 30)
+        self.output = b""
+        self._stream = pyte.ByteStream(self.screen)
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            settings = {
+                "TERM": "xterm-256color",
+                "LANG": "C.UTF-8",
+                "TENUTO_HOME": str(home),
+                "PATH": os.environ["PATH"],
+            }
+            os.execve(BIN / "tenuto", ["tenuto", *arguments], {**settings, **environ, "HOME": str(home)})
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+
+    def read(self, seconds: float = 0.05) -> None:
+        """Take in what the program writes, if it writes within this time, and answer what it asks."""
+        ready, _, _ = select.select([self.descriptor], [], [], seconds)
+        if not ready:
+            return
+        with contextlib.suppress(OSError):
+            data = os.read(self.descriptor, 65_536)
+            self.output += data
+            for question, reply in ANSWERS.items():
+                for _ in range(data.count(question)):
+                    os.write(self.descriptor, reply)
+            self._stream.feed(UNKNOWN_TO_PYTE.sub(b"", data))
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as the terminal would, taking in what comes back meanwhile."""
+        deadline = time.monotonic() + PATIENCE
+        while data:
+            assert time.monotonic() < deadline, "the program does not read"
+            _, ready, _ = select.select([], [self.descriptor], [], 0.05)
+            if ready:
+                data = data[os.write(self.descriptor, data[:1024]) :]
+            self.read(0)
+
+    def text(self) -> str:
+        """The screen as text."""
+        return "\n".join(row.rstrip() for row in self.screen.display)
+
+    def wait_for(self, text: str) -> str:
+        """Wait until a text shows."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.text():
+            assert time.monotonic() < deadline, f"never came: {text!r}\n{frame(self.text())}"
+            self.read()
+        return self.text()
+
+    def close(self) -> None:
+        """End the program."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.descriptor)

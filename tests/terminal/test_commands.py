@@ -1,0 +1,182 @@
+"""Slash commands, completion and the person's own shell commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server import Reply, Request
+from tests.terminal.conftest import MODEL, Workplace, said
+from tests.terminal.screen import Screen
+
+pytestmark = pytest.mark.terminal
+
+OTHER_MODEL = "openai-chat/test-small"
+
+
+def answer(request: Request) -> Reply:
+    return Reply(f"You said {said(request)}.")
+
+
+@pytest.fixture
+def screen(place: Workplace) -> Screen:
+    place.serve(answer)
+    return place.start()
+
+
+def footer(shown: str) -> str:
+    return shown.split("\n")[-1]
+
+
+def test_help_names_every_command(screen: Screen) -> None:
+    screen.submit("/help")
+    shown = screen.wait_for("Ctrl+C twice")
+    for name in ("model", "mode", "new", "resume", "fork", "compact", "context", "cost", "title", "reload", "exit"):
+        assert f"/{name}" in shown
+    assert screen.cursor() == (2, 28)
+
+
+def test_a_question_mark_shows_the_keys(screen: Screen) -> None:
+    screen.type("?")
+    shown = screen.wait_for("Esc closes")
+    assert "Shift+Tab" in shown
+    screen.keys("Escape")
+    screen.wait_gone("Esc closes")
+    screen.submit("what? why?")
+    screen.wait_settled("You said what? why?.")
+
+
+def test_the_model_is_picked_and_the_next_request_goes_to_it(place: Workplace, screen: Screen) -> None:
+    screen.submit("/model")
+    shown = screen.wait_for("type to filter")
+    assert f"❯ {MODEL} " in shown, "the picker opens on the present model"
+    screen.keys("Down")
+    screen.wait_for(f"❯ {OTHER_MODEL}")
+    screen.keys("Enter")
+    screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "the other model in the footer")
+    screen.submit("hello")
+    screen.wait_settled("You said hello.")
+    assert place.server is not None
+    assert place.server.requests[-1].body["model"] == "test-small"
+
+
+def test_the_filter_of_a_picker_finds_rows_and_esc_changes_nothing(screen: Screen) -> None:
+    screen.submit("/model")
+    screen.wait_for("type to filter")
+    screen.type("chat small")
+    screen.wait_until(lambda shown: f"❯ {OTHER_MODEL}" in shown and "anthropic/" not in shown, "the filtered rows")
+    screen.keys("Escape")
+    shown = screen.wait_gone("Esc closes")
+    assert MODEL in footer(shown)
+    assert OTHER_MODEL not in footer(shown)
+
+
+def test_the_mode_is_changed_by_command_by_picker_and_by_key(screen: Screen) -> None:
+    screen.submit("/mode plan")
+    screen.wait_until(lambda shown: footer(shown).startswith("plan ·"), "plan")
+    screen.submit("/mode")
+    shown = screen.wait_for("type to filter")
+    assert "❯ plan" in shown
+    screen.keys("Up")
+    screen.wait_for("❯ auto")
+    screen.keys("Enter")
+    screen.wait_until(lambda shown: footer(shown).startswith("auto ·"), "auto")
+    screen.keys("BTab")
+    screen.wait_until(lambda shown: footer(shown).startswith("plan ·"), "plan again")
+
+
+def test_new_and_resume_keep_both_sessions_and_the_model_of_each(screen: Screen) -> None:
+    screen.submit("the first session")
+    screen.wait_settled("You said the first session.")
+    screen.submit(f"/model {OTHER_MODEL}")
+    screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "the other model")
+    screen.submit("/title Number one")
+    screen.wait_until(lambda _: "Number one" in screen.tmux("display-message", "-p", "#{pane_title}"), "the title")
+    screen.submit("/new")
+    screen.wait_gone("the first session")
+    screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "a new session goes on with the model in use")
+    screen.submit("the second session")
+    screen.wait_settled("You said the second session.")
+    screen.submit(f"/model {MODEL}")
+    screen.wait_until(lambda shown: OTHER_MODEL not in footer(shown), "the first model")
+    screen.submit("/resume")
+    screen.wait_for("❯ Number one")
+    screen.keys("Enter")
+    shown = screen.wait_settled("You said the first session.")
+    assert "second" not in shown
+    screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "the session's own model")
+    screen.submit("and on")
+    screen.wait_settled("You said and on.")
+
+
+def test_cost_and_context_show_numbers(screen: Screen) -> None:
+    screen.submit("hello")
+    screen.wait_settled("You said hello.")
+    screen.submit("/cost")
+    screen.wait_for("cache read")
+    screen.submit("/context")
+    shown = screen.wait_for("compacts over")
+    assert "system prompt" in shown
+    assert "200,000" in shown
+
+
+def test_exit_leaves(screen: Screen) -> None:
+    screen.submit("/exit")
+    code, left = screen.wait_exit()
+    assert code == 0
+    assert "tenuto --resume" not in left, "nothing was said: there is nothing to come back to"
+
+
+def test_an_unknown_command_is_answered_and_not_sent(place: Workplace, screen: Screen) -> None:
+    screen.submit("/modle x")
+    screen.wait_for("did you mean /mode")
+    assert place.server is not None
+    assert not place.server.requests
+
+
+def test_a_slash_offers_commands_and_what_is_typed_out_is_what_runs(screen: Screen) -> None:
+    screen.type("/")
+    screen.wait_until(lambda shown: "❯ /help" in shown and "/context" in shown, "the commands")
+    screen.type("tit")
+    screen.wait_until(lambda shown: "❯ /title" in shown and "/help" not in shown, "what matches")
+    screen.keys("Tab")
+    screen.wait_until(lambda shown: "❯ /title\n" in shown and screen.cursor()[0] == 2 + len("/title "), "the command")
+    screen.keys("C-u")
+    screen.type("/mode")
+    screen.keys("Enter")
+    screen.wait_for("only look and plan")
+
+
+def test_an_at_sign_offers_files(place: Workplace, screen: Screen) -> None:
+    screen.type("look at @pri")
+    screen.wait_for("❯ shop/price.py")
+    screen.keys("Enter")
+    screen.wait_for("❯ look at @shop/price.py")
+    screen.type("now")
+    screen.wait_for("@shop/price.py now")
+    screen.keys("Enter")
+    screen.wait_settled("You said look at @shop/price.py now")
+    assert place.server is not None
+    assert said(place.server.requests[-1]) == "look at @shop/price.py now"
+
+
+def test_the_model_sees_a_shell_command_with_one_mark_and_not_with_two(place: Workplace, screen: Screen) -> None:
+    screen.submit("!echo se''en")
+    screen.wait_for("    seen")
+    screen.submit("!!echo hid''den")
+    screen.wait_until(lambda shown: "    hidden" in shown and "not shown to the model" in shown, "the hidden one")
+    screen.submit("and now?")
+    screen.wait_settled("and now?")
+    assert place.server is not None
+    sent = place.server.requests[-1].raw.decode()
+    assert "seen" in sent
+    assert "hidden" not in sent
+    assert "hid''den" not in sent
+
+
+def test_a_shell_command_is_ended_by_esc(screen: Screen) -> None:
+    screen.submit("!echo begun; sleep 50")
+    screen.wait_for("    begun")
+    screen.keys("Escape")
+    screen.wait_settled("begun", timeout=5.0)
+    screen.submit("hello")
+    screen.wait_until(lambda shown: "You said" in shown, "an answer")

@@ -1,0 +1,203 @@
+"""What holds for the repository as a whole: its documents tell the truth, its files keep to the rules of the house."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tenuto.command.registry import COMMANDS
+from tenuto.frontend.print import BAD_USAGE, EXIT_CODES
+from tenuto.tui.keys import KEYS, key_name
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+MAX_LINES = 600
+MAX_PICTURE_BYTES = 120_000
+MACHINE_PLACES = ("work", "root")
+"""Folders that stand for somebody's machine when a path begins with them."""
+IMPORT_NAMES = {"markdown-it-py": "markdown_it", "genai-prices": "genai_prices"}
+PROGRAMS = {"basedpyright", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
+"""Development dependencies that are run, or loaded by pytest, and not imported."""
+OF_THE_SDKS = {"httpx2"}
+"""What the official SDKs bring along; tests that use it are tests of the SDKs."""
+DEVELOPMENT_MODULES = {ROOT / "src/tenuto/model/catalogue_build.py"}
+"""Modules in `src` that only a contributor runs."""
+
+
+def text_files() -> list[Path]:
+    """The files that are committed, or will be, and are text."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    files = [ROOT / name for name in listed.split("\0") if name]
+    return [file for file in files if file.is_file() and b"\0" not in file.read_bytes()[:4096]]
+
+
+def table(heading: str, text: str = README) -> list[list[str]]:
+    """The rows of the table whose head begins with `heading`."""
+    found = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-| ]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found, f"no table that begins with “{heading}”"
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in found[1].splitlines()]
+
+
+def spans(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def imported_names(path: Path) -> set[str]:
+    """The top-level packages that a module imports, at any place in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=\[ ]", requirement, maxsplit=1)[0] for requirement in requirements}
+
+
+# --- the documents ---
+
+
+def test_every_command_of_the_documents_is_there_and_executable():
+    named = {
+        name
+        for file in DOCUMENTS
+        for name in re.findall(r"(?:\./)?((?:scripts/|\.ci/)\w+)\b(?![./])", file.read_text())
+    }
+    assert {"scripts/run", "scripts/test", ".ci/run"} <= named
+    for name in named:
+        assert os.access(ROOT / name, os.X_OK), name
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document: Path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = document if not path else document.parent / path
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, target
+
+
+def test_the_readme_names_every_slash_command_and_no_other():
+    named = [name.removeprefix("/") for row in table("command") for name in spans(row[0])]
+    assert sorted(named) == sorted(command.name for command in COMMANDS)
+
+
+def test_the_readme_names_only_keys_that_are_bound():
+    bound = {key_name(key).lower() for row in KEYS for key in row.keys}
+    named = [key for row in table("key") for key in spans(row[0])]
+    assert len(named) > 10
+    assert [key for key in named if key.lower() not in bound] == []
+
+
+def test_the_readme_names_every_exit_code():
+    assert {int(row[0]) for row in table("exit code")} == {*EXIT_CODES.values(), BAD_USAGE}
+
+
+def test_the_readme_names_every_option_and_no_other():
+    from tenuto.cli.arguments import build_parser
+
+    known = {option for action in build_parser()._actions for option in action.option_strings}
+    named = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", README.partition("## What is not there yet")[0]))
+    assert named <= known
+
+
+def test_the_picture_is_small_and_names_nobody():
+    picture = (ROOT / "docs" / "screen.svg").read_text(encoding="utf-8")
+    assert len(picture.encode()) <= MAX_PICTURE_BYTES
+    assert "~/shop" in picture.replace("&#160;", " ")
+    assert str(Path.home()) not in picture
+
+
+def test_the_changelog_has_an_unreleased_section():
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.search(r"^## Unreleased\n(.*?)(?=^## |\Z)", changes, re.MULTILINE | re.DOTALL)
+    assert found
+    assert re.search(r"^- ", found[1], re.MULTILINE)
+
+
+def test_the_map_of_the_house_names_files_that_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)*\w+(?:\.py|\.json|/))`", text))
+    assert len(named) > 50
+    places = (ROOT / "src" / "tenuto", ROOT)
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
+def test_the_map_of_the_house_has_the_floors_of_the_contract():
+    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    floors = [[name.strip("/") for name in spans(row[1])] for row in table("floor", text)]
+    assert floors == [layer.split(" | ") for layer in layers]
+
+
+# --- dependencies ---
+
+
+def test_every_dependency_has_its_reason():
+    decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+    assert [name for name in declared(requirements) if f"**{name}**" not in decisions] == []
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
+    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
+    imported = set[str]().union(*(imported_names(path) for path in SOURCES if path not in DEVELOPMENT_MODULES))
+    assert imported - set(sys.stdlib_module_names) - {"tenuto"} == dependencies
+
+
+def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_have_a_use():
+    tools = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *DEVELOPMENT_MODULES]
+    imported = set[str]().union(*(imported_names(path) for path in tools if "fixtures" not in path.parts))
+    development = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["optional-dependencies"]["dev"])}
+    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
+    assert development - imported == PROGRAMS & development
+    known = development | dependencies | OF_THE_SDKS | {"tenuto", "tests", "scripts"}
+    assert imported - set(sys.stdlib_module_names) - known == set()
+
+
+# --- the files ---
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_are_short_and_say_what_they_are_for(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_no_file_names_a_place_on_somebodys_machine():
+    place = re.compile(rf"(?<![\w.~}}-])/(?:{'|'.join(MACHINE_PLACES)})/")
+    found = [
+        str(file.relative_to(ROOT))
+        for file in text_files()
+        if place.search(file.read_text(encoding="utf-8", errors="replace"))
+    ]
+    assert found == []
+
+
+def test_every_test_folder_is_a_package():
+    folders = {file.parent for file in (ROOT / "tests").rglob("test_*.py") if "fixtures" not in file.parts}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []

@@ -1,0 +1,182 @@
+"""The `recall` tool over real sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, NoticeEntry, ShellEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
+from tests.tool.support import Bench
+
+
+def user(bench: Bench, text: str) -> int:
+    return bench.session.append(UserMessage(parts=(TextPart(text=text),))).seq
+
+
+def answer(bench: Bench, *parts) -> int:
+    return bench.session.append(AssistantMessage(parts=parts)).seq
+
+
+def result(bench: Bench, text: str, **more) -> int:
+    return bench.session.append(ToolResultMessage(call_id="c1", name="bash", parts=(TextPart(text=text),), **more)).seq
+
+
+async def test_words_are_found_wherever_they_were_said_with_seq_and_kind(bench: Bench) -> None:
+    first = user(bench, "The staging port is 8443,\nnever the ZEBRA one")
+    call = ToolCallPart(id="c1", name="bash", arguments='{"command": "curl \\"https://zebra:8443\\""}')
+    second = answer(bench, ThinkingPart(text="zebra is on port 8443, I think"), TextPart(text="Looking."), call)
+    third = result(bench, "zebra answered on port 8443")
+    user(bench, "zebra without the number")
+    text = await bench.text("recall", query="zebra 8443")
+    assert (
+        text.index(f"#{first} user") < text.index(f"#{second} assistant thinking") < text.index(f"#{third} result of")
+    )
+    assert f"#{second} call of bash" in text
+    assert 'command: curl "https://zebra:8443"' in text
+    assert "2: never the ZEBRA one" in text
+    assert "without the number" not in text
+
+
+async def test_it_finds_what_only_a_summary_stands_for_and_the_summaries_themselves(bench: Bench) -> None:
+    seq = user(bench, "the secret ingredient is cardamom")
+    answer(bench, TextPart(text="noted"))
+    kept = user(bench, "go on")
+    bench.session.append(SystemMessage(text="prompt"))
+    bench.session.append(
+        CompactionEntry(
+            summary="## Goal\nthe old goal of cake", first_kept_index=kept, replacement=(SystemMessage(text="cake"),)
+        )
+    )
+    assert not any("cardamom" in str(message) for message in bench.session.get_llm_history())
+    assert f"#{seq} user" in await bench.text("recall", query="cardamom")
+    assert f"summary of the entries before {kept}" in await bench.text("recall", query="old goal")
+
+
+async def test_a_range_is_shown_word_for_word_and_says_how_to_go_on(bench: Bench) -> None:
+    seqs = [user(bench, f"message {number}\n" + "long words " * 500) for number in range(6)]
+    text = await bench.text("recall", seq=f"{seqs[1]}-{seqs[4]}")
+    assert "message 1\n" + "long words " * 500 in text
+    assert "message 0" not in text
+    assert "message 5" not in text
+    assert f"#{seqs[3]} user" not in text
+    rest = await bench.text("recall", seq=text.rsplit("ask for seq ", 1)[1].removesuffix(".]"))
+    assert [f"message {number}" in rest for number in range(6)] == [False, False, False, True, True, False]
+    assert "There is more" not in rest
+    assert (await bench.text("recall", seq=seqs[2])).count("message") == 1
+
+
+async def test_the_answer_is_bounded_and_the_older_rest_can_be_had(bench: Bench) -> None:
+    seqs = [user(bench, f"needle {number} " + "x" * 5000) for number in range(200)]
+    text = await bench.text("recall", query="needle", limit=100)
+    assert len(text) < 17_000
+    assert f"#{seqs[-1]} user" in text
+    assert f"#{seqs[0]} user" not in text
+    older = text.split("ask again with seq ")[1].split(".")[0]
+    again = await bench.text("recall", query="needle", seq=older)
+    assert f"#{older.split('-')[1]} user" in again
+    assert f"#{seqs[-1]} user" not in again
+
+
+async def test_full_outputs_are_searched_where_the_result_shows_only_their_ends(bench: Bench) -> None:
+    lines = [f"line {number}" for number in range(20_000)]
+    lines[12_345] = "the decisive Traceback is here"
+    path = bench.session.store_output("c1", "\n".join(lines))
+    seq = result(bench, "line 0\n…\nline 19999", truncated=True, output_path=str(path))
+    text = await bench.text("recall", query="decisive traceback")
+    assert f"#{seq} result of bash" in text
+    assert str(path) in text
+    assert "12346: the decisive Traceback is here" in text
+    assert str(path) in await bench.text("recall", seq=seq)
+    os.unlink(path)
+    assert "Nothing found" in await bench.text("recall", query="decisive traceback")
+    assert "19999" in await bench.text("recall", query="19999")
+
+
+async def test_the_log_of_a_background_job_is_searched(bench: Bench) -> None:
+    started = await bench.call("bash", command="echo server-is-listening; sleep 30", background=True)
+    bench.session.append(started)
+    async with asyncio.timeout(10):
+        while "listening" not in await bench.text("recall", query="server-is-listening"):
+            await asyncio.sleep(0.05)
+
+
+async def test_other_branches_only_when_asked(bench: Bench) -> None:
+    start = user(bench, "start")
+    left = user(bench, "the left way with mango")
+    bench.session.append(BranchEntry(parent=start))
+    bench.session.append(BranchSummaryEntry(summary="tried fruit", from_seq=left))
+    assert "Nothing found" in await bench.text("recall", query="mango")
+    assert f"#{left} user" in await bench.text("recall", query="mango", branches=True)
+    bench.session.append(bench.session.header)
+    assert f"#{left} user" in await bench.text("recall", query="mango", branches=True)
+    assert "branch that was left" in await bench.text("recall", query="fruit")
+
+
+async def test_what_the_person_keeps_from_the_model_stays_kept(bench: Bench) -> None:
+    path = bench.session.store_output("call", "hidden-token in full\n")
+    excluded = bench.session.append(
+        ShellEntry(command="env", output="hidden-token", exit_code=0, excluded=True, output_path=str(path))
+    )
+    bench.session.append(NoticeEntry(text="hidden-token was told"))
+    assert "Nothing found" in await bench.text("recall", query="hidden-token")
+    assert "hidden-token" not in await bench.text("recall", seq=f"{excluded.seq}-")
+
+
+async def test_earlier_recalls_are_no_answers(bench: Bench) -> None:
+    user(bench, "papaya")
+    call = ToolCallPart(id="r1", name="recall", arguments='{"query": "papaya"}')
+    answer(bench, call)
+    bench.session.append(ToolResultMessage(call_id="r1", name="recall", parts=(TextPart(text="papaya papaya"),)))
+    assert "[1 match," in await bench.text("recall", query="papaya")
+
+
+async def test_a_regular_expression_is_matched_line_by_line(bench: Bench) -> None:
+    seq = user(bench, "first\nport = 9001\nport = x")
+    text = await bench.text("recall", query=r"^PORT = \d+$", regex=True)
+    assert f"#{seq} user" in text
+    assert "2: port = 9001" in text
+    assert "port = x" not in text
+    assert "not a regular expression" in await bench.error("recall", query="(", regex=True)
+
+
+async def test_a_regular_expression_that_never_ends_is_stopped_by_a_cancel(bench: Bench) -> None:
+    user(bench, "a" * 60 + "!")
+    task = asyncio.create_task(bench.call("recall", query="(a+)+$", regex=True))
+    await asyncio.sleep(0.3)
+    before = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - before < 5
+
+
+async def test_words_that_never_stand_together_are_counted(bench: Bench) -> None:
+    user(bench, "apple")
+    user(bench, "apple pie")
+    text = await bench.text("recall", query="apple plum")
+    assert "“apple” in 2" in text
+    assert "“plum” in 0" in text
+    assert "apple pie" in await bench.text("recall", query='"apple pie"')
+    assert "Nothing found" in await bench.text("recall", query='"pie apple"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [({}, "Say what to look for"), ({"seq": "abc"}, "not a range"), ({"seq": "9-3"}, "ends before it begins")],
+)
+async def test_what_cannot_be_asked_is_said(bench: Bench, arguments, part) -> None:
+    assert part in await bench.error("recall", **arguments)
+
+
+async def test_a_file_without_line_ends_and_damaged_bytes_do_no_harm(bench: Bench, tmp_path: Path) -> None:
+    path = bench.session.store_output("c1", b"\xff\x00" + b"z" * 300_000 + b" kiwi " + b"y" * 300_000)
+    result(bench, "cut", truncated=True, output_path=str(path))
+    text = await bench.text("recall", query="kiwi")
+    assert "kiwi" in text
+    assert len(text) < 2_000
