@@ -28,9 +28,15 @@ def begin_early() -> EarlyReader | None:
         screen = EarlyScreen(choose_look(environ), environ)
         if screen.columns < MIN_COLUMNS or screen.rows < MIN_ROWS:
             return None
-        screen.begin()
-        reader = EarlyReader(screen)
-        reader.start()
+        # Until there is a child to put the terminal back, the end has to wait.
+        ends = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT]
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, ends)
+        try:
+            screen.begin()
+            reader = EarlyReader(screen)
+            reader.start()
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, ends)
     except (OSError, termios.error):
         if screen is not None:
             screen.leave()
