@@ -1,9 +1,16 @@
-"""The `tenuto` command. Answers `--version` with almost nothing imported; everything else is imported when needed."""
+"""The `tenuto` command. Answers `--version` with almost nothing imported; everything else is imported when needed.
+
+On a terminal the first frame is painted, and keys are echoed, before anything is imported (DESIGN section 9).
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tenuto.tui.early.reader import EarlyReader
 
 INTERRUPTED = 130
 
@@ -34,6 +41,21 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready
+
+    if not is_for_full_screen(arguments) or not is_terminal_ready(os.environ):
+        return _run_program(arguments, None)
+    from tenuto.tui.early.begin import begin_early
+
+    early = begin_early()
+    try:
+        return _run_program(arguments, early)
+    finally:
+        if early is not None:
+            early.close()
+
+
+def _run_program(arguments: list[str], early: EarlyReader | None) -> int:
     from tenuto.cli.arguments import parse_arguments
 
     options = parse_arguments(arguments)
@@ -41,4 +63,4 @@ def _run(arguments: list[str]) -> int:
         return options
     from tenuto.cli.start import run
 
-    return run(options)
+    return run(options, early)

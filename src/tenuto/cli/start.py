@@ -8,10 +8,13 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tenuto.cli.arguments import BAD_USAGE, Options
 from tenuto.config.settings import home_directory
+
+if TYPE_CHECKING:
+    from tenuto.tui.early.reader import EarlyReader
 
 STDIN_PATIENCE = 1.0
 """Seconds to wait for the first byte of a pipe when a prompt was given as well (R-081)."""
@@ -48,8 +51,8 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool) -> F
     return "there is no terminal here and no prompt was given; use tenuto -p PROMPT"
 
 
-def run(options: Options) -> int:
-    """Run the front-end that fits and return the exit code."""
+def run(options: Options, early: EarlyReader | None = None) -> int:
+    """Run the front-end that fits and return the exit code. `early` has the terminal already, if it is there."""
     if options.subcommand:
         from tenuto.cli.sessions import run_sessions
 
@@ -69,7 +72,8 @@ def run(options: Options) -> int:
     if choice == "full":
         from tenuto.tui.full.entry import run_full
 
-        return run_full(runtime_start(options, cwd, interactive=True), options.prompt, choose=options.resume == "")
+        start = runtime_start(options, cwd, interactive=True)
+        return run_full(start, options.prompt, choose=options.resume == "", early=early)
     return complain(choice)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import RenderableType
 from textual import events
@@ -22,6 +22,7 @@ from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import HungUp, TerminalDriver
 from tenuto.tui.full.editor import edit_text
+from tenuto.tui.full.held_driver import HeldDriver, held_driver
 from tenuto.tui.full.keyboard import Keyboard
 from tenuto.tui.full.late_runtime import LateRuntime
 from tenuto.tui.full.palette import Palette
@@ -34,6 +35,9 @@ from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
 
+if TYPE_CHECKING:
+    from tenuto.tui.early.reader import EarlyReader
+
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
 
@@ -41,7 +45,8 @@ TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
 class TenutoApp(App[None], inherit_bindings=False):
     """One screen. `opening` builds the runtime, attaches it and opens its session, after the first paint.
 
-    Its error ends the app and is kept in `failure`.
+    Its error ends the app and is kept in `failure`. `texts` are to be sent first. `early` has the keyboard and the
+    screen until the first frame is there.
     """
 
     CSS_PATH = "app.tcss"
@@ -58,14 +63,18 @@ class TenutoApp(App[None], inherit_bindings=False):
         ui: UiSettings | None = None,
         home: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
+        early: EarlyReader | None = None,
+        texts: Sequence[str] = (),
     ) -> None:
-        super().__init__(driver_class=driver_class(), ansi_color=True)
+        super().__init__(driver_class=driver_class(early), ansi_color=True)
         self.failure: BaseException | None = None
         self.ui = ui or UiSettings()
         self.palette = Palette(theme)
         self.runner = Runner(runtime, self.apply, clock)
         self.runner.state.interrupt_presses = 2 if self.ui.interrupt == "esc-esc" else 1
         self._opening = opening
+        self._opening_texts = list(texts)
+        self._early = early
         self._clock = clock
         self._ticker: Timer | None = None
         self._looked_at: bool | None = None
@@ -115,10 +124,32 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.write(SAVE_TITLE)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
-        self.call_after_refresh(self._begin)
+        self.call_after_refresh(self._begin if self._early is None else self._take_over)
 
     def _begin(self) -> None:
         self.run_worker(self._open(), name="open", exit_on_error=False)
+
+    def _take_over(self) -> None:
+        """Take the draft over from the early phase; show the frame with it when it is laid out."""
+        assert self._early is not None
+        given = self._early.stop()
+        if given.sent:
+            for text in (*self.take_opening_texts(), *given.sent):
+                self.runner.handle(intents.SendText(text))
+        if given.text:
+            self.composer.set_draft(given.text, given.cursor)
+            self.composer.tell()
+        self.call_after_refresh(self._show_first_frame, given.rest)
+
+    def _show_first_frame(self, rest: bytes) -> None:
+        assert isinstance(self._driver, HeldDriver)
+        self._driver.let_go(rest)
+        self._begin()
+
+    def take_opening_texts(self) -> list[str]:
+        """Return what is to be sent first, once: it keeps its place before what was typed while nothing was there."""
+        texts, self._opening_texts = self._opening_texts, []
+        return texts
 
     async def _open(self) -> None:
         try:
@@ -332,6 +363,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.around.show_prompt(self.composer.text)
 
 
-def driver_class() -> type[Driver] | None:
+def driver_class(early: EarlyReader | None = None) -> type[Driver] | None:
     """Return our driver where there are Unix terminals, else let Textual choose."""
-    return TerminalDriver if os.name == "posix" else None
+    if os.name != "posix":
+        return None
+    return TerminalDriver if early is None else held_driver(early.found)

@@ -78,7 +78,10 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read the terminal until the app ends."""
-        reader = InputReader()
+        self.read_input(InputReader())
+
+    def read_input(self, reader: InputReader) -> None:
+        """Read the terminal with this reader until the app ends."""
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():

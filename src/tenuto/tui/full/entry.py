@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
     from tenuto.core.runtime import Start
     from tenuto.tool.registry import ToolRegistry
+    from tenuto.tui.early.reader import EarlyReader
 
 GC_THRESHOLDS = (20_000, 20, 50)
 """The collector runs rarely, and never over what the start made: it would be felt while typing."""
@@ -30,15 +31,19 @@ SIGNAL_CODE = 128
 """Plus the signal's number: the exit code of a program that a signal ended."""
 
 
-def run_full(start: Start, prompt: str = "", *, choose: bool = False) -> int:
+def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
     """Run the full-screen front-end and return the exit code.
 
-    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first.
+    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has the
+    terminal until the app can show its first frame.
     """
+    opening = [*(["/resume"] if choose else []), *([prompt] if prompt.strip() else [])]
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
-    with borrow_terminal(str(noise)) as terminal:
-        ended = asyncio.run(_run(start, prompt, choose, settings.ui, terminal))
+    with borrow_terminal(str(noise), early.found if early else None) as terminal, contextlib.ExitStack() as stack:
+        if early is not None:
+            stack.callback(early.close)
+        ended = asyncio.run(_run(start, opening, settings.ui, terminal, early))
     code = ended.code if ended.failure is None else _explain(ended.failure, noise)
     if ended.hint:
         print(ended.hint)  # noqa: T201 - on the normal screen, after the app
@@ -54,7 +59,9 @@ class Ended:
         self.failure = failure
 
 
-async def _run(start: Start, prompt: str, choose: bool, ui: UiSettings, terminal: Terminal) -> Ended:
+async def _run(
+    start: Start, opening: list[str], ui: UiSettings, terminal: Terminal, early: EarlyReader | None
+) -> Ended:
     late = LateRuntime(start.home)
     holder: list[CommandRuntime] = []
 
@@ -66,14 +73,12 @@ async def _run(start: Start, prompt: str, choose: bool, ui: UiSettings, terminal
         late.attach(runtime)
         await runtime.open()
         late.ready()
-        if choose:
-            await app.runner.submit_user_input("/resume")
-        if prompt.strip():
-            await app.runner.submit_user_input(prompt)
+        for text in app.take_opening_texts():
+            await app.runner.submit_user_input(text)
         await asyncio.to_thread(warm_up, runtime.live.tools)
         freeze_heap()
 
-    app = TenutoApp(late, open_runtime, theme=choose_theme(ui.theme, start.environ), ui=ui)
+    app = TenutoApp(late, open_runtime, theme=choose_theme(ui.theme, start.environ), ui=ui, early=early, texts=opening)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse == "full")
         await app.finish()

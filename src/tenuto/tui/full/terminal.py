@@ -58,9 +58,12 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def borrow_terminal(noise: str = os.devnull) -> Generator[Terminal]:
-    """Give the app the terminal; whatever happens inside, it is as before afterwards. `noise` is a file's path."""
-    attributes = _attributes()
+def borrow_terminal(noise: str = os.devnull, found: list[int | list[bytes]] | None = None) -> Generator[Terminal]:
+    """Give the app the terminal; whatever happens inside, it is as before afterwards. `noise` is a file's path.
+
+    `found` is what the terminal was like before, if somebody has changed it since.
+    """
+    attributes = found or _attributes()
     own = os.dup(2)
     output = os.fdopen(own, "w", encoding="utf-8", errors="replace")
     noise_descriptor = os.open(noise, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,0 +1,46 @@
+"""Begin the early phase, where there is to be one."""
+
+from __future__ import annotations
+
+import os
+import termios
+
+from tenuto.tui.early.paint import MIN_COLUMNS, MIN_ROWS, choose_look
+from tenuto.tui.early.reader import EarlyReader
+from tenuto.tui.early.screen import EarlyScreen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal  # `signal` takes 3 ms to import
+
+
+def begin_early() -> EarlyReader | None:
+    """Paint the first frame and let a child echo; `None`, and nothing changed, where the terminal cannot.
+
+    Ctrl+C ends the program without a word until the terminal is raw.
+    """
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    environ = dict(os.environ)
+    screen = None
+    try:
+        screen = EarlyScreen(choose_look(environ), environ)
+        if screen.columns < MIN_COLUMNS or screen.rows < MIN_ROWS:
+            return None
+        # Until there is a child to put the terminal back, the end has to wait.
+        ends = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT]
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, ends)
+        try:
+            screen.begin()
+            reader = EarlyReader(screen)
+            reader.start()
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, ends)
+    except (OSError, termios.error):
+        if screen is not None:
+            screen.leave()
+        return None
+    finally:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    return reader

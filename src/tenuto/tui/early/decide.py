@@ -1,0 +1,63 @@
+"""Whether there is to be a first light: only where the full screen is certain to come. Reads nothing, imports nothing.
+
+In doubt the answer is no: then everything is as if this package did not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SUBCOMMANDS = frozenset({"sessions", "acp", "import", "doctor", "config", "stats", "eval", "sandbox"})
+MODES = frozenset({"ask", "edits", "auto", "plan"})
+EARLIER_SESSION = frozenset({"-c", "--continue", "-r", "--resume"})
+
+
+def is_for_full_screen(arguments: Sequence[str]) -> bool:
+    """Say whether the command line is one that opens the full screen, without a word of complaint."""
+    if arguments[:1] and arguments[0] in SUBCOMMANDS:
+        return False
+    seen: list[str] = []
+    index = 0
+    while index < len(arguments):
+        word = arguments[index]
+        index += 1
+        if not word.startswith("-"):
+            continue
+        seen.append(word)
+        if word in ("-c", "--continue", "--no-session", "-r", "--resume"):
+            continue
+        value = arguments[index] if index < len(arguments) else ""
+        if not _takes(word, value):
+            return False
+        index += 1
+    earlier = [word for word in seen if word in EARLIER_SESSION]
+    return len(earlier) <= 1 and not (earlier and "--no-session" in seen)
+
+
+def _takes(option: str, value: str) -> bool:
+    if not value or value.startswith("-"):
+        return False
+    match option:
+        case "--model":
+            return True
+        case "--mode":
+            return value in MODES
+        case "--cwd":
+            return os.path.isdir(value)  # noqa: PTH112 - pathlib would have to be imported
+        case _:
+            return False
+
+
+def is_terminal_ready(environ: Mapping[str, str]) -> bool:
+    """Say whether there is a terminal that can move its cursor, and that is ours to use."""
+    if sys.platform == "win32" or environ.get("TERM", "") in ("", "dumb", "unknown"):
+        return False
+    try:
+        return all(map(os.isatty, (0, 1, 2))) and os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False

@@ -1,0 +1,84 @@
+"""The early frame: the rows, glyphs and colours of the app's first one, as bytes. Pure.
+
+Widths are not known here (a table would have to be imported): the terminal counts the cells, and a text that may not
+fit is cut by a guess on the safe side.
+"""
+
+from __future__ import annotations
+
+GLYPH = "❯ "
+PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
+MODE = "ask"
+ENTER = "\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b[?7l\x1b[0m\x1b[2J"
+LEAVE = "\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?25h"
+MIN_COLUMNS, MIN_ROWS = 20, 5
+
+Look = tuple[str, str]
+"""The SGR parameters of the rule, and of the glyph and the mode."""
+
+LOOKS: dict[tuple[str, str], Look] = {
+    ("dark", "truecolor"): ("38;2;92;99;112", "38;2;229;166;99"),
+    ("dark", "256"): ("38;5;241", "38;5;179"),
+    ("light", "truecolor"): ("38;2;140;149;159", "38;2;154;74;0"),
+    ("light", "256"): ("38;5;246", "38;5;94"),
+    ("ansi", ""): ("2", "36"),
+    ("mono", ""): ("0", "0"),
+}
+
+
+def choose_look(environ: dict[str, str]) -> Look:
+    """Return the colours of the theme that `auto` picks; a theme of the settings shows with the app."""
+    if environ.get("NO_COLOR"):
+        return LOOKS["mono", ""]
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    light = background.isdigit() and int(background) in (7, *range(9, 16))
+    truecolour = environ.get("COLORTERM", "") in ("truecolor", "24bit")
+    if not truecolour and "256color" not in environ.get("TERM", ""):
+        return LOOKS["ansi", ""]
+    return LOOKS["light" if light else "dark", "truecolor" if truecolour else "256"]
+
+
+def paint_frame(columns: int, rows: int, look: Look, text: str, cursor: int) -> str:
+    """Return everything, on a screen of so many cells; the screen must be empty."""
+    rule, accent = look
+    return (
+        f"\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
+        f"\x1b[{rows};1H\x1b[{accent}m{MODE}\x1b[0m"
+        f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m{paint_text(columns - len(GLYPH), text, cursor)}"
+    )
+
+
+def paint_prompt(columns: int, rows: int, text: str, cursor: int) -> str:
+    """Return the row of the prompt again, behind its glyph."""
+    return f"\x1b[{rows - 1};{len(GLYPH) + 1}H{paint_text(columns - len(GLYPH), text, cursor)}"
+
+
+def paint_text(room: int, text: str, cursor: int) -> str:
+    """Return the text with its cursor as a reversed cell, or the placeholder, in `room` cells."""
+    if not text:
+        shown = PLACEHOLDER[:room]
+        return f"\x1b[2;7m{shown[:1]}\x1b[0;2m{shown[1:]}\x1b[0m\x1b[K"
+    before = _tail(_plain(text[:cursor]), room - 2)
+    left = room - sum(map(_cells, before))
+    at, after = _plain(text[cursor : cursor + 1]) or " ", _plain(text[cursor + 1 :])
+    return f"\x1b[0m{before}\x1b[7m{at}\x1b[27m{_head(after, left - _cells(at))}\x1b[K"
+
+
+def _plain(text: str) -> str:
+    return text.replace("\n", "⏎").replace("\t", " ")
+
+
+def _cells(character: str) -> int:
+    return 1 if character < "\x7f" else 2
+
+
+def _head(text: str, room: int) -> str:
+    for index, character in enumerate(text):
+        room -= _cells(character)
+        if room < 0:
+            return text[:index]
+    return text
+
+
+def _tail(text: str, room: int) -> str:
+    return _head(text[::-1], room)[::-1]

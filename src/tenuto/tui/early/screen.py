@@ -1,0 +1,80 @@
+"""The terminal of the early phase: raw, with the early frame on it, and as it was before."""
+
+from __future__ import annotations
+
+import os
+import termios
+
+from tenuto.tui.early.paint import ENTER, LEAVE, Look, paint_frame, paint_prompt
+
+Attributes = list[int | list[bytes | int]]
+INPUT, LOCAL, CONTROL = 0, 3, 6
+DEFAULT_SIZE = 80, 24
+
+
+class EarlyScreen:
+    """Draws on a descriptor of its own, so that nobody else's redirections touch it. `found` is what to go back to."""
+
+    def __init__(self, look: Look, environ: dict[str, str]) -> None:
+        self.look = look
+        self._environ = environ
+        self.found: Attributes = termios.tcgetattr(0)
+        self._raw: Attributes = []
+        self._descriptor = os.dup(2)
+        self.columns, self.rows = self._size()
+
+    def begin(self) -> None:
+        """Take the terminal and show the empty frame. What was typed before stays in its queue (TCSANOW).
+
+        Raises termios.error or OSError when the terminal does not let itself be taken.
+        """
+        raw = [one.copy() if isinstance(one, list) else one for one in self.found]
+        for place, flags in (
+            (LOCAL, termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG),
+            (INPUT, termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR),
+        ):
+            value = raw[place]
+            assert isinstance(value, int)
+            raw[place] = value & ~flags
+        control = raw[CONTROL]
+        assert isinstance(control, list)
+        control[termios.VMIN], control[termios.VTIME] = 1, 0
+        termios.tcsetattr(0, termios.TCSANOW, raw)  # pyright: ignore[reportArgumentType]
+        self._raw = termios.tcgetattr(0)
+        self.write(ENTER + paint_frame(self.columns, self.rows, self.look, "", 0))
+
+    def repaint(self, text: str, cursor: int) -> None:
+        """The screen has another size."""
+        self.columns, self.rows = self._size()
+        self.write("\x1b[2J" + paint_frame(self.columns, self.rows, self.look, text, cursor))
+
+    def show(self, text: str, cursor: int) -> None:
+        """Show what has been typed."""
+        self.write(paint_prompt(self.columns, self.rows, text, cursor))
+
+    def leave(self) -> None:
+        """Put the terminal back as it was, unless somebody else has changed it since."""
+        try:
+            if not self._raw:
+                return
+            self.write(LEAVE)
+            if termios.tcgetattr(0) == self._raw:
+                termios.tcsetattr(0, termios.TCSANOW, self.found)  # pyright: ignore[reportArgumentType]
+        except (OSError, termios.error):
+            pass
+
+    def write(self, text: str) -> None:
+        """Draw. Raises OSError when the terminal is gone."""
+        data = text.encode()
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def _size(self) -> tuple[int, int]:
+        """Return columns and rows as Textual will find them."""
+        try:
+            columns, rows = os.get_terminal_size(1)
+        except OSError:
+            columns, rows = 0, 0
+        given = [self._environ.get(name, "") for name in ("COLUMNS", "LINES")]
+        fixed = [int(one) if one.isdecimal() and len(one) < 6 else 0 for one in given]
+        return fixed[0] or columns or DEFAULT_SIZE[0], fixed[1] or rows or DEFAULT_SIZE[1]

@@ -1,0 +1,86 @@
+"""The driver that takes the terminal over from the early phase (`tui/early`), at one stroke.
+
+Until the app has been laid out with the draft in it, the early phase has the keyboard and the screen: what is drawn
+is held back, and the input thread waits. Two readers of one terminal would split the keys between them.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tenuto.tui.full.driver import InputReader, TerminalDriver
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+ALTERNATE_SCREEN = "\x1b[?1049h"
+FULL_FRAME = "\x1b[1;1H"
+SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
+POLL = 0.05
+"""Seconds between looks at whether the app ends before it was shown."""
+
+Attributes = list[int | list[bytes]]
+
+
+class HeldDriver(TerminalDriver):
+    """`found` are the terminal's attributes from before the early phase, which Textual finds raw."""
+
+    found: ClassVar[Attributes] = []
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
+        self._held: list[str] | None = []
+        self._frame: int | None = None
+        self._gate = Event()
+        self._rest = b""
+
+    def start_application_mode(self) -> None:
+        """Begin, and remember what the terminal really was like: for the end, and for a suspension."""
+        super().start_application_mode()
+        self.attrs_before = list(self.found)
+
+    def stop_application_mode(self) -> None:
+        """End; what is held back goes out first, or modes would stay."""
+        self.let_go(b"")
+        super().stop_application_mode()
+
+    def write(self, data: str) -> None:
+        """Draw, or hold it back. Of full frames only the last counts."""
+        if self._held is None:
+            super().write(data)
+        elif data.startswith(FULL_FRAME):
+            if self._frame is None:
+                self._frame = len(self._held)
+            del self._held[self._frame :]
+            self._held.append(data)
+        elif data != ALTERNATE_SCREEN:
+            # The alternate screen is there already; to enter it again would clear it.
+            self._held.append(data)
+
+    def let_go(self, rest: bytes) -> None:
+        """Draw what was held back in one piece, and read the keyboard: first `rest`, which nobody has understood."""
+        if self._held is None:
+            return
+        held, self._held = self._held, None
+        super().write(f"{SYNC_BEGIN}{''.join(held)}{SYNC_END}")
+        self._rest = rest
+        self._gate.set()
+
+    def run_input_thread(self) -> None:
+        """Wait for the turn, then read the terminal until the app ends."""
+        while not self._gate.wait(POLL):
+            if self.exit_event.is_set():
+                return
+        reader = InputReader()
+        rest, self._rest = self._rest, b""
+        for message in reader.feed(rest) if rest else ():
+            self.process_message(message)
+        self.read_input(reader)
+
+
+def held_driver(found: Attributes) -> type[HeldDriver]:
+    """Return the driver for a terminal that was like this before the early phase."""
+    return type("HeldDriver", (HeldDriver,), {"found": found})

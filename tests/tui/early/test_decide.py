@@ -1,0 +1,67 @@
+"""When there is a first light: never where the command line would not open the full screen."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.cli.arguments import MODES, RESERVED, Options, parse_arguments
+from tenuto.cli.start import Terminal, choose_front_end
+from tenuto.tui.early import decide
+from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready
+
+OPTIONS = "-p --print --json -c --continue -r --resume --model --mode --cwd --no-session -V --version -h --help"
+OTHERS = "-- - --model=x -rID -cp --cont ask auto nonsense . /nowhere ~ sessions acp list fix it 4fe1"
+WORDS = st.sampled_from([*OPTIONS.split(), *OTHERS.split(), ""])
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_a_command_line_with_a_first_light_opens_the_full_screen(arguments: list[str]) -> None:
+    if is_for_full_screen(arguments):
+        options = parse_arguments(arguments)
+        assert isinstance(options, Options)
+        assert not options.subcommand
+        assert os.path.isdir(options.cwd or ".")
+        assert choose_front_end(options, Terminal(True, True, True, "xterm"), has_input=False) == "full"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "-c",
+        "--continue",
+        "-r",
+        "--resume 4fe1",
+        "--model a/b:high --mode auto",
+        "--cwd . fix the bug",
+        "--no-session",
+    ],
+)
+def test_the_usual_ways_to_start_have_one(line: str) -> None:
+    assert is_for_full_screen(line.split())
+
+
+def test_the_words_are_those_of_the_command_line() -> None:
+    assert {"sessions", *RESERVED} == decide.SUBCOMMANDS
+    assert set(MODES) == decide.MODES
+
+
+@pytest.mark.parametrize("term", ["", "dumb", "unknown"])
+def test_a_terminal_that_cannot_move_its_cursor_has_none(term: str) -> None:
+    assert not is_terminal_ready({"TERM": term})
+
+
+def test_what_is_no_terminal_has_none() -> None:
+    read, write = os.pipe()
+    kept = os.dup(0)
+    try:
+        os.dup2(read, 0)
+        assert not is_terminal_ready({"TERM": "xterm"})
+    finally:
+        os.dup2(kept, 0)
+        for descriptor in (read, write, kept):
+            os.close(descriptor)
