@@ -8,7 +8,7 @@ from tenuto.protocol.entry import LabelEntry, ModelEntry, QueuedEntry, ShellEntr
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart
 from tenuto.protocol.usage import Usage
-from tests.compaction.build import History, text, words
+from tests.compaction.build import History, budget, text, words
 
 
 def long_history(turns: int = 12, size: int = 1_500) -> History:
@@ -225,3 +225,56 @@ def test_a_calibration_over_one_keeps_less():
     plain = history.planned(window=64_000)
     doubled = msgspec.structs.replace(history.size(), calibration=2.0)
     assert history.planned(window=64_000, size=doubled).allowance.tail * 2 <= plain.allowance.tail + 2
+
+
+def test_a_last_answer_that_is_too_large_to_stay_is_summarised_with_the_rest():
+    history = History()
+    history.user("write a book")
+    answer = history.answer(words(40_000))
+    plan = history.planned()
+    assert (plan.kept, plan.cut, plan.is_split_turn) == ((), answer.seq + 1, False)
+    assert plan.history == tuple(history.path[1:])
+    history.add(CompactionEntry(summary="s", first_kept_index=plan.cut, replacement=(SystemMessage(text="s"),)))
+    again = history.plan()
+    assert isinstance(again, NothingToCompact)
+    assert again.reason == "nothing has been said since the last compaction"
+    request = history.user("next")
+    assert history.view()[-1] == request
+
+
+def test_a_last_step_that_is_too_large_to_stay_leaves_the_turns_message():
+    history = History()
+    request = history.user("write it")
+    history.step("written", arguments='{"content": "' + words(40_000) + '"}')
+    plan = history.planned()
+    assert (plan.kept, plan.is_split_turn, plan.turn_message) == ((), True, request)
+    assert plan.turn_prefix == tuple(history.path[1:])
+
+
+def test_a_step_whose_results_are_still_to_come_is_never_cut_off():
+    history = History()
+    history.user("write it")
+    history.answer("fine")
+    history.user("once more")
+    history.add(AssistantMessage(parts=(ToolCallPart(id="open", name="write", arguments=words(40_000)),)))
+    plan = history.planned()
+    assert plan.kept == (history.path[-1],)
+
+
+def test_a_huge_user_message_that_was_answered_is_no_dead_end():
+    history = History()
+    request = history.user("BEGIN " + words(60_000) + " END")
+    history.answer("I have read it.")
+    plan = history.planned()
+    assert plan.turn_prefix == (request,)
+    assert plan.cut == request.seq + 1
+
+
+def test_under_the_trigger_a_large_last_step_stays():
+    history = History()
+    history.user("start")
+    history.answer("ok")
+    history.user("write")
+    last = history.answer(words(15_000))
+    assert history.size().tokens < budget().trigger
+    assert history.planned(manual=True).kept == (last,)

@@ -107,13 +107,28 @@ def valid_cuts(entries: Sequence[Visible]) -> list[int]:
     return cuts
 
 
+def is_complete(entries: Sequence[Visible]) -> bool:
+    """Say whether every call of the last answer has its result, so that a cut may also fall behind all entries."""
+    waiting: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, AssistantMessage):
+            waiting = {call.id for call in calls_of(entry)}
+        elif isinstance(entry, ToolResultMessage):
+            waiting.discard(entry.call_id)
+    return not waiting
+
+
 def starts_turn(items: Sequence[Item], index: int) -> bool:
-    """Say whether a turn begins at `index`: a user message, or something else that comes while the model is at rest."""
-    entry = items[index].entry
-    if isinstance(entry, UserMessage):
-        return True
-    if not isinstance(entry, ShellEntry | BranchSummaryEntry | ExtensionEntry):
-        return False
+    """Say whether a turn begins at `index`: a user message, or something else that comes while the model is at rest.
+
+    At the end of the items nothing has begun yet: there it is only whether the model is at rest.
+    """
+    if index < len(items):
+        entry = items[index].entry
+        if isinstance(entry, UserMessage):
+            return True
+        if not isinstance(entry, ShellEntry | BranchSummaryEntry | ExtensionEntry):
+            return False
     for earlier in range(index - 1, -1, -1):
         before = items[earlier].entry
         if isinstance(before, AssistantMessage):

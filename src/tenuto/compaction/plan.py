@@ -15,6 +15,7 @@ from tenuto.compaction.entries import (
     Item,
     Visible,
     active_compaction,
+    is_complete,
     position_of,
     starts_turn,
     valid_cuts,
@@ -35,6 +36,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 
+NOTHING_NEW = "nothing has been said since the last compaction"
 RESULT_SHARE_OF_KEEP = 4
 """A result in the kept tail that is larger than a quarter of keep-recent is shortened."""
 
@@ -42,6 +44,7 @@ RESULT_SHARE_OF_KEEP = 4
 class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a compaction will do. `cut` is the seq that the kept tail begins with; token numbers are plain estimates.
 
+    The tail is empty where the last step alone is too large to stay; `cut` is then the seq after the last entry.
     `turn_start` is the seq of the split turn's first entry (0: no split) and `turn_message` its user message, if that
     is what it began with. `tokens_before` is the meter's number of the whole request.
     """
@@ -98,24 +101,29 @@ def plan_compaction(
     by_seq = {message.seq: message for message in view if message.seq}
     items = visible_items(path[start:], by_seq, meter)
     if not items:
-        return NothingToCompact(reason="there are no messages yet")
+        return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
     shortened = _Shortening(items, max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP))
     cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling)
     shortened = shortened.fitting(cut, allowance.tail_ceiling)
+    kept_tokens = shortened.tokens_from(cut)
+    is_needed = size.tokens > budget.trigger
+    if is_needed and kept_tokens > _tail_limit(size, budget, allowance) and is_complete([i.entry for i in items]):
+        cut, kept_tokens = len(items), 0
     split = _find_split(path, start, items, cut)
-    if not _has_content(items[:cut], split.message):
+    kept_whole = _kept_whole(split.message, by_seq, meter, max(allowance.free - kept_tokens, allowance.user_messages))
+    if not _has_content(items[:cut], kept_whole):
         return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0))
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
     return CompactionPlan(
-        cut=items[cut].entry.seq,
+        cut=items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1,
         is_split_turn=split.start > 0,
         turn_start=split.start,
         turn_message=split.message,
         history=tuple(item.entry for item in items[:history_end]),
-        turn_prefix=tuple(item.entry for item in prefix) if _has_content(prefix, split.message) else (),
+        turn_prefix=tuple(item.entry for item in prefix) if _has_content(prefix, kept_whole) else (),
         kept=tuple(item.entry for item in items[cut:]),
-        kept_tokens=sum(item.tokens for item in shortened.items[cut:]),
+        kept_tokens=kept_tokens,
         replaced_tokens=sum(item.tokens for item in items[:cut])
         + (meter.estimate_all(previous.replacement) if previous is not None else 0),
         tokens_before=size.tokens,
@@ -146,6 +154,21 @@ def _allowance(size: ContextSize, budget: Budget, *, manual: bool, keep_tokens: 
         manual=manual,
         keep_tokens=keep_tokens,
     )
+
+
+def _tail_limit(size: ContextSize, budget: Budget, allowance: Allowance) -> int:
+    """Return how large a tail may be at all: with everything that comes before it, it has to be under the trigger."""
+    room = int((budget.trigger - size.fixed - size.queued) / size.calibration)
+    return room - allowance.summary - allowance.user_messages - allowance.extras
+
+
+def _kept_whole(
+    message: UserMessage | None, view: Mapping[int, Message], meter: Meter, room: int
+) -> UserMessage | None:
+    """Return the split turn's message if it stays word for word, `None` where it is so large that it has to be cut."""
+    if message is None:
+        return None
+    return message if meter.estimate(view.get(message.seq, message)) <= room else None
 
 
 def find_cut(items: Sequence[Item], keep: int, ceiling: int) -> int:
@@ -201,9 +224,13 @@ class _Shortening:
     def fitting(self, cut: int, ceiling: int) -> _Shortening:
         """Return this, or a stricter one, so that the tail from `cut` fits `ceiling` tokens if shortening can do it."""
         present = self
-        while present._limit > MIN_KEEP_TOKENS and sum(item.tokens for item in present.items[cut:]) > ceiling:
+        while present._limit > MIN_KEEP_TOKENS and present.tokens_from(cut) > ceiling:
             present = _Shortening(self._original, max(MIN_KEEP_TOKENS, present._limit // 2))
         return present
+
+    def tokens_from(self, cut: int) -> int:
+        """Return the size of the items from `cut` on."""
+        return sum(item.tokens for item in self.items[cut:])
 
     def edits(self, cut: int) -> tuple[ViewEdit, ...]:
         """Return the edits of results that stand at or after `cut`."""
@@ -234,9 +261,9 @@ def _find_split(path: Sequence[HistoryEvent], start: int, items: Sequence[Item],
     return _Split()
 
 
-def _has_content(items: Sequence[Item], turn_message: UserMessage | None) -> bool:
+def _has_content(items: Sequence[Item], kept_whole: UserMessage | None) -> bool:
     """Say whether there is anything to summarise beside the user message that is kept word for word anyway."""
-    return any(item.entry is not turn_message and not isinstance(item.entry, DeveloperMessage) for item in items)
+    return any(item.entry is not kept_whole and not isinstance(item.entry, DeveloperMessage) for item in items)
 
 
 def _fixed_parts_reason(size: ContextSize, budget: Budget) -> str:
@@ -248,7 +275,7 @@ def _fixed_parts_reason(size: ContextSize, budget: Budget) -> str:
 
 def _too_small_reason(items: Sequence[Item], previous: CompactionEntry | None, allowance: Allowance) -> str:
     if previous is not None and items[-1].entry.seq < previous.seq:
-        return "nothing has been said since the last compaction"
+        return NOTHING_NEW
     total = sum(item.tokens for item in items)
     since = " since the last compaction" if previous is not None else ""
     return (

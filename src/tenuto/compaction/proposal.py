@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenuto.compaction.digest import digest, list_room
-from tenuto.compaction.entries import calls_of, valid_cuts
+from tenuto.compaction.entries import calls_of, is_complete, valid_cuts
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.meter import estimate_message
 from tenuto.compaction.plan import CompactionPlan
@@ -163,4 +163,6 @@ def _has_open_calls(messages: Sequence[Message]) -> bool:
 
 def _is_valid_cut(plan: CompactionPlan, seq: int) -> bool:
     entries = (*plan.history, *plan.turn_prefix, *plan.kept)
+    if not plan.kept and seq > entries[-1].seq:
+        return is_complete(entries)
     return any(entries[index].seq == seq for index in valid_cuts(entries))
