@@ -15,6 +15,8 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     mark = "~" if size.estimated else ""
     window = f"{budget.window:,}" if budget.known else f"{budget.window:,} (assumed; the model's window is not known)"
     share = f" ({size.tokens * 100 // budget.window} %)" if budget.known else ""
+    if budget.known and size.tokens > budget.window:
+        share = f" (over the window: {size.tokens * 100 // budget.window} %)"
     rows = [
         ("used", f"{mark}{size.tokens:,}{share}"),
         ("  system prompt", f"~{size.system:,}"),

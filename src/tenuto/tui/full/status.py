@@ -73,7 +73,8 @@ def _meter(status: StatusLine, *, bar: bool) -> list[Span]:
     if share is None or status.window is None:
         return [(f"{count} tokens", "status")]
     style = "meter.low" if share < MIDDLE_SHARE else "meter.middle" if share < HIGH_SHARE else "meter.high"
-    spans: list[Span] = [(f"{count}/{format_count(status.window)} {math.ceil(share * 100)}%", "status")]
+    over = " over" if share > 1 else ""
+    spans: list[Span] = [(f"{count}/{format_count(status.window)} {math.ceil(share * 100)}%{over}", "status")]
     if bar:
         filled = min(BAR_CELLS, max(1, round(share * BAR_CELLS)))
         spans = [("━" * filled, style), ("━" * (BAR_CELLS - filled), "faint"), (" ", "status"), *spans]
