@@ -245,17 +245,20 @@ async def test_r012_a_failed_automatic_compaction_waits_and_is_shown_once_not_pe
         assert ends(running)[0].error
 
 
-async def test_r012_within_a_task_it_waits_as_well(tmp_path):
-    """One message fills nearly everything: there is nothing to summarise, and the steps add next to nothing."""
-    write_big_file(tmp_path, 1)
-    prompt = "because " * 10_000
-    script = talk(reads(8), HttpError(400, "something is wrong here"))
-    async with agent(tmp_path, script, options={"window": 32_000}) as running:
-        settled = await running.ask(prompt, timeout=30)
+async def test_r012_within_a_task_it_waits_until_there_is_a_tenth_more_and_is_shown_once_each(tmp_path):
+    write_big_file(tmp_path)
+    async with agent(tmp_path, talk(reads(24)), options={"window": 32_000}, extra_prompt=FIXED) as running:
+        settled = await running.ask("read it", timeout=30)
         assert settled.outcome == "completed", settled.error
-        assert len(starts(running)) <= 2
-        kept = [entry for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
-        assert len(kept) <= 2
+        assert len(step_requests(running)) == 25
+        before, between = ends(running)
+        assert before.error
+        assert between.error
+        assert between.tokens_before >= 1.1 * before.tokens_before
+        told = [event for event in running.of(NoticeEvent) if "ompact" in event.text]
+        assert not told, "the end event shows it; a notice as well would be twice"
+        kept = [entry.text for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
+        assert kept == [f"Automatic compaction failed: {between.error}"], "for a resumed transcript"
 
 
 async def test_r014_what_happens_during_a_compaction_does_not_throw_its_summary_away(tmp_path):

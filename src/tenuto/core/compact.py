@@ -27,7 +27,7 @@ from tenuto.core.summarisers import find_summarisers
 from tenuto.core.system import refreshed_system_entry
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
-from tenuto.protocol.message import CompactionEntry
+from tenuto.protocol.message import CompactionEntry, NoticeEntry
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
@@ -187,7 +187,8 @@ class Compaction:
         live.session.append(ViewEditEntry(edits=nothing.edits, reason=self._reason, tokens_before=before))
         after = live.measure().tokens
         duration = time.monotonic() - started
-        live.notify(f"Shortened {len(nothing.edits)} large results in the model's view.", keep=True)
+        # The end event shows it now; the log keeps it for a resumed transcript.
+        live.session.append(NoticeEntry(text=f"Shortened {len(nothing.edits)} large results in the model's view."))
         return CompactionResult(
             CompactionEntry(
                 summary="",

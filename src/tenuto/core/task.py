@@ -15,7 +15,7 @@ from tenuto.core.step import ModelCall
 from tenuto.core.system import ensure_system_entry
 from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
-from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart
 
 MAX_SAME_FAILURES = 3
@@ -90,7 +90,8 @@ class AgentTask:
         try:
             await run_compaction(live, "threshold", submission_id=self._submission_id)
         except TaskFailedError as error:
-            live.notify(f"Automatic compaction failed: {error}", "warning", keep=True)
+            # The end event has shown it already; the log keeps it for a resumed transcript.
+            live.session.append(NoticeEntry(text=f"Automatic compaction failed: {error}", level="warning"))
             if live.measure().tokens >= live.budget().window:
                 raise
 
