@@ -77,6 +77,10 @@ def test_names_are_unique_and_each_command_has_its_module() -> None:
         ("/resume nothing", "nothing"),
         ("/resume ../../etc", "../../etc"),
         ("/resume \0", "there is no session"),
+        ("/recall", "/recall WORDS"),
+        ("/recall /[/", "regular expression"),
+        ("/compact undo", "no compaction to undo"),
+        ("/compact redo", "no undone compaction"),
     ],
 )
 async def test_bad_arguments_give_one_clear_line_and_change_nothing(tmp_path: Path, line: str, part: str) -> None:
