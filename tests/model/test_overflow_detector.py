@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.errors import classify, classify_object, overflow_numbers, parse_retry_after, with_hint
@@ -152,3 +155,73 @@ def test_a_long_hostile_text_is_read_quickly():
     # Patterns that go back and forth would take minutes for this.
     text = ("input tokens prompt context maximum " * 4000)[:60_000]
     assert classify("proxy", 400, text).kind in {"invalid", "overflow"}
+
+
+# --- texts that it has never seen: the same words with other numbers, in other wrappings ---
+
+numbered = [row for row in OVERFLOW if row.observed is not None and row.limit is not None]
+wrappers = st.sampled_from(
+    [
+        lambda text: text,
+        lambda text: json.dumps({"error": text}),
+        lambda text: json.dumps({"error": {"message": text, "status": "INVALID_ARGUMENT"}}),
+        lambda text: json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": text}}),
+        lambda text: json.dumps([{"error": {"code": 400, "message": text}}]),
+        lambda text: json.dumps({"detail": text}),
+        lambda text: json.dumps({"error": {"message": "Provider returned error", "metadata": {"raw": text}}}),
+    ]
+)
+
+
+def with_numbers(row: Row, observed: int, limit: int) -> str | None:
+    """Return the row's text with other sizes in it; `None` where they cannot be told from other digits."""
+    said = str(row.observed), str(row.limit)
+    if any(not re.search(rf"(?<![\d,]){number}(?![\d,])", row.text) for number in said) or said[0] == said[1]:
+        return None
+    text = re.sub(rf"(?<![\d,]){said[0]}(?![\d,])", "OBSERVED", row.text)
+    text = re.sub(rf"(?<![\d,]){said[1]}(?![\d,])", "LIMIT", text)
+    return text.replace("OBSERVED", str(observed)).replace("LIMIT", str(limit))
+
+
+@given(st.sampled_from(numbered), st.integers(1_000, 900_000), st.integers(1, 900_000), st.sampled_from([None, 400]))
+def test_other_sizes_in_the_same_words_are_read(row: Row, limit: int, over: int, status: int | None):
+    text = with_numbers(row, limit + over, limit)
+    if text is None or re.search(r"\d", text.replace(str(limit + over), "").replace(str(limit), "")):
+        return  # a third number belongs to the other two (a sum, an output), and would no longer fit
+    error = classify(row.provider, status, text)
+    assert (error.kind, error.observed, error.limit) == ("overflow", limit + over, limit)
+
+
+def message_of(row: Row) -> str:
+    """Return the words alone, without the object around them."""
+    try:
+        value = json.loads(row.text)
+    except ValueError:
+        return row.text
+    for _ in range(8):
+        if isinstance(value, list):
+            value = value[0]
+        if isinstance(value, dict):
+            keys = [key for key in ("error", "message", "detail", "response", "msg") if value.get(key)]
+            value = value[keys[0]] if keys else ""
+    return value if isinstance(value, str) else ""
+
+
+worded = [row for row in OVERFLOW if classify(row.provider, row.status or 400, message_of(row)).kind == "overflow"]
+
+
+def test_most_overflows_are_told_by_their_words_alone():
+    assert len(worded) > 0.8 * len(OVERFLOW)
+
+
+@given(st.sampled_from(worded), wrappers, wrappers, st.sampled_from([None, 400, 413, 422]))
+def test_an_overflow_is_one_in_every_wrapping(row: Row, inner, outer, status: int | None):
+    words = message_of(row)
+    bare = classify(row.provider, status or row.status, words)
+    error = classify(row.provider, status or row.status, outer(inner(words)))
+    assert (error.kind, error.observed, error.limit) == ("overflow", bare.observed, bare.limit)
+
+
+@given(st.sampled_from(LOOK_ALIKES), wrappers, st.sampled_from(["", "upstream: ", "Error code: 400 - "]))
+def test_what_only_sounds_like_it_stays_something_else_in_every_wrapping(row: Row, wrapper, prefix: str):
+    assert classify(row.provider, row.status, wrapper(prefix + message_of(row))).kind != "overflow"
