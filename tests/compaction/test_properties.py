@@ -115,7 +115,8 @@ def test_every_compaction_of_any_history_fits_its_target_and_pairs_every_call(op
         assert abs(size.tokens - proposal.tokens_after) <= 5, "what was proposed is what is sent"
         if plan.tokens_before > plan.budget.trigger:
             assert size.tokens <= plan.budget.trigger, "R-004: the next request is under the trigger"
-        if plan.kept_tokens <= plan.allowance.tail_ceiling:
+        request = estimate_message(plan.turn_message) if plan.turn_message is not None else 0
+        if plan.kept_tokens <= plan.allowance.tail_ceiling and request <= plan.allowance.user_messages:
             assert size.tokens <= plan.budget.target, "it fits wherever the tail alone can be made to fit"
 
 

@@ -59,6 +59,19 @@ async def test_r034_in_mid_task_the_request_stays_word_for_word_and_last(tmp_pat
             assert last_instruction(request) == prompt, "nothing is asked after it"
 
 
+@pytest.mark.parametrize("words", [1_600, 3_200, 4_800])
+async def test_r034_a_long_request_stays_word_for_word_at_the_cost_of_everything_else(tmp_path, words):
+    """Up to 9 600 of the 16 000 usable tokens."""
+    write_big_file(tmp_path, 1_500)
+    prompt = "BEGIN " + "because " * words + "END"
+    async with agent(tmp_path, talk(reads(12)), options={"window": 32_000}) as running:
+        settled = await running.ask(prompt, timeout=60)
+        assert settled.outcome == "completed", settled.error
+        assert len(compactions(running)) >= 2
+        assert all(last_instruction(request) == prompt for request in step_requests(running))
+        assert not running.server.refusals
+
+
 async def fill_with_answers(running) -> None:
     """Talk without reading: the scripts of this page count their steps from the next prompt on."""
     script, running.server.script = running.server.script, talk(Reply(LONG_ANSWER))

@@ -126,6 +126,20 @@ async def test_r006_fixed_parts_over_the_whole_window_make_no_call_at_all(tmp_pa
         assert "system prompt" in running.of(PromptReturnedEvent)[-1].reason
 
 
+async def test_r006_a_prompt_over_the_trigger_is_no_fixed_part_where_compacting_makes_room_for_it(tmp_path):
+    async with agent(tmp_path, talk(), options={"window": 32_000}) as running:
+        await fill(running, 9)
+        assert not compactions(running)
+        live = running.runtime.live
+        prompt = "because " * 8_900
+        settled = await running.ask(prompt)
+        assert live.budget().trigger < 17_800, "two tokens a word"
+        assert settled.outcome == "completed", settled.error
+        assert compactions(running)[0].rung == "serialised"
+        assert not running.server.refusals
+        assert any(last_instruction(request) == prompt.strip() for request in step_requests(running))
+
+
 # --- R-007, R-009 ---
 
 

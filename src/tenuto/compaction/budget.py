@@ -13,6 +13,8 @@ DEFAULT_RESERVE = 16_384
 DEFAULT_KEEP_RECENT = 20_000
 MAX_OUTPUT_BUDGET = 16_384
 TARGET_SHARE = 0.8
+QUEUE_SHARE = 0.9
+"""Of the window: what a request may take whose queued texts alone are over the trigger."""
 MANUAL_KEEP_DIVISOR = 4
 SUMMARY_SHARE_OF_RESERVE = 0.8
 PREFIX_SHARE_OF_RESERVE = 0.5
@@ -54,7 +56,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target.
 
-    `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole.
+    `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole. `spare` is
+    what lies between target and trigger.
     """
 
     free: int
@@ -64,6 +67,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     turn_prefix: int
     user_messages: int
     extras: int
+    spare: int = 0
 
 
 def budget_for(facts: ModelFacts, settings: CompactionSettings, max_output_tokens: int = MAX_OUTPUT_BUDGET) -> Budget:
@@ -112,7 +116,9 @@ def allowance_for(
     A manual compaction keeps a quarter of the usual tail; `keep_tokens` sets another size. The shares are in plain
     estimated tokens: real ones divided by `calibration`, so that estimates can be compared with them as they are.
     """
-    free = int(max(MIN_FREE, budget.target - fixed - queued) / calibration)
+    # A prompt that takes the whole target by itself only has to fit the window; between the steps it counts as sent.
+    goal = budget.target if fixed + queued < budget.trigger else int(QUEUE_SHARE * budget.window)
+    free = int(max(MIN_FREE, goal - fixed - queued) / calibration)
     keep = budget.keep_recent // MANUAL_KEEP_DIVISOR if manual else budget.keep_recent
     if keep_tokens is not None:
         keep = keep_tokens
@@ -126,4 +132,20 @@ def allowance_for(
         turn_prefix=min(int(budget.max_turn_prefix / calibration), int(PREFIX_SHARE * free)),
         user_messages=min(int(budget.user_messages / calibration), int(USER_SHARE * free)),
         extras=int(EXTRAS_SHARE * free),
+        spare=int((budget.trigger - budget.target) / calibration),
+    )
+
+
+def leave_room(allowance: Allowance, message: int) -> Allowance:
+    """Return the shares of what is left when a message of `message` estimated tokens has to stay whole (R-034)."""
+    left = max(MIN_FREE, allowance.free - message)
+    tail = int(TAIL_SHARE * left)
+    return msgspec.structs.replace(
+        allowance,
+        tail=min(allowance.tail, tail),
+        tail_ceiling=min(allowance.tail_ceiling, tail),
+        summary=min(allowance.summary, int(SUMMARY_SHARE * left)),
+        turn_prefix=min(allowance.turn_prefix, int(PREFIX_SHARE * left)),
+        user_messages=min(allowance.user_messages, int(USER_SHARE * left)),
+        extras=min(allowance.extras, int(EXTRAS_SHARE * left)),
     )

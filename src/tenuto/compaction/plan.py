@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tenuto.compaction.budget import Allowance, Budget, allowance_for
+from tenuto.compaction.budget import MIN_FREE, Allowance, Budget, allowance_for, leave_room
 from tenuto.compaction.entries import (
     Item,
     Visible,
@@ -93,7 +93,7 @@ def plan_compaction(
     `path` is the entries from root to leaf, `view` the live view, `size` the meter's measure of it. `keep_tokens`
     overrides how much of the end is kept. `tracker` is the session's newest use of every file.
     """
-    if size.fixed + size.queued >= budget.trigger:
+    if size.fixed >= budget.trigger or _queue_decides(size, budget):
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
     allowance = _allowance(size, budget, manual=manual, keep_tokens=keep_tokens)
     previous = active_compaction(path, model_id)
@@ -102,15 +102,17 @@ def plan_compaction(
     items = visible_items(path[start:], by_seq, meter)
     if not items:
         return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
-    shortened = _Shortening(items, max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP))
-    cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling)
-    shortened = shortened.fitting(cut, allowance.tail_ceiling)
-    kept_tokens = shortened.tokens_from(cut)
-    is_needed = size.tokens > budget.trigger
-    if is_needed and kept_tokens > _tail_limit(size, budget, allowance) and is_complete([i.entry for i in items]):
-        cut, kept_tokens = len(items), 0
+    cut, shortened = _choose_cut(items, size, budget, allowance)
     split = _find_split(path, start, items, cut)
-    kept_whole = _kept_whole(split.message, by_seq, meter, max(allowance.free - kept_tokens, allowance.user_messages))
+    needed = meter.estimate(by_seq.get(split.message.seq, split.message)) if split.message is not None else 0
+    if allowance.user_messages < needed <= allowance.free:
+        # The request of the split turn stays whole; what else is kept shares what it leaves (R-034).
+        allowance = leave_room(allowance, needed)
+        cut, shortened = _choose_cut(items, size, budget, allowance)
+        split = _find_split(path, start, items, cut)
+    kept_tokens = shortened.tokens_from(cut)
+    room = max(allowance.free + allowance.spare - kept_tokens, allowance.user_messages)
+    kept_whole = _kept_whole(split.message, by_seq, meter, room)
     if not _has_content(items[:cut], kept_whole):
         return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0))
     history_end = split.index if split.index is not None else cut
@@ -136,6 +138,25 @@ def plan_compaction(
         file_operations=_collect_files(items, cut, previous, tracker or {}),
         path=path,
     )
+
+
+def _queue_decides(size: ContextSize, budget: Budget) -> bool:
+    """Say whether queued texts over the trigger leave no choice: they fit as it is, or not even with nothing else."""
+    asked = size.fixed + size.queued
+    return asked >= budget.trigger and (size.tokens < budget.window or asked + MIN_FREE >= budget.window)
+
+
+def _choose_cut(
+    items: Sequence[Item], size: ContextSize, budget: Budget, allowance: Allowance
+) -> tuple[int, _Shortening]:
+    """Return where the kept tail begins, behind everything if need be, and the results in it that are shortened."""
+    shortened = _Shortening(items, max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP))
+    cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling)
+    shortened = shortened.fitting(cut, allowance.tail_ceiling)
+    is_too_large = shortened.tokens_from(cut) > _tail_limit(size, budget, allowance)
+    if size.tokens > budget.trigger and is_too_large and is_complete([item.entry for item in items]):
+        cut = len(items)
+    return cut, shortened
 
 
 def _collect_files(

@@ -74,12 +74,13 @@ def surrounding_blocks(surroundings: Surroundings) -> list[str]:
 def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
     """Return the user message before the tail: the split turn's own, or a fixed line where an answer would be first.
 
-    The split turn's message stays word for word (R-034); only one that does not fit the window is cut in its middle.
+    The split turn's message stays word for word (R-034), over the target if need be; only one that would bring the
+    whole over the trigger is cut in its middle.
     """
     message = plan.turn_message
     if message is not None:
         bare = UserMessage(parts=message.parts, origin=message.origin)
-        limit = max(room, plan.allowance.user_messages)
+        limit = max(room + plan.allowance.spare, plan.allowance.user_messages)
         if estimate_message(bare) <= limit:
             return bare
         text = clip_to_tokens(_plain_text(message), limit - MESSAGE_OVERHEAD)

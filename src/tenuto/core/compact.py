@@ -137,10 +137,11 @@ class Compaction:
 
     def _over_trigger(self, proposal: Proposal) -> str:
         """An automatic compaction has to bring the next request under the trigger (R-004)."""
-        trigger = self._live.budget().trigger
-        if self._reason == "manual" or proposal.tokens_after <= trigger:
+        size, budget = self._live.measure(), self._live.budget()
+        limit = budget.trigger if size.fixed + size.queued < budget.trigger else budget.window
+        if self._reason == "manual" or proposal.tokens_after <= limit:
             return ""
-        return f"the context would still be over its limit ({proposal.tokens_after:,} of {trigger:,} tokens)"
+        return f"the context would still be over its limit ({proposal.tokens_after:,} of {limit:,} tokens)"
 
     def _digest(self) -> Proposal:
         """Return the proposal that needs no model, with as much of the tail as fits (R-003)."""
