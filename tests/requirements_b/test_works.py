@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,7 +16,7 @@ from tenuto.compaction.budget import budget_for
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.event import CompactionProgressEvent, NoticeEvent, PromptReturnedEvent
 from tenuto.protocol.message import NoticeEntry
-from tenuto.protocol.model import ModelFacts
+from tenuto.protocol.model import ModelClient, ModelFacts, ModelRequest, StreamPart
 from tenuto.protocol.operation import ChangeModeOperation, SetTitleOperation
 from tenuto.text.estimate import estimate_text
 from tests.core.harness import PROTOCOLS, agent, reopened
@@ -347,6 +348,35 @@ async def test_r016_an_error_in_the_middle_leaves_no_half_compaction(tmp_path, f
         (entry,) = compactions(running)
         assert log_of(running).startswith(before)
         assert entry.rung == "digest", "the half answer is not taken for a summary"
+        assert (await running.ask("go on")).outcome == "completed"
+        assert not running.server.refusals
+
+
+class FaultyClient:
+    """The real client, except that summary requests meet a fault of the program itself."""
+
+    def __init__(self, real: ModelClient) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._real, name)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        if not request.tools:
+            raise KeyError("a fault of ours")
+        return self._real.stream(request)
+
+
+async def test_r016_a_fault_in_the_middle_ends_what_was_begun_and_changes_nothing(tmp_path):
+    async with agent(tmp_path, talk(), options={"window": 32_000}) as running:
+        await fill(running)
+        models = running.runtime.live.models
+        models._clients["openai-chat"] = FaultyClient(models.client("openai-chat"))
+        before = log_of(running)
+        assert (await compact(running)).outcome == "failed"
+        assert len(starts(running)) == len(ends(running)) == 1
+        assert "internal error" in ends(running)[0].error
+        assert log_of(running) == before
         assert (await running.ask("go on")).outcome == "completed"
         assert not running.server.refusals
 

@@ -17,7 +17,7 @@ from tenuto.compaction.proposal import Proposal, find_flaw, propose_digest, prop
 from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.view import Surroundings
 from tenuto.config.instructions import read_instructions
-from tenuto.core.errors import TaskFailedError
+from tenuto.core.errors import TaskFailedError, describe_failure
 from tenuto.core.gaps import describe_job
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
@@ -247,9 +247,9 @@ async def run_compaction(
     except asyncio.CancelledError:
         _publish_failure(live, submission_id, reason, aborted=True)
         raise
-    except TaskFailedError as error:
+    except Exception as error:  # a start has its end whatever went wrong; the task manager takes the error
         live.automatic.note_failed(live.measure().tokens)
-        _publish_failure(live, submission_id, reason, error=str(error))
+        _publish_failure(live, submission_id, reason, error=describe_failure(error))
         raise
     live.automatic.note_done(manual=reason == "manual")
     live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=will_retry))
