@@ -13,7 +13,7 @@ import pytest
 
 from tests.tui.early.pseudo import COLUMNS, PATIENCE, ROWS, Pseudo, replay
 
-pytestmark = pytest.mark.terminal
+pytestmark = [pytest.mark.full, pytest.mark.terminal]
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 PAINTED = b"? keys"
 ALLOWED = {"select", "termios", "marshal", "_signal", "__future__"}
