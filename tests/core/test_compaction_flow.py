@@ -314,3 +314,32 @@ async def test_a_long_task_in_a_small_window_finishes_unattended(tmp_path, proto
         assert all(request.raw.count(b"THE-LONG-TASK") == 1 for request in steps)
         assert len(running.of(UserMessageEvent)) == 1
         assert len(running.of(TaskSettledEvent)) == 1
+
+
+@pytest.mark.parametrize("again", ["prompt", "compaction"])
+async def test_the_session_is_free_for_whoever_hears_of_the_end(tmp_path, again):
+    """What a listener of the end submits is carried out, not refused."""
+    submitted: list[asyncio.Task[str]] = []
+
+    async with agent(tmp_path, talk(), options={"window": 32_000}) as running:
+
+        def listen(event):
+            if not isinstance(event, CompactionEndEvent) or submitted:
+                return
+            operation = CompactSessionOperation(session_id=running.runtime.session_id, focus="more")
+            work = running.send("at once") if again == "prompt" else running.runtime.submit(operation)
+            submitted.append(asyncio.ensure_future(work))
+
+        running.runtime.subscribe(listen)
+        await fill(running)
+        finished = await compact(running)
+        kinds = [type(event) for event in running.events]
+        assert kinds.index(CompactionEndEvent) < running.events.index(finished)
+        served = await asyncio.wait_for(running.runtime.wait_for(await submitted[0]), 10)
+        assert served is not None
+        assert served.outcome == "completed"
+        assert not any("running already" in event.text for event in running.of(NoticeEvent))
+        if again == "prompt":
+            assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-1] == "at once"
+        else:
+            assert len(running.of(CompactionStartEvent)) == 2
