@@ -19,7 +19,8 @@ import msgspec
 
 from tenuto.config.settings import home_directory
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.runtime import Runtime, Start, check_directory
+from tenuto.core.opening import check_directory
+from tenuto.core.runtime import Runtime, Start
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, Outcome
 from tenuto.protocol.message import AssistantMessage, CompactionEntry

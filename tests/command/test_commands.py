@@ -180,9 +180,54 @@ async def test_new_leaves_the_session_behind_and_resume_finds_it(tmp_path: Path,
         assert any("first thing" in item.text for item in running.server.requests[-1].items)
 
 
+async def test_new_in_another_directory(tmp_path: Path) -> None:
+    (tmp_path / "work" / "below").mkdir(parents=True)
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        await running.runtime.run_command("/new below")
+        assert running.session.cwd == tmp_path / "work" / "below"
+        await running.runtime.run_command(f"/new {tmp_path}")
+        assert running.session.cwd == tmp_path
+
+
+async def test_new_in_a_directory_that_is_none_says_so_and_stays(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        before = running.runtime.session_id
+        await running.runtime.run_command("/new /nowhere/at/all")
+        assert running.runtime.session_id == before
+        assert "/nowhere/at/all" in running.of(NoticeEvent)[-1].text
+
+
+async def test_resuming_the_open_session_says_that_it_is_open(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        before = running.runtime.session_id
+        (line,) = await told(running, f"/resume {before}")
+        assert "open already" in line
+        assert (await running.ask("again")).outcome == "completed"
+        assert running.runtime.session_id == before
+
+
 async def test_resume_without_other_sessions_says_so(tmp_path: Path) -> None:
     async with agent(tmp_path, echo) as running:
         assert "no other session" in await say(running, "/resume")
+
+
+async def test_fork_goes_on_in_a_copy_and_the_transcript_stays(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("the first thing")
+        origin, log = running.runtime.session_id, running.session.directory / "events.jsonl"
+        before = len(running.events)
+        outcomes = await running.runtime.run_command("/fork")
+        assert running.runtime.session_id != origin
+        assert any(origin[:8] in outcome.text for outcome in outcomes if isinstance(outcome, Say))
+        shown = [event for event in running.events[before:] if isinstance(event, UserMessageEvent)]
+        assert [text_of(event.parts) for event in shown] == ["the first thing"]
+        untouched = log.read_bytes()
+        await running.ask("in the copy")
+        assert log.read_bytes() == untouched
+        assert any("first thing" in item.text for item in running.server.requests[-1].items)
 
 
 async def test_compact_takes_a_focus_and_says_what_it_did(tmp_path: Path) -> None:
@@ -270,6 +315,13 @@ async def test_reload_waits_for_what_runs(tmp_path: Path) -> None:
 async def test_exit_leaves(tmp_path: Path, line: str) -> None:
     async with agent(tmp_path, echo) as running:
         assert await running.runtime.run_command(line) == [Leave()]
+
+
+@pytest.mark.parametrize("line", ["/title\tA name", "/title\nA name", "  /title A name"])
+async def test_any_white_space_ends_a_commands_name(tmp_path: Path, line: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        assert await running.runtime.run_command(line) == []
+        assert running.session.state.title == "A name"
 
 
 @pytest.mark.parametrize(

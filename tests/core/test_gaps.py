@@ -122,6 +122,15 @@ def test_r090_only_changed_content_is_told_and_each_change_once(tmp_path: Path) 
     assert seen.find(known) == [], "it is what the model saw"
 
 
+def test_what_was_changed_back_and_changed_again_is_told_again(tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    path.write_text("one")
+    seen, known = ChangedFiles(), uses(path)
+    for content, told in (("two", True), ("one", False), ("two", True)):
+        path.write_text(content)
+        assert bool(seen.find(known)) is told, content
+
+
 def test_unreadable_and_untracked_files_are_not_told(tmp_path: Path) -> None:
     seen = ChangedFiles()
     assert seen.find({"x": FileUse(path="x", op="read", sha256="")}) == []

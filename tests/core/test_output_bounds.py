@@ -163,3 +163,16 @@ async def test_r098_a_step_that_alone_exceeds_the_window_is_cut_before_the_next_
                 assert result.output_path in text
                 assert "the end" in Path(result.output_path).read_text()
         assert any(result.truncated for result in results(running))
+
+
+async def test_r098_a_full_step_leaves_the_context_under_the_trigger(tmp_path: Path) -> None:
+    """Else a compaction would take away at once what the model has just asked for."""
+    calls = make_files(tmp_path / "work")
+
+    def script(request: Request) -> Reply:
+        return Reply("done") if request.index else Reply(tool_calls=calls)
+
+    async with agent(tmp_path, script, options={"window": WINDOW}) as running:
+        assert (await running.ask("read them all")).outcome == "completed"
+        assert not running.of(CompactionStartEvent)
+        assert len(running.server.requests) == 2

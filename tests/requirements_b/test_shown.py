@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tenuto.core.replay import compaction_end
 from tenuto.protocol.event import (
     AnyEvent,
@@ -51,14 +49,12 @@ def test_r004_what_is_under_the_trigger_is_shown_as_compacted():
     assert "over" not in text
 
 
-@pytest.mark.xfail(strict=True, reason="the block says Compacted and leaves the error of the end event out")
 def test_r004_what_is_still_over_the_trigger_is_not_shown_as_compacted():
     text = shown(*ended(17_000))
     assert "Compacted" not in text
     assert "still over its limit of 16,000 tokens" in text
 
 
-@pytest.mark.xfail(strict=True, reason="the block and a notice of the finished task say the same")
 def test_r012_a_failed_compaction_is_shown_once():
     reason = "the conversation could not be made smaller: nobody knows why"
     text = shown(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import Choice, Choose, ClearTranscript, CommandOutcome, Leave, Say
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, Say
 from tenuto.core.bus import EventBus
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import (
@@ -216,8 +216,7 @@ async def test_prompts_are_handed_over_in_order(stage):
 
 
 async def test_outcomes_of_commands_are_acted_on(stage):
-    stage.publish(user(1, "x"))
-    stage.core.outcomes = [ClearTranscript(), Say("all good"), Choose("Model", "model", (Choice("a/b", "b"),)), Leave()]
+    stage.core.outcomes = [Say("all good"), Choose("Model", "model", (Choice("a/b", "b"),)), Leave()]
     await stage.runner.submit_user_input("/anything")
     assert [type(item) for item in stage.items] == [NoticeItem]
     assert stage.runner.state.picker is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import ClearTranscript, CommandOutcome, Say
+from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
 from tenuto.core.undo import find_undoable, redo_compaction, seq_before, undo_compaction
@@ -30,4 +30,4 @@ async def _fork_before(runtime: Runtime) -> list[CommandOutcome]:
     if not seq:
         raise TaskFailedError("there is nothing before that compaction")
     await runtime.submit(ForkSessionOperation(session_id=origin, seq=seq))
-    return [ClearTranscript(), Say(f"This is a copy from before the compaction; the whole session is {origin[:8]}.")]
+    return [Say(f"This is a copy from before the compaction; the whole session is {origin[:8]}.")]

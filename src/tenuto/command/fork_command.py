@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import ClearTranscript, CommandOutcome, Say
+from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.operation import ForkSessionOperation
 
@@ -12,4 +12,6 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     del argument
     origin = runtime.session_id
     await runtime.submit(ForkSessionOperation(session_id=origin))
-    return [ClearTranscript(), Say(f"This is a copy; the session it came from is {origin[:8]}.")]
+    if runtime.session_id == origin:
+        return []
+    return [Say(f"This is a copy; the session it came from is {origin[:8]}.")]

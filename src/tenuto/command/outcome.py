@@ -38,8 +38,4 @@ class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-class ClearTranscript(msgspec.Struct, frozen=True):
-    """Empty the transcript; a session that opens next fills it again."""
-
-
-CommandOutcome = Say | Choose | Leave | ClearTranscript
+CommandOutcome = Say | Choose | Leave

@@ -55,7 +55,7 @@ def find_command(name: str) -> Command | None:
 
 async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     """Run `/name argument` and return what the front-end is to do. An unknown name is answered, never raised."""
-    name, _, argument = line.strip().removeprefix("/").partition(" ")
+    name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     command = find_command(name)
     if command is None:
         names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
@@ -64,7 +64,7 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
         return [Say(f"There is no command /{name}{hint}", "warning")]
     module = importlib.import_module(f"tenuto.command.{command.module or command.name + '_command'}")
     try:
-        outcomes: list[CommandOutcome] = await module.run(runtime, argument.strip())
+        outcomes: list[CommandOutcome] = await module.run(runtime, rest[0] if rest else "")
     except TenutoError as error:
         return [Say(str(error), "error")]
     return outcomes

@@ -49,7 +49,13 @@ class CallRunner:
     def _step_budget(self, calls: int) -> StepBudget:
         """What all results of the step may have together (rung 0 of DESIGN section 6)."""
         budget, size = self._live.budget(), self._live.measure()
-        return StepBudget(window=budget.window, trigger=budget.trigger, current=size.tokens, calls=calls)
+        return StepBudget(
+            window=budget.window,
+            trigger=budget.trigger,
+            current=size.tokens,
+            calls=calls,
+            calibration=size.calibration,
+        )
 
     def _groups(self, calls: Sequence[ToolCallPart]) -> list[list[ToolCallPart]]:
         """Neighbouring calls that may run side by side form a group; every other call is one of its own."""

@@ -85,10 +85,11 @@ class ChangedFiles:
             if not use.sha256:
                 continue
             digest = self._digest(path, use.sha256)
-            if digest is None or digest == use.sha256 or self._told.get(path) == digest:
-                continue
-            self._told[path] = digest
-            changed.append(path)
+            if digest == use.sha256:
+                self._told.pop(path, None)  # changed back: the same change would be news again
+            elif digest is not None and self._told.get(path) != digest:
+                self._told[path] = digest
+                changed.append(path)
         return changed
 
     def _digest(self, path: str, known: str) -> str | None:

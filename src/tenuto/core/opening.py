@@ -18,6 +18,7 @@ from tenuto.core.replay import replay
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import HeaderEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
+from tenuto.protocol.model import ModelError
 from tenuto.session.catalog import find_session, latest_session
 from tenuto.session.errors import SessionError
 from tenuto.session.session import Session
@@ -44,6 +45,18 @@ def close_session(session: Session) -> None:
     else:
         session.save_meta()
         session.close()
+
+
+def check_directory(cwd: Path) -> Path:
+    """Return the real path of the working directory. Raises `UsageError` when it is none."""
+    if not cwd.is_dir():
+        raise UsageError(f"{cwd} is not a directory; name an existing one")
+    return cwd.resolve()
+
+
+def resolve_directory(text: str, base: Path) -> Path:
+    """Return the directory that a person means, seen from `base`. Raises `UsageError` when it is none."""
+    return check_directory(base / Path(text).expanduser())
 
 
 class Opener:
@@ -87,11 +100,16 @@ class Opener:
 
     async def open_session(self, target: str) -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
+        directory = find_session(self._start.home, target)
+        if directory is not None and directory.name == self.current.session.directory.name:
+            raise UsageError("that session is open already")
         await self._enter(self._find(target), resumed=True)
 
     async def new_session(self, cwd: str) -> None:
-        """Leave the open session and start a new one."""
-        place = Path(cwd) if cwd else self.current.session.cwd
+        """Leave the open session and start a new one, in the same directory or in `cwd`. Raises `UsageError`."""
+        place = self.current.session.cwd
+        if cwd:
+            place = resolve_directory(cwd, place)
         await self._enter(self._create(place), resumed=False)
 
     async def fork_session(self, session_id: str, seq: int) -> None:
@@ -139,8 +157,7 @@ class Opener:
         """
         start, state = self._start, session.state
         try:
-            model, effort = await self._choose_model(session)
-            self.models.require(model)
+            model, effort, problem = await self._settle_model(session)
         except BaseException:
             close_session(session)
             raise
@@ -168,7 +185,9 @@ class Opener:
         )
         self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)
-        if model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
+        if problem:
+            self._current.notify(problem, "warning")
+        elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
             self._current.notify(FIRST_RUN)
         self._refresh(self._current)
 
@@ -187,6 +206,22 @@ class Opener:
         """Return when the provider has been asked for the model's window (at most a few seconds)."""
         if self._refreshing is not None:
             await asyncio.wait([self._refreshing])
+
+    async def _settle_model(self, session: Session) -> tuple[str, str, str]:
+        """Return a model that can be used, its effort, and what the person has to know about the choice.
+
+        One that a session or the settings name and that cannot be used (its key is gone) keeps nobody out who can
+        choose another; what the command line names, and a run without a person, fail instead.
+        """
+        try:
+            model, effort = await self._choose_model(session)
+            self.models.require(model)
+        except (ModelError, UsageError) as error:
+            named = self._current is None and self._start.model
+            if named or not self._start.interactive:
+                raise
+            return OFFLINE_MODEL, "", f"{error}. Until you choose a model with /model the offline one answers."
+        return model, effort, ""
 
     async def _choose_model(self, session: Session) -> tuple[str, str]:
         """The session's own model, else the one in use, else the settings', else what the machine has.

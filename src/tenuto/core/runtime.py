@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tenuto.config.settings import load_settings
 from tenuto.core.bus import EventBus, Listener
-from tenuto.core.errors import UsageError
 from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
@@ -108,10 +107,3 @@ class Runtime:
             settled, self._settled = self._settled, None
             if not settled.done():
                 settled.set_result(event)
-
-
-def check_directory(cwd: Path) -> Path:
-    """Return the real path of the working directory. Raises `UsageError` when it is none."""
-    if not cwd.is_dir():
-        raise UsageError(f"{cwd} is not a directory; name an existing one with --cwd")
-    return cwd.resolve()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from tenuto.command.outcome import Choose, ClearTranscript, CommandOutcome, Leave, Say
+from tenuto.command.outcome import Choose, CommandOutcome, Leave, Say
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -260,8 +260,6 @@ class Runner:
                     self.handle(intents.ChoiceOffered(title, command, choices))
                 case Leave():
                     self.handle(intents.Leave())
-                case ClearTranscript():
-                    self.handle(intents.ClearTranscript())
 
     async def _try(self, work: Awaitable[object], text: str, images: tuple[ImagePart, ...] = ()) -> None:
         """Do it; an error ends here, as words on the screen, and the text goes back into the editor."""

@@ -233,10 +233,6 @@ class Failed(IntentBase, frozen=True):
     text: str
 
 
-class ClearTranscript(IntentBase, frozen=True):
-    """Take all items off the screen; the history stays."""
-
-
 class BranchRead(IntentBase, frozen=True):
     """The git branch of the working directory (empty: none)."""
 
@@ -284,7 +280,6 @@ Intent = (
     | PickModel
     | Said
     | Failed
-    | ClearTranscript
     | BranchRead
     | Tick
 )

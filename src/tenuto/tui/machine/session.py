@@ -15,7 +15,6 @@ from tenuto.tui.effects import Repaint, TranscriptReset
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
     BranchRead,
-    ClearTranscript,
     Failed,
     RepaintScreen,
     Said,
@@ -119,15 +118,6 @@ def show_answer(change: Change, intent: Said) -> None:
 def show_failure(change: Change, intent: Failed) -> None:
     """Show what went wrong in the front-end."""
     change.notice(intent.text, "error")
-
-
-@TABLE.on(ClearTranscript)
-def clear_transcript(change: Change, _intent: ClearTranscript) -> None:
-    """Take everything off the screen that is not under way."""
-    state = change.state
-    open_items = {item_id: item for item_id, item in state.transcript.items.items() if not item.final}
-    state.transcript.items = open_items
-    change.emit(TranscriptReset())
 
 
 @TABLE.on(ToggleDetail)

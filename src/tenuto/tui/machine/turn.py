@@ -58,7 +58,7 @@ def finish_task(change: Change, event: TaskFinishedEvent) -> None:
     if event.kind == "agent":
         keep_unfinished_answer(change)
         state.retry = None
-    if event.outcome == "failed" and event.error:
+    if event.outcome == "failed" and event.error and event.kind != "compaction":  # its block says why
         change.notice(event.error, "error")
     if not state.tasks:
         state.ladder.interrupted_at = None

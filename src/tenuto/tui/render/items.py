@@ -158,7 +158,10 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
     if item.entry is None:
         reason = sanitize_line(item.error) or "no reason given"
         return head(frame.glyphs.failed, "error", [(f"Compaction failed: {reason}", "error")], frame, whole=True)
-    lines = head(mark, style, _compaction_facts(item, frame), frame, whole=True)
+    facts = _compaction_facts(item, frame)
+    if item.error:  # something was written, and it was not enough
+        mark, style, facts = frame.glyphs.failed, "warning", [(f"Compaction: {sanitize_line(item.error)}", "warning")]
+    lines = head(mark, style, facts, frame, whole=True)
     if frame.unfolded:
         lines.append(EMPTY)
         lines.extend(render_markdown(item.entry.summary or "(no text)", width, options))

@@ -1,0 +1,77 @@
+"""Which model a session opens with, and what happens when it cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tenuto.core.errors import UsageError
+from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent, SessionOpenedEvent, UserMessageEvent
+from tenuto.protocol.model import ModelError
+from tests.core.harness import Agent, reopened
+from tests.server import Reply, ScriptedServer
+
+NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
+
+
+def warnings(running: Agent) -> list[str]:
+    return [event.text for event in running.of(NoticeEvent) if event.level == "warning"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "part"),
+    [
+        ({"TENUTO_MODEL": "anthropic/x"}, "ANTHROPIC_API_KEY"),
+        ({"TENUTO_MODEL": "nonsense"}, "provider/name"),
+        ({"TENUTO_MODEL": "nobody/x"}, "nobody"),
+    ],
+)
+async def test_a_model_of_the_settings_that_cannot_be_used_keeps_nobody_out(
+    tmp_path: Path, environ: dict[str, str], part: str
+) -> None:
+    async with ScriptedServer([Reply("It works.")]) as server:
+        async with reopened(tmp_path, server, model="", environ={**NO_KEY, **environ}) as running:
+            (warning,) = warnings(running)
+            assert part in warning
+            assert "/model" in warning
+            assert running.of(SessionOpenedEvent)[-1].model == "offline/tenuto"
+            await running.runtime.run_command("/model openai-chat/test")
+            assert (await running.ask("hello")).outcome == "completed"
+        with pytest.raises((UsageError, ModelError), match=part):
+            async with reopened(tmp_path, server, model="", interactive=False, environ={**NO_KEY, **environ}):
+                pass
+
+
+async def test_a_session_whose_model_lost_its_key_can_be_read_and_gone_on_with(tmp_path: Path) -> None:
+    async with ScriptedServer([Reply("one"), Reply("two")]) as server:
+        async with reopened(tmp_path, server, model="anthropic/test") as running:
+            await running.ask("the first thing")
+            log = running.session.directory / "events.jsonl"
+        with pytest.raises(ModelError, match="ANTHROPIC_API_KEY"):
+            async with reopened(tmp_path, server, model="", resume_latest=True, interactive=False, environ=NO_KEY):
+                pass
+        with pytest.raises(ModelError, match="ANTHROPIC_API_KEY"):
+            async with reopened(tmp_path, server, model="anthropic/test", resume_latest=True, environ=NO_KEY):
+                pass
+        assert log.exists()
+        async with reopened(tmp_path, server, model="", resume_latest=True, environ=NO_KEY) as running:
+            assert "ANTHROPIC_API_KEY" in warnings(running)[0]
+            assert len(running.of(UserMessageEvent)) == len(running.of(AssistantMessageEvent)) == 1
+            await running.runtime.run_command("/model openai/test")
+            assert (await running.ask("go on")).outcome == "completed"
+        assert any("the first thing" in item.text for item in server.requests[-1].items)
+
+
+async def test_a_session_that_cannot_be_entered_leaves_the_open_one_as_it_is(tmp_path: Path) -> None:
+    async with ScriptedServer(lambda _: Reply("ok")) as server:
+        async with reopened(tmp_path, server, model="anthropic/test") as running:
+            await running.ask("in the first")
+            first = running.runtime.session_id
+        async with reopened(tmp_path, server, model="openai/test", environ=NO_KEY, interactive=False) as running:
+            await running.ask("in the second")
+            before = running.runtime.session_id
+            await running.runtime.run_command(f"/resume {first}")
+            assert "ANTHROPIC_API_KEY" in running.of(NoticeEvent)[-1].text
+            assert running.runtime.session_id == before
+            assert (await running.ask("still here")).outcome == "completed"
