@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
@@ -15,7 +16,6 @@ from tenuto.tui.machine.item import (
     ToolItem,
     UserItem,
 )
-from tenuto.tui.render.figures import format_bytes, format_cost, format_count, format_seconds
 from tenuto.tui.render.frame import Frame, below, frame_for, head
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
 from tenuto.tui.render.markdown import render_markdown

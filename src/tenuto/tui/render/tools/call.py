@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.text.figures import format_count, format_seconds
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.ansi import ansi_lines
-from tenuto.tui.render.figures import format_count, format_seconds
 from tenuto.tui.render.frame import Frame, below, head, rows_of
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.tools.look import FOLDED_LINES, Look, read_arguments, result_text

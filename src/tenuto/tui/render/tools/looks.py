@@ -9,10 +9,10 @@ from tenuto.guard.sanitize import sanitize_line
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DiffView, ShellView, TodoView
 from tenuto.protocol.part import ImagePart
+from tenuto.text.figures import plural
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.diff import FOLDED_ROWS, diff_lines, diff_summary
-from tenuto.tui.render.figures import plural
 from tenuto.tui.render.frame import Frame, rows_of
 from tenuto.tui.render.line import Line, Span, indent
 from tenuto.tui.render.options import Glyphs
