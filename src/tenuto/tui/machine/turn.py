@@ -22,12 +22,12 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
+from tenuto.text.call_summary import summarise_call
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.item import AssistantItem, Item, ThinkingItem, ToolItem, append_text
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 from tenuto.tui.machine.state import Retry
-from tenuto.tui.machine.summary import summarise_call
 
 TABLE = HandlerTable()
 
