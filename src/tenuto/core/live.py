@@ -14,6 +14,7 @@ from tenuto.core.bus import EventBus
 from tenuto.core.gaps import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
+from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
 from tenuto.protocol.message import NoticeEntry
@@ -43,6 +44,8 @@ class LiveSession:
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
     pin_notes: PinNotes = field(default_factory=PinNotes)
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
+    strategy: CompactionStrategy | None = None
+    """How the view is made smaller; found at the first compaction unless the Python API named one."""
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False

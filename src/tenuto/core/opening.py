@@ -181,6 +181,7 @@ class Opener:
             clock=start.clock,
             interactive=start.interactive,
             extra_prompt=start.extra_prompt,
+            strategy=start.compaction,
             queue_waiting=resumed,
         )
         self.models.load_blob = session.load_blob

@@ -18,6 +18,7 @@ from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
 from tenuto.core.submit import submit_prompt
+from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode, Origin
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation
@@ -37,6 +38,7 @@ class Start:
     temporary: bool = False
     interactive: bool = True
     extra_prompt: str = ""
+    compaction: CompactionStrategy | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     clock: Callable[[], float] = time.time
 

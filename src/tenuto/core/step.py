@@ -19,6 +19,7 @@ import msgspec
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
+from tenuto.core.request import build_request
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -221,18 +222,6 @@ class ModelCall:
             AssistantMessageEvent(session_id=self._live.id, submission_id=self._submission_id, message=stored)
         )
         return stored
-
-
-def build_request(live: LiveSession) -> ModelRequest:
-    """Return the request for the present view; its output budget is what the window leaves (R-007)."""
-    return ModelRequest(
-        model=live.facts,
-        messages=tuple(live.session.get_llm_history()),
-        tools=live.tool_schemas(),
-        max_output_tokens=live.budget().output_for(live.measure().tokens),
-        effort=live.effort,
-        cache_key=live.id,
-    )
 
 
 def lower_output(request: ModelRequest, error: ModelError) -> ModelRequest:

@@ -68,12 +68,19 @@ class ViewEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ViewEditEntry(Entry, frozen=True, kw_only=True, tag="view_edit"):
-    """Edits to the view; the history stays as it is."""
+    """Edits to the view; the history stays as it is.
+
+    `rung` names the compaction that made them (empty: none did); `trigger` is what the context should come under, in
+    tokens; `duration` is seconds.
+    """
 
     edits: tuple[ViewEdit, ...]
     reason: str = ""
+    rung: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    trigger: int = 0
+    duration: float = 0.0
 
 
 class UndoEntry(Entry, frozen=True, kw_only=True, tag="undo"):

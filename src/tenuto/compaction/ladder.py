@@ -1,0 +1,53 @@
+"""The default strategy: one way after the other, until one of them holds (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from tenuto.compaction.environment import BoundContext, accept, bound
+from tenuto.compaction.errors import RungError
+from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
+from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
+
+Rungs = Callable[[BoundContext], Awaitable[Sequence[Rung]]]
+
+
+class LadderCompaction:
+    """Hide, then summarise in the cheapest way that is possible, then condense without a model."""
+
+    async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
+        """Return the first outcome that holds. Raises `RungError` when nothing can make the context smaller."""
+        ctx = bound(ctx)
+        if ctx.reason == "threshold":
+            hidden = hide_if_it_pays(ctx)
+            if hidden is not None:
+                return hidden
+        plan = plan_or_shorten(ctx)
+        if isinstance(plan, CompactionOutcome):
+            return plan
+        return await climb(ctx, plan, (serialised_rungs,))
+
+
+async def climb(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]) -> CompactionOutcome:
+    """Try the rungs of each group in turn; the digest is below all of them. Raises `RungError`."""
+    notes: list[str] = []
+    failure = ""
+    for group in groups:
+        for rung in await group(ctx):
+            try:
+                outcome = await rung(ctx, plan)
+                if outcome is None:
+                    continue
+                accept(ctx, outcome)
+            except RungError as error:
+                failure = str(error)
+                notes += [error.notice] if error.notice else []
+            else:
+                return msgspec.structs.replace(outcome, notes=(*notes, *outcome.notes))
+    outcome = condense(ctx, failure)
+    if failure:
+        notes.append(f"No model summary could be used ({failure}); the older part was condensed without a model.")
+    return msgspec.structs.replace(outcome, notes=(*notes, *outcome.notes))
