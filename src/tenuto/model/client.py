@@ -11,7 +11,7 @@ from tenuto.model import wire_json
 from tenuto.model.conversation import ConversationCache, LoadBlob, WireEncoder
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.negotiation import Negotiation
-from tenuto.model.stream import StreamDecoder, finished_message, read_answer
+from tenuto.model.stream import StreamDecoder, finished, read_answer
 from tenuto.model.transport import Transport, make_transport
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
@@ -68,7 +68,7 @@ class WireClient:
         async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder)) as parts:
             async for part in parts:
                 yield part
-        yield Finished(finished_message(call.decoder.finish(), request.model, call.prefix))
+        yield finished(call.decoder.finish(), request.model, call.prefix)
 
     def check_size(self, body: bytes) -> None:
         """Raise `ModelError` for a body that is over the byte limit, before it is sent (R-053)."""
@@ -87,6 +87,15 @@ class WireClient:
     async def close(self) -> None:
         """Close the connections."""
         await self.transport.close()
+
+
+async def last_part(parts: AsyncGenerator[StreamPart]) -> Finished:
+    """Read an answer to its end and return the last part alone. Raises `ModelError`."""
+    async with aclosing(parts):
+        async for part in parts:
+            if isinstance(part, Finished):
+                return part
+    raise ModelError("broken_stream", "the stream ended before the answer was complete")
 
 
 Field = tuple[str, bytes | Sequence[bytes]]
