@@ -63,7 +63,9 @@ class CompactionEnvironment:
     keep_tokens: int | None = None
     spending: Spending = field(default_factory=Spending)
 
-    def plan(self, *, manual: bool = False, keep_tokens: int | None = None) -> CompactionPlan | NothingToCompact:
+    def plan(
+        self, *, manual: bool = False, keep_tokens: int | None = None, first_kept: int = 0
+    ) -> CompactionPlan | NothingToCompact:
         """Return what a summary of the older part would cover, or why there is nothing to summarise."""
         standing = self.standing
         return plan_compaction(
@@ -76,6 +78,7 @@ class CompactionEnvironment:
             manual=manual,
             keep_tokens=self.keep_tokens if keep_tokens is None else keep_tokens,
             tracker=self.tracker,
+            first_kept=first_kept,
         )
 
 

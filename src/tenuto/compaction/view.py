@@ -28,13 +28,15 @@ MIN_TEXT = 40
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Session data that a compaction carries over as it is, never through the model (R-032).
 
-    `pins` are texts, `jobs` one line each; `recall` says that the model has the tool of that name.
+    `pins` are texts, `jobs` one line each; `recall` says that the model has the tool of that name. `notes` are texts
+    that extensions add, bounded already.
     """
 
     pins: tuple[str, ...] = ()
     todo: tuple[TodoItem, ...] = ()
     jobs: tuple[str, ...] = ()
     recall: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def build_replacement(
@@ -59,7 +61,7 @@ def _frame(cut: int, prompts: Prompts, recall: bool) -> str:
 
 
 def surrounding_blocks(surroundings: Surroundings) -> list[str]:
-    """Return pins, todo list and running jobs as tagged texts, without the empty ones."""
+    """Return pins, todo list, running jobs and notes of extensions as tagged texts, without the empty ones."""
     blocks: list[str] = []
     if surroundings.pins:
         blocks.append("\n".join(("<pins>", *surroundings.pins, "</pins>")))
@@ -68,6 +70,8 @@ def surrounding_blocks(surroundings: Surroundings) -> list[str]:
         blocks.append("\n".join(("<todo>", *lines, "</todo>")))
     if surroundings.jobs:
         blocks.append("\n".join(("<running-jobs>", *surroundings.jobs, "</running-jobs>")))
+    if surroundings.notes:
+        blocks.append("\n".join(("<extension-notes>", *surroundings.notes, "</extension-notes>")))
     return blocks
 
 

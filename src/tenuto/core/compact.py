@@ -15,13 +15,13 @@ from typing import cast
 
 import msgspec
 
-from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
 from tenuto.compaction.gate import Proposal, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.sequence import outcome_of
 from tenuto.core.environment import bind_context
-from tenuto.core.errors import TaskFailedError, describe_failure
+from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
+from tenuto.core.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed
 from tenuto.core.live import LiveSession
 from tenuto.core.replay import compaction_end, compaction_of_edits
 from tenuto.core.sizes import describe_sizes
@@ -49,22 +49,28 @@ class CompactionResult:
 class Compaction:
     """One compaction of one session, from the strategy's proposal to the line."""
 
-    def __init__(self, live: LiveSession, context: BoundContext, strategy: CompactionStrategy) -> None:
+    def __init__(self, live: LiveSession, hooked: Hooked, strategy: CompactionStrategy) -> None:
         self._live = live
-        self._context = context
+        self._hooked = hooked
+        self._context = hooked.context
         self._strategy = strategy
 
     async def run(self) -> CompactionResult:
         """Compact, or raise `NothingToCompactError`, `TaskFailedError` or `CancelledError` with nothing appended."""
         started = time.monotonic()
         try:
-            proposal = await self._propose()
+            proposal = self._take_supplied() or await self._propose()
         except BaseException as error:
             self._live.session.hold_usage(self._context.environment.spending.usage)
             if isinstance(error, asyncio.CancelledError):
                 self._context.cancel.set()
             raise
         return CompactionResult(self._write(proposal, time.monotonic() - started))
+
+    def _take_supplied(self) -> Proposal | None:
+        """Return what an extension supplied, if it may be written."""
+        outcome = self._hooked.take(self._live)
+        return weigh(outcome, self._context.environment.standing) if outcome is not None else None
 
     async def _propose(self) -> Proposal:
         """Return what is to be written. A strategy of somebody else that fails is named, and the ladder takes over."""
@@ -190,35 +196,37 @@ async def _compact_once(
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
         context = bind_context(live, reason, progress, focus=operation.focus or "", attempt=attempt)
-        result = await Compaction(live, context, strategy).run()
+        hooked = await ask_before_compaction(live, context, operation)
+        result = await Compaction(live, hooked, strategy).run()
     except asyncio.CancelledError:
-        _publish_failure(live, submission_id, reason, aborted=True)
+        _publish_failure(live, operation, "", aborted=True)
         raise
     except Exception as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
         live.automatic.note_failed(live.measure().tokens)
-        _publish_failure(live, submission_id, reason, error=describe_failure(error))
+        if isinstance(error, CompactionRefusedError):
+            live.notify(f"Not compacted: {error}.", "warning")
+        _publish_failure(live, operation, describe_failure(error), aborted=isinstance(error, CompactionRefusedError))
         raise
     if result.entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
         live.automatic.note_done(manual=reason == "manual")
     live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=operation.will_retry))
     live.publish_usage()
+    tell_compacted(live, result.entry, operation)
     return result
 
 
-def _publish_failure(
-    live: LiveSession, submission_id: str, reason: CompactionReason, *, aborted: bool = False, error: str | None = None
-) -> None:
-    tokens = live.measure().tokens
+def _publish_failure(live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool) -> None:
     live.bus.publish(
         CompactionEndEvent(
             session_id=live.id,
-            submission_id=submission_id,
-            reason=reason,
+            submission_id=operation.submission_id,
+            reason=operation.reason,
             aborted=aborted,
-            error=error,
-            tokens_before=tokens,
+            error=None if aborted else error,
+            tokens_before=live.measure().tokens,
         )
     )
+    tell_failed(live, operation, error, aborted=aborted)
 
 
 class CompactionTask:
@@ -229,7 +237,7 @@ class CompactionTask:
         self._operation = operation
 
     async def run(self) -> None:
-        """Compact. That there is nothing to compact is an answer and not a failure."""
+        """Compact. That there is nothing to compact, or that an extension is against it, is no failure."""
         operation = self._operation
         try:
             await run_compaction(
@@ -239,5 +247,5 @@ class CompactionTask:
                 focus=operation.focus or "",
                 will_retry=operation.will_retry,
             )
-        except NothingToCompactError:
+        except (NothingToCompactError, CompactionRefusedError):
             return

@@ -47,14 +47,20 @@ class Extensions:
             return None
         return await asyncio.shield(self._start())
 
+    @property
+    def loaded(self) -> ExtensionHost | None:
+        """The loaded extensions, without waiting for any."""
+        loading = self._loading
+        return loading.result() if loading is not None and loading.done() and not loading.cancelled() else None
+
     async def close(self) -> None:
         """Wait a moment for what is being told, and let go of everything."""
         if self._loading is None:
             return
         self._loading.cancel()
         await asyncio.wait((self._loading,))
-        if not self._loading.cancelled() and (host := self._loading.result()) is not None:
-            await host.close()
+        if self.loaded is not None:
+            await self.loaded.close()
 
     def _start(self) -> asyncio.Task[ExtensionHost | None]:
         if self._loading is None:

@@ -11,6 +11,7 @@ from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.bus import EventBus
+from tenuto.core.extensions import Extensions
 from tenuto.core.gaps import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
@@ -46,6 +47,8 @@ class LiveSession:
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
     strategy: CompactionStrategy | None = None
     """How the view is made smaller; found at the first compaction unless the Python API named one."""
+    extensions: Extensions | None = None
+    """Whose hooks are called; `None`: nobody's."""
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from tenuto.core.calls import CallRunner
-from tenuto.core.errors import TaskFailedError
+from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
 from tenuto.core.pins import tell_pins
@@ -90,8 +90,9 @@ class AgentTask:
         try:
             await run_compaction(live, "threshold", submission_id=self._submission_id)
         except TaskFailedError as error:
-            # The end event has shown it already; the log keeps it for a resumed transcript.
-            live.session.append(NoticeEntry(text=f"Automatic compaction failed: {error}", level="warning"))
+            if not isinstance(error, CompactionRefusedError):
+                # The end event has shown it already; the log keeps it for a resumed transcript.
+                live.session.append(NoticeEntry(text=f"Automatic compaction failed: {error}", level="warning"))
             if live.measure().tokens >= live.budget().window:
                 raise
 

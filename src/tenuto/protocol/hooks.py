@@ -48,16 +48,17 @@ class CompactionPreparation(msgspec.Struct, frozen=True, kw_only=True):
 
     `messages_to_summarize` and, where the cut falls into a turn, `turn_prefix_messages` are what a summary has to
     cover beside `previous_summary` (without its file lists); what stays word for word begins at `first_kept_index`, a
-    seq. `tokens_before` is the measured size of the whole request.
+    seq. `tokens_before` is the measured size of the whole request. Where there is nothing to summarise (the compaction
+    can only shorten results) there are no messages, and `first_kept_index` is 0.
     """
 
-    messages_to_summarize: tuple[HistoryEvent, ...]
-    turn_prefix_messages: tuple[HistoryEvent, ...]
-    is_split_turn: bool
-    previous_summary: str
-    file_ops: FileOps
+    messages_to_summarize: tuple[HistoryEvent, ...] = ()
+    turn_prefix_messages: tuple[HistoryEvent, ...] = ()
+    is_split_turn: bool = False
+    previous_summary: str = ""
+    file_ops: FileOps = FileOps()
     tokens_before: int
-    first_kept_index: int
+    first_kept_index: int = 0
     settings: PreparationSettings
 
 

@@ -6,7 +6,7 @@ converted on the way. A message with `seq == 0` is not an entry (it stands in a 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -151,10 +151,14 @@ Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | To
 
 
 class CompactionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read."""
+    """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read.
+
+    `extension` is what the extension that supplied the compaction wants to find in it again.
+    """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
+    extension: dict[str, Any] = {}
 
 
 class ProviderItems(msgspec.Struct, frozen=True, kw_only=True):
