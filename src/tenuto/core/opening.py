@@ -186,7 +186,7 @@ class Opener:
             extra_prompt=start.extra_prompt,
             strategy=start.compaction,
             extensions=self._extensions,
-            queue_waiting=resumed,
+            queue_waiting=resumed and bool(state.queue),
         )
         self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)

@@ -71,11 +71,11 @@ async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry |
 
 def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:
     """Take the prompt out of the queue and hand it to the editor."""
-    live.queue_waiting = True
     live.last_outcome, live.last_error = "failed", reason
     if queued is not None and queued in live.session.state.queue:
         live.session.append(DequeuedEntry(target=queued.seq, reason="edited"))
         live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=queued.parts, reason=reason))
     else:
         live.notify(reason, "warning")
+    live.queue_waiting = bool(live.session.state.queue)
     live.publish_queue()
