@@ -196,7 +196,7 @@ async def _compact_once(
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
         context = bind_context(live, reason, progress, focus=operation.focus or "", attempt=attempt)
-        hooked = await ask_before_compaction(live, context, operation)
+        hooked = await ask_before_compaction(live, context, operation, strategy)
         result = await Compaction(live, hooked, strategy).run()
     except asyncio.CancelledError:
         _publish_failure(live, operation, "", aborted=True)

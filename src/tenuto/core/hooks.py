@@ -13,12 +13,13 @@ import msgspec
 
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.ladder import LadderCompaction
+from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.supplied import take_supplied
 from tenuto.compaction.view import clip_to_tokens
 from tenuto.core.errors import CompactionRefusedError
 from tenuto.core.live import LiveSession
-from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
 from tenuto.protocol.hooks import (
     BeforeCompactAnswer,
     CompactionPreparation,
@@ -55,15 +56,24 @@ class Hooked:
         return None
 
 
-async def ask_before_compaction(live: LiveSession, context: BoundContext, operation: CompactSessionOperation) -> Hooked:
-    """Ask every extension once. Raises `CompactionRefusedError` when one cancels the compaction."""
+async def ask_before_compaction(
+    live: LiveSession, context: BoundContext, operation: CompactSessionOperation, strategy: CompactionStrategy
+) -> Hooked:
+    """Ask every extension once. Raises `CompactionRefusedError` when one cancels the compaction.
+
+    A person's `/compact` that will only be told that there is nothing to compact asks nobody.
+    """
     host = await live.extensions.host() if live.extensions is not None else None
     if host is None or not host.listens("session_before_compact"):
+        return Hooked(context)
+    plan = context.environment.plan(manual=context.is_manual)
+    is_idle = isinstance(plan, NothingToCompact) and not plan.edits
+    if is_idle and context.is_manual and isinstance(strategy, LadderCompaction):
         return Hooked(context)
     event = SessionBeforeCompact(
         session_id=live.id,
         cwd=str(live.session.cwd),
-        preparation=_prepare(live, context),
+        preparation=_prepare(live, context, plan),
         branch_entries=tuple(context.environment.standing.path),
         custom_instructions=operation.focus or "",
         reason=operation.reason,
@@ -116,9 +126,10 @@ def tell_failed(live: LiveSession, operation: CompactSessionOperation, error: st
         )
 
 
-def _prepare(live: LiveSession, context: BoundContext) -> CompactionPreparation:
+def _prepare(
+    live: LiveSession, context: BoundContext, plan: CompactionPlan | NothingToCompact
+) -> CompactionPreparation:
     """Return what is about to be summarised; nothing, from entry 0 on, where only results can be shortened."""
-    plan = context.environment.plan(manual=context.is_manual)
     budget = context.environment.standing.budget
     settings = PreparationSettings(
         enabled=live.settings.compaction.enabled,
@@ -126,7 +137,7 @@ def _prepare(live: LiveSession, context: BoundContext) -> CompactionPreparation:
         keep_recent_tokens=budget.keep_recent,
         max_summary_tokens=budget.max_summary,
     )
-    if not isinstance(plan, CompactionPlan):
+    if isinstance(plan, NothingToCompact):
         return CompactionPreparation(tokens_before=context.token_count, settings=settings)
     files = plan.file_operations
     return CompactionPreparation(
