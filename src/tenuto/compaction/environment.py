@@ -19,7 +19,7 @@ from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
 from tenuto.protocol.message import FileUse
-from tenuto.protocol.model import ModelRequest
+from tenuto.protocol.model import ModelRequest, RemoteCompactor
 from tenuto.protocol.usage import Usage
 
 Progress = Callable[[str, int], None]
@@ -49,7 +49,8 @@ class CompactionEnvironment:
     """The session's environment at the moment of the compaction.
 
     `request` is what the next step would send. `constraints` is the text of the instruction files. `keep_tokens` is
-    how much of the end stays, `None` for the usual. `tracker` has the newest use of every file.
+    how much of the end stays, `None` for the usual. `tracker` has the newest use of every file. `compactor` is the
+    present model's client where its provider can compact by itself.
     """
 
     standing: Standing
@@ -61,6 +62,7 @@ class CompactionEnvironment:
     surroundings: Surroundings = field(default_factory=Surroundings)
     tracker: Mapping[str, FileUse] = field(default_factory=dict[str, FileUse])
     keep_tokens: int | None = None
+    compactor: RemoteCompactor | None = None
     spending: Spending = field(default_factory=Spending)
 
     def plan(

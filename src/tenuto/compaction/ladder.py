@@ -9,6 +9,7 @@ import msgspec
 from tenuto.compaction.environment import BoundContext, accept, bound
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.remote import compact_remotely
 from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
 
@@ -16,7 +17,7 @@ Rungs = Callable[[BoundContext], Awaitable[Sequence[Rung]]]
 
 
 class LadderCompaction:
-    """Hide, then summarise in the cheapest way that is possible, then condense without a model."""
+    """Hide, let the provider compact if that was chosen, summarise in the cheapest way, condense without a model."""
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the first outcome that holds. Raises `RungError` when nothing can make the context smaller."""
@@ -28,7 +29,13 @@ class LadderCompaction:
         plan = plan_or_shorten(ctx)
         if isinstance(plan, CompactionOutcome):
             return plan
-        return await climb(ctx, plan, (serialised_rungs,))
+        groups = (serialised_rungs,) if ctx.reason == "overflow" else (remote_rungs, serialised_rungs)
+        return await climb(ctx, plan, groups)
+
+
+async def remote_rungs(ctx: BoundContext) -> list[Rung]:
+    """Return rung 2 where the person chose it."""
+    return [compact_remotely] if ctx.environment.request.server.compaction else []
 
 
 async def climb(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]) -> CompactionOutcome:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tenuto.compaction.environment import bound
 from tenuto.compaction.errors import NothingLeftError
-from tenuto.compaction.ladder import LadderCompaction, climb
+from tenuto.compaction.ladder import LadderCompaction, climb, remote_rungs
 from tenuto.compaction.plan import NothingToCompact
+from tenuto.compaction.remote import choose_remote
 from tenuto.compaction.rungs import condense, hide, plan_or_shorten, serialised_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
 
@@ -37,6 +38,18 @@ class HidingThenSummaryCompaction:
         return hidden if hidden is not None else await LLMSummaryCompaction().compact(ctx)
 
 
+class RemoteCompaction:
+    """The provider's own compaction, asked for within a normal request unless the model's settings say otherwise."""
+
+    async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
+        """Return the outcome; a summary made here where the provider has none. Raises `RungError`."""
+        ctx = bound(ctx)
+        plan = plan_or_shorten(ctx)
+        if isinstance(plan, CompactionOutcome):
+            return plan
+        return await climb(choose_remote(ctx), plan, (remote_rungs, serialised_rungs))
+
+
 class DigestCompaction:
     """The older part condensed from the session's data, without any model."""
 
@@ -54,5 +67,6 @@ __all__ = [
     "HidingThenSummaryCompaction",
     "LLMSummaryCompaction",
     "LadderCompaction",
+    "RemoteCompaction",
     "ToolResultHidingCompaction",
 ]

@@ -55,6 +55,20 @@ def build_replacement(
     return (system,) if anchor is None else (system, anchor)
 
 
+def build_remote_replacement(
+    plan: CompactionPlan, items: AssistantMessage, texts: Sequence[str], surroundings: Surroundings, prompts: Prompts
+) -> tuple[Message, ...]:
+    """Return the messages that stand before the kept tail when the provider itself compacted what was there.
+
+    `items` are its own, first of the conversation; `texts` is what is told beside them, empty ones left out.
+    """
+    blocks = [_frame(plan.cut, prompts, surroundings.recall), *filter(None, texts), *surrounding_blocks(surroundings)]
+    taken = estimate_message(items) + sum(estimate_text(block) for block in blocks)
+    anchor = _anchor(plan, plan.allowance.free - plan.kept_tokens - taken)
+    system = SystemMessage(text="\n\n".join(blocks))
+    return (system, items) if anchor is None else (system, items, anchor)
+
+
 def _frame(cut: int, prompts: Prompts, recall: bool) -> str:
     texts = [prompts.summary_prefix, RECALL_HINT] if recall else [prompts.summary_prefix]
     return "\n".join(texts).replace("{seq}", str(max(0, cut - 1)))

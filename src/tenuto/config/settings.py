@@ -38,6 +38,8 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     reserve_tokens: int | None = None
     keep_recent_tokens: int | None = None
     max_summary_tokens: int | None = None
+    remote_compaction: Literal["", "off", "request", "endpoint", "automatic"] = ""
+    clear_tool_uses: bool = False
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from tenuto.core.request import build_request
 from tenuto.core.summarisers import find_summarisers
 from tenuto.protocol.compaction import CacheState, CompactionModel
 from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.model import RemoteCompactor
 from tenuto.protocol.operation import CompactionReason
 
 CACHE_LIFETIME = 300.0
@@ -41,13 +42,14 @@ def bind_context(
         model_id=live.facts.id,
     )
     spending = Spending()
+    client = live.models.client(live.facts.provider)
     previous = active_compaction(path, live.facts.id)
     return BoundContext(
         history=standing.view,
         token_count=size.tokens,
         max_context_size=budget.window,
         reserved_context_size=budget.window - budget.trigger,
-        llm=CompactionModel(live.facts, CountedClient(live.models.client(live.facts.provider), spending)),
+        llm=CompactionModel(live.facts, CountedClient(client, spending)),
         reason=reason,
         focus=focus,
         previous_summary=previous.summary if previous is not None else "",
@@ -62,6 +64,7 @@ def bind_context(
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
             keep_tokens=_tail_to_keep(live, reason, attempt),
+            compactor=client if isinstance(client, RemoteCompactor) else None,
             spending=spending,
         ),
     )

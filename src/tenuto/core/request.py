@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenuto.core.live import LiveSession
+from tenuto.core.server_context import server_context
 from tenuto.protocol.model import ModelRequest
 
 
@@ -15,4 +16,5 @@ def build_request(live: LiveSession) -> ModelRequest:
         max_output_tokens=live.budget().output_for(live.measure().tokens),
         effort=live.effort,
         cache_key=live.id,
+        server=server_context(live),
     )

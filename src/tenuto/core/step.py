@@ -20,6 +20,7 @@ from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
+from tenuto.core.server_context import tell_edit
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -42,6 +43,7 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import TextPart
 
 MAX_BUDGET_CUTS = 3
+ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
 FULL_SHARE = 0.99
 """Of the window: an empty answer above this was cut off by the window (R-022)."""
 
@@ -82,7 +84,8 @@ class ModelCall:
         while True:
             estimate = self._live.measure().estimate
             try:
-                answer = self._check(await self._stream(request))
+                end = await self._stream(request)
+                answer = self._check(end.message)
             except ModelError as error:
                 self._withdraw(error)
                 request = await self._next_request(request, error)
@@ -91,13 +94,32 @@ class ModelCall:
                 raise
             else:
                 thinking = self._shown.thinking_ended - self._shown.thinking_began
-                return self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
+                if end.edit is not None or end.compacted is not None:
+                    estimate = 0  # what the server counted is not what was sent: nothing to calibrate by
+                stored = self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
+                self._note_server(stored, end)
+                return stored
+
+    def _note_server(self, answer: AssistantMessage, end: Finished) -> None:
+        """Take over what the server did to the context while it answered."""
+        if end.edit is not None:
+            tell_edit(self._live, end.edit)
+        if end.compacted is not None:
+            from tenuto.core.provider_items import adopt_compaction
+
+            adopt_compaction(self._live, self._submission_id, answer, end.compacted)
 
     async def _next_request(self, request: ModelRequest, error: ModelError) -> ModelRequest:
         """Return what to send after a failure; raises when the failure is final."""
         live = self._live
         if error.kind == "bad_thinking" and request.thinking:
             return msgspec.structs.replace(request, thinking=False)
+        if error.kind in ITEM_REFUSALS:
+            from tenuto.core.provider_items import give_up_items, refuses_items
+
+            if refuses_items(live, error, request):
+                await give_up_items(live, self._submission_id, error)
+                return build_request(live)
         if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
             self._budget_cuts += 1
             self._chain.learn(error)
@@ -131,15 +153,15 @@ class ModelCall:
             return answer
         raise TaskFailedError(f"{answer.model} answered with nothing; send the request again or change the model")
 
-    async def _stream(self, request: ModelRequest) -> AssistantMessage:
-        """Make one attempt and publish what arrives."""
+    async def _stream(self, request: ModelRequest) -> Finished:
+        """Make one attempt, publish what arrives, and return its end."""
         self._shown = Shown()
         client = self._live.models.client(request.model.provider)
         answer = cast("AsyncGenerator[StreamPart, None]", client.stream(request))
         async with aclosing(answer) as stream:
             async for part in stream:
                 if isinstance(part, Finished):
-                    return part.message
+                    return part
                 self._show(part)
         raise ModelError("broken_stream", "the stream ended before the answer was complete")
 

@@ -1,0 +1,293 @@
+"""The provider's own compaction in whole sessions, against a server as strict as the real ones (seed 002)."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenuto.core.models import change_model
+from tenuto.protocol.event import NoticeEvent
+from tenuto.protocol.message import NoticeEntry
+from tests.core.compacting import (
+    LONG_ANSWER,
+    SUMMARY,
+    check_requests,
+    compact,
+    compactions,
+    fill,
+    is_summary_request,
+    reads,
+    write_big_file,
+)
+from tests.core.harness import Agent, agent, reopened
+from tests.core.test_pins import command
+from tests.server import HttpError, Reply, Request, ScriptedServer
+from tests.server.openai_compaction import read_item
+from tests.server.reply import AnyReply
+
+WINDOW = 16_000
+WAYS = [("anthropic", "request"), ("openai", "request"), ("openai", "endpoint")]
+REMOTE_SUMMARY = SUMMARY.replace("Keep the tests green.", "Keep the tests green, said the provider.")
+
+
+def choose(tmp_path: Path, model: str, **settings: object) -> None:
+    """Write the settings of one model."""
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    lines = [f'[models."{model}"]', *(f"{key} = {_toml(value)}" for key, value in settings.items())]
+    (home / "settings.toml").write_text("\n".join(lines) + "\n")
+
+
+def _toml(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+def remote(answer: AnyReply | str = LONG_ANSWER, compaction: AnyReply | str = REMOTE_SUMMARY):
+    """Answer steps with `answer`, what the provider is asked to compact with `compaction`, summaries made here too."""
+
+    def script(request: Request) -> AnyReply:
+        local = SUMMARY if is_summary_request(request) else answer
+        chosen = compaction if request.is_compaction else local
+        return Reply(chosen) if isinstance(chosen, str) else chosen
+
+    return script
+
+
+def asked(server: ScriptedServer) -> list[Request]:
+    return [request for request in server.requests if request.is_compaction]
+
+
+def steps(server: ScriptedServer) -> list[Request]:
+    return [request for request in server.requests if not request.is_compaction and not is_summary_request(request)]
+
+
+def sent(request: Request) -> str:
+    """Everything that a request tells the model, what the provider sealed included."""
+    if request.protocol == "responses":
+        items = [item for item in request.body["input"] if isinstance(item, dict)]
+        sealed = [read_item(item) for item in items if item.get("type") == "compaction"]
+        return "\n".join([*(item.text for item in request.items), *sealed])
+    return "\n".join(item.text for item in request.items)
+
+
+def conversation(request: Request) -> list[dict[str, Any]]:
+    return request.body["messages" if request.protocol == "anthropic" else "input"]
+
+
+def block_of(request: Request) -> dict[str, Any]:
+    """The one compaction of the provider in a request."""
+    if request.protocol == "anthropic":
+        return request.body["messages"][0]["content"][0]
+    found = [item for item in request.body["input"] if item.get("type") == "compaction"]
+    assert len(found) == 1
+    return found[0]
+
+
+def warnings(running: Agent) -> list[str]:
+    return [entry.text for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_the_provider_compacts_by_hand_and_its_items_go_back_unchanged(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    async with agent(tmp_path, remote(), model=model, options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        before = steps(running.server)[-1]
+        assert (await compact(running)).outcome == "completed"
+        (entry,) = compactions(running)
+        (request,) = asked(running.server)
+        assert (entry.rung, entry.reason, running.server.refusals) == ("remote", "manual", [])
+        shared = [one for one, other in zip(before.prefix_items, request.prefix_items, strict=False) if one == other]
+        if way == "request":
+            assert len(shared) >= len(request.prefix_items) - 2
+            assert request.tool_names == before.tool_names
+        await running.ask("go on")
+        await running.ask("and on")
+        check_requests(running.server, WINDOW)
+        after = steps(running.server)[-2:]
+        assert block_of(after[0]) == block_of(after[1])
+        assert "said the provider" in sent(after[0])
+        assert "question 0" in sent(after[0])
+        assert running.server.prefix_breaks()[-1][0] == after[0].index
+        assert warnings(running) == []
+
+
+async def test_a_readable_summary_is_shown_and_an_unreadable_one_is_told_from_data(tmp_path: Path):
+    choose(tmp_path, "anthropic/test", remote_compaction="request")
+    async with agent(tmp_path, remote(), model="anthropic/test", options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        await compact(running)
+        assert "said the provider" in compactions(running)[0].summary
+    other = tmp_path / "other"
+    other.mkdir()
+    choose(other, "openai/test", remote_compaction="request")
+    async with agent(other, remote(), model="openai/test", options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        await compact(running)
+        summary = compactions(running)[0].summary
+        assert "without a model" in summary
+        assert "question 0" in summary
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_over_the_trigger_the_provider_compacts_between_the_steps(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    write_big_file(tmp_path)
+    local = reads(40)
+
+    def script(request: Request) -> AnyReply:
+        return Reply(REMOTE_SUMMARY) if request.is_compaction else local(request)
+
+    async with agent(tmp_path, script, model=model, options={"window": WINDOW, "check_thinking": True}) as running:
+        assert (await running.ask("read it all", timeout=60)).outcome == "completed"
+        rungs = [entry.rung for entry in compactions(running)]
+        assert "remote" in rungs
+        assert set(rungs) <= {"remote"}
+        check_requests(running.server, WINDOW)
+        assert "read it all" in sent(steps(running.server)[-1])
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        HttpError(500, "boom", headers={"retry-after-ms": "10"}),
+        HttpError(400, "this model cannot do that"),
+        HttpError(429, "You exceeded your current quota, please check your plan and billing details."),
+        Reply(""),
+    ],
+    ids=["server error", "not supported", "quota", "nothing"],
+)
+async def test_an_error_of_the_provider_falls_back_to_a_summary_made_here_with_one_notice(
+    tmp_path: Path, provider: str, way: str, fault: AnyReply
+):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    async with agent(tmp_path, remote(compaction=fault), model=model, options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        assert (await compact(running)).outcome == "completed"
+        (entry,) = compactions(running)
+        assert entry.rung != "remote"
+        assert entry.provider_items is None
+        (told,) = warnings(running)
+        assert "could not be used" in told
+        assert [event.text for event in running.of(NoticeEvent) if event.level == "warning"] == [told]
+        assert (await running.ask("go on")).outcome == "completed"
+        assert "Keep the tests green." in sent(steps(running.server)[-1])
+
+
+async def test_a_model_without_a_compaction_of_its_own_says_so_when_it_was_chosen(tmp_path: Path):
+    choose(tmp_path, "openai-chat/test", remote_compaction="request")
+    async with agent(tmp_path, remote(), options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        await compact(running)
+        assert compactions(running)[0].rung != "remote"
+        assert "no remote_compaction" in warnings(running)[0]
+
+
+async def test_the_switch_for_all_models_takes_those_that_can(tmp_path: Path):
+    environ = {"TENUTO_COMPACTION__REMOTE": "true"}
+    for provider, rungs in (("openai", {"remote"}), ("openai-chat", {"serialised", "same-prefix"})):
+        place = tmp_path / provider
+        place.mkdir()
+        async with agent(
+            place, remote(), model=f"{provider}/test", options={"window": WINDOW}, environ=environ
+        ) as running:
+            await fill(running, 5)
+            await compact(running)
+            assert compactions(running)[0].rung in rungs
+            assert warnings(running) == []
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_after_a_restart_the_same_bytes_are_sent(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    async with ScriptedServer(remote(), window=WINDOW) as server:
+        async with reopened(tmp_path, server, model=model) as running:
+            await fill(running, 5)
+            await compact(running)
+            await running.ask("one")
+            session = running.session.id
+        first = steps(server)[-1]
+        async with reopened(tmp_path, server, model=model, resume=session) as running:
+            await running.ask("two")
+        second = steps(server)[-1]
+        assert second.prefix_items[: len(first.prefix_items)] == first.prefix_items
+        assert server.refusals == []
+
+
+@pytest.mark.parametrize("other", ["openai-chat/test", "anthropic/test", "openai/test-small"])
+async def test_another_model_gets_the_history_and_no_foreign_item(tmp_path: Path, other: str):
+    choose(tmp_path, "openai/test", remote_compaction="request")
+    async with agent(tmp_path, remote("fine"), model="openai/test", options={"window": WINDOW}) as running:
+        await fill(running, 5, 200)
+        await compact(running)
+        await running.ask("still here")
+        await change_model(running.runtime.live, other)
+        assert (await running.ask("and now?")).outcome == "completed"
+        request = running.server.requests[-1]
+        assert b"compaction" not in request.raw
+        assert b"encrypted_content" not in request.raw
+        for number in range(5):
+            assert f"question {number} because" in sent(request)
+        await change_model(running.runtime.live, "openai/test")
+        await running.ask("back again")
+        assert block_of(running.server.requests[-1])["type"] == "compaction"
+        assert running.server.refusals == []
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_the_second_compaction_replaces_the_first(tmp_path: Path, provider: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction="request")
+    rounds = count(1)
+
+    def script(request: Request) -> AnyReply:
+        if request.is_compaction:
+            return Reply(f"{REMOTE_SUMMARY}\n- round {next(rounds)}")
+        return Reply(LONG_ANSWER)
+
+    async with agent(tmp_path, script, model=model, options={"window": WINDOW}) as running:
+        for _ in range(3):
+            await fill(running, 4)
+            await compact(running)
+        await running.ask("go on")
+        assert {entry.rung for entry in compactions(running)} == {"remote"}
+        number = len(compactions(running))
+        assert f"round {number - 1}" in sent(asked(running.server)[-1])
+        last = sent(running.server.requests[-1])
+        assert f"round {number}" in last
+        assert f"round {number - 1}" not in last
+        check_requests(running.server, WINDOW)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_pins_and_the_summary_made_here_stand_beside_the_items(tmp_path: Path, provider: str):
+    model = f"{provider}/test"
+    async with ScriptedServer(remote(), window=WINDOW) as server:
+        async with reopened(tmp_path, server, model=model) as running:
+            await command(running, "/pin never touch legacy/")
+            await fill(running, 5)
+            await compact(running)
+            session = running.session.id
+        choose(tmp_path, model, remote_compaction="request")
+        async with reopened(tmp_path, server, model=model, resume=session) as running:
+            for _ in range(2):
+                await fill(running, 4)
+                await compact(running)
+            await running.ask("go on")
+            rungs = [entry.rung == "remote" for entry in compactions(running)]
+            assert rungs[:1] == [False]
+            assert all(rungs[1:])
+            assert len(rungs) > 2
+            request = steps(server)[-1]
+            assert "<pins>\nnever touch legacy/\n</pins>" in sent(request)
+            assert "Keep the tests green." in sent(request)
+            assert "Keep the tests green." in compactions(running)[-1].summary
+            assert server.refusals == []
