@@ -82,7 +82,7 @@ async def ask_before_compaction(
     named = await host.ask_before_compact(
         event, lambda name: context.environment.progress(f"asking the extension {name}", 0)
     )
-    answers = [(one.extension, one.answer) for one in named if isinstance(one.answer, BeforeCompactAnswer)]
+    answers = [(one.extension, one.answer) for one in named]
     for extension, answer in answers:
         if answer.cancel:
             why = f": {' '.join(answer.cancel_reason.split())}" if answer.cancel_reason.strip() else ""

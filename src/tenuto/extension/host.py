@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -41,11 +41,11 @@ Asking = Callable[[str], None]
 A = TypeVar("A", BeforeCompactAnswer, BeforeTreeAnswer)
 
 
-class Named(msgspec.Struct, frozen=True):
+class Named(msgspec.Struct, Generic[A], frozen=True):
     """An answer, and the name of the extension that gave it."""
 
     extension: str
-    answer: BeforeCompactAnswer | BeforeTreeAnswer
+    answer: A
 
 
 class _Extension:
@@ -94,13 +94,19 @@ class ExtensionHost:
         """Say whether anybody has to be asked or told."""
         return any(extension.api.handlers(hook) for extension in self._extensions if not extension.is_given_up)
 
-    async def ask_before_compact(self, event: SessionBeforeCompact, asking: Asking) -> list[Named]:
+    async def ask_before_compact(self, event: SessionBeforeCompact, asking: Asking) -> list[Named[BeforeCompactAnswer]]:
         """Return what is answered to `session_before_compact`, in order; a cancel is the last one."""
         return await self._ask("session_before_compact", event, BeforeCompactAnswer, asking)
 
-    async def ask_before_tree(self, event: SessionBeforeTree, asking: Asking) -> list[Named]:
-        """Return what is answered to `session_before_tree`, in order; a cancel is the last one."""
-        return await self._ask("session_before_tree", event, BeforeTreeAnswer, asking)
+    async def ask_before_tree(self, event: SessionBeforeTree, asking: Asking) -> list[Named[BeforeTreeAnswer]]:
+        """Return what is answered to `session_before_tree`, in order; a cancel is the last one.
+
+        A summary that nobody wants is left out.
+        """
+        named = await self._ask("session_before_tree", event, BeforeTreeAnswer, asking)
+        if event.preparation.user_wants_summary:
+            return named
+        return [Named(one.extension, msgspec.structs.replace(one.answer, summary=None)) for one in named]
 
     def tell(self, hook: HookName, event: HookEvent) -> None:
         """Tell everybody who listens; nothing waits for them but what is asked or told next, and the program's end."""
@@ -129,17 +135,17 @@ class ExtensionHost:
 
         try:
             await lane.call(set_up, timeout=self._timeout)
+            self._extensions.append(_Extension(api, lane))
         except LoadingError as error:
             self._report(f"The extension {name} ({source.place}) is not loaded: {error}")
         except Exception as error:  # noqa: BLE001 - an extension's fault ends here and becomes a notice
             self._report(f"The extension {name} ({source.place}) is not loaded: {_fault(error)}")
-        else:
-            self._extensions.append(_Extension(api, lane))
-            return
-        lane.close()
+        finally:
+            if name not in self.names:
+                lane.close()
 
-    async def _ask(self, hook: HookName, event: HookEvent, kind: type[A], asking: Asking) -> list[Named]:
-        answers: list[Named] = []
+    async def _ask(self, hook: HookName, event: HookEvent, kind: type[A], asking: Asking) -> list[Named[A]]:
+        answers: list[Named[A]] = []
         if self._telling:
             await asyncio.wait(tuple(self._telling))
         async with self._in_order:
