@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tenuto.config.settings import ExtensionSettings
@@ -348,3 +349,16 @@ async def test_what_an_extension_says_bears_its_name(load):
         "    threading.Thread(target=lambda: tenuto.notify('from elsewhere', 'warning')).start()\n"
     )
     await loaded.until_said("warning a: from elsewhere")
+
+
+async def test_a_summary_of_a_branch_that_nobody_wants_is_left_out(load):
+    loaded = await load(
+        a="def setup(tenuto):\n"
+        "    tenuto.on('session_before_tree', lambda event: {'summary': {'summary': 'S', 'details': {'n': 1}}})\n"
+    )
+    unwanted = msgspec.structs.replace(
+        BEFORE_TREE, preparation=msgspec.structs.replace(BEFORE_TREE.preparation, user_wants_summary=False)
+    )
+    for event, summaries in ((BEFORE_TREE, ["S"]), (unwanted, [None])):
+        answers = await loaded.host.ask_before_tree(event, loaded.asked.append)
+        assert [one.answer.summary and one.answer.summary.summary for one in answers] == summaries
