@@ -242,7 +242,7 @@ class ScriptedServer:
         reply = await self._next_reply(request)
         shared = count_shared(self._known.get(request.protocol, []), prefix)
         self._known[request.protocol] = prefix
-        playback = Playback(connection, request, wire, self.options, size, estimate(prefix[:shared]))
+        playback = Playback(connection, request, wire, self.options, size, min(size, estimate(prefix[:shared])))
         await playback.play(reply)
 
     async def _next_reply(self, request: Request) -> AnyReply:

@@ -49,6 +49,8 @@ class LiveSession:
     """How the view is made smaller; found at the first compaction unless the Python API named one."""
     extensions: Extensions | None = None
     """Whose hooks are called; `None`: nobody's."""
+    told_once: set[str] = field(default_factory=set[str])
+    """Kinds of notices that this session has had and that are not given a second time."""
     items_refused: bool = False
     """The provider did not read its own compaction again: it is not asked for another while this process lives."""
     queue_waiting: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenuto.core.live import LiveSession
+from tenuto.protocol.entry import Level
 from tenuto.protocol.message import NoticeEntry
 from tenuto.protocol.model import RemoteCompactor, RemoteWay, ServerContext, ServerEdit
 
@@ -12,6 +13,7 @@ CLEAR_SHARE = 0.3
 MIN_CLEARED = 12_500
 CLEARED_SHARE = 0.05
 EDIT_KIND = "server_edit"
+IGNORED_KIND = "server_ignored"
 
 
 def server_context(live: LiveSession) -> ServerContext:
@@ -49,11 +51,25 @@ def _chosen_compaction(live: LiveSession) -> str:
 
 def tell_edit(live: LiveSession, edit: ServerEdit) -> None:
     """Tell the person, once a session, that the server left old results out of a request."""
-    if any(isinstance(entry, NoticeEntry) and entry.kind == EDIT_KIND for entry in live.session.path()):
-        return
-    live.notify(
+    text = (
         f"{live.facts.provider} left {edit.cleared_results} old tool results ({edit.cleared_tokens:,} tokens) out of "
-        "this request, as clear_tool_uses asks for. The session keeps them; this is not said again.",
-        kind=EDIT_KIND,
-        keep=True,
+        "what the model reads, as clear_tool_uses asks for. The session keeps them; this is not said again."
     )
+    _tell_once(live, EDIT_KIND, text, "info")
+
+
+def tell_ignored(live: LiveSession, field: str) -> None:
+    """Tell the person, once a session, that the server does not know what the settings ask it for."""
+    text = (
+        f"{live.facts.provider} does not take {field}, which the settings of {live.facts.id} ask for; the context is "
+        "kept small here instead."
+    )
+    _tell_once(live, IGNORED_KIND, text, "warning")
+
+
+def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:
+    if kind in live.told_once:
+        return
+    live.told_once.add(kind)
+    if not any(isinstance(entry, NoticeEntry) and entry.kind == kind for entry in live.session.path()):
+        live.notify(text, level, kind, keep=True)

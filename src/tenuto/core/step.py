@@ -20,7 +20,7 @@ from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
-from tenuto.core.server_context import tell_edit
+from tenuto.core.server_context import tell_edit, tell_ignored
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -104,6 +104,8 @@ class ModelCall:
         """Take over what the server did to the context while it answered."""
         if end.edit is not None:
             tell_edit(self._live, end.edit)
+        if end.ignored:
+            tell_ignored(self._live, end.ignored)
         if end.compacted is not None:
             from tenuto.core.provider_items import adopt_compaction
 

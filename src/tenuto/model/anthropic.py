@@ -14,6 +14,7 @@ from tenuto.model.anthropic_compaction import (
     COMPACTION,
     COMPACTION_BETA,
     EDITING_BETA,
+    MANAGEMENT,
     begins_with_block,
     compaction_field,
     editing_field,
@@ -38,7 +39,7 @@ WAYS = frozenset({"request"})
 OPTIONAL = {
     "thinking": "thinking|adaptive",
     "output_config": "output_config|effort",
-    "context_management": f"context_management|{CLEAR_TOOL_USES}|{EDITING_BETA}",
+    MANAGEMENT: f"{MANAGEMENT}|{CLEAR_TOOL_USES}|{EDITING_BETA}",
 }
 """Fields that gateways and older models do not know, and how their refusals name them."""
 
@@ -59,14 +60,17 @@ class AnthropicClient:
 
         def prepare() -> Call:
             decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages))
-            editing = editing_field(request.server) if self._wire.negotiation.allows("context_management") else b""
+            wanted = editing_field(request.server)
+            ignored = self._wire.negotiation.ignored(MANAGEMENT, wanted)
+            editing = b"" if ignored else wanted
             head: list[Field] = [
                 ("max_tokens", b"%d" % request.max_output_tokens),
                 ("stream", b"true"),
-                ("context_management", editing),
+                (MANAGEMENT, editing),
             ]
             headers = self._headers(request, EDITING_BETA if editing else "")
-            return Call(url, headers, self._body(request, encoded, head, ask_on(encoded.runs)), decoder, prefix)
+            body = self._body(request, encoded, head, ask_on(encoded.runs))
+            return Call(url, headers, body, decoder, prefix, ignored)
 
         return self._wire.call(request, prepare)
 

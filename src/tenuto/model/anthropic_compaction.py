@@ -19,6 +19,7 @@ from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, Ser
 from tenuto.protocol.part import OpaquePart
 
 COMPACTION = "compaction"
+MANAGEMENT = "context_management"
 COMPACTION_BETA = "compact-2026-09-04"
 EDITING_BETA = "context-management-2025-06-27"
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"

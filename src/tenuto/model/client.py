@@ -18,13 +18,17 @@ from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, ready to be sent, and what reads its answer. `prefix` is what the answer stores."""
+    """One request, ready to be sent, and what reads its answer. `prefix` is what the answer stores.
+
+    `ignored` names a field that was asked for and that the server has refused before.
+    """
 
     url: str
     headers: Mapping[str, str]
     body: bytes
     decoder: StreamDecoder
     prefix: str
+    ignored: str = ""
 
 
 class WireClient:
@@ -68,7 +72,7 @@ class WireClient:
         async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder)) as parts:
             async for part in parts:
                 yield part
-        yield finished(call.decoder.finish(), request.model, call.prefix)
+        yield finished(call.decoder.finish(), request.model, call.prefix, call.ignored)
 
     def check_size(self, body: bytes) -> None:
         """Raise `ModelError` for a body that is over the byte limit, before it is sent (R-053)."""

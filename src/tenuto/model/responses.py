@@ -14,6 +14,7 @@ from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.responses_compaction import (
     ENDPOINT,
+    MANAGEMENT,
     TRIGGER,
     check_one,
     context_management,
@@ -33,7 +34,7 @@ OPTIONAL = {
     "include": r"include|reasoning\.encrypted_content",
     "prompt_cache_key": "prompt_cache_key",
     "max_output_tokens": "max_output_tokens",
-    "context_management": "context_management|compact_threshold",
+    MANAGEMENT: f"{MANAGEMENT}|compact_threshold",
 }
 """Fields that some models and servers do not know, and how their refusals name them."""
 
@@ -52,7 +53,9 @@ class ResponsesClient:
 
         def prepare() -> Call:
             decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
-            return Call(url, headers, self._body(request, encoded), decoder, encoded.prefix)
+            body = self._body(request, encoded)
+            ignored = self._wire.negotiation.ignored(MANAGEMENT, context_management(request.server))
+            return Call(url, headers, body, decoder, encoded.prefix, ignored)
 
         return self._wire.call(request, prepare)
 
@@ -124,7 +127,7 @@ class ResponsesClient:
             "max_output_tokens": b"%d" % output,
             "reasoning": self._reasoning(request),
             "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
-            "context_management": b"" if further else context_management(request.server),
+            MANAGEMENT: b"" if further else context_management(request.server),
         }
         allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
         model, *conversation = self._conversation(request, encoded, further)

@@ -16,6 +16,7 @@ from tenuto.model.wire_json import as_dict, as_list
 from tenuto.protocol.model import CompactedItems, ModelError, ServerContext
 
 COMPACTION = "compaction"
+MANAGEMENT = "context_management"
 TRIGGER = b'{"type":"compaction_trigger"}'
 ENDPOINT = "/responses/compact"
 MIN_THRESHOLD = 1_000

@@ -143,7 +143,7 @@ def merge_deltas(parts: list[StreamPart]) -> list[StreamPart]:
     return merged
 
 
-def finished(answer: Answer, facts: ModelFacts, prefix: str) -> Finished:
+def finished(answer: Answer, facts: ModelFacts, prefix: str, ignored: str = "") -> Finished:
     """Return the end of a stream: the answer as a message with its cost, and what the server did to the context.
 
     Raises `ModelError` of kind overflow for an answer that is none: cut off at its first token because the input
@@ -168,7 +168,7 @@ def finished(answer: Answer, facts: ModelFacts, prefix: str) -> Finished:
         prefix=prefix,
         response_id=answer.response_id,
     )
-    return Finished(message, answer.edit, answer.compacted)
+    return Finished(message, answer.edit, answer.compacted, ignored)
 
 
 def priced(usage: Usage, facts: ModelFacts) -> Usage:

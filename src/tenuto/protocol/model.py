@@ -148,12 +148,13 @@ class Finished(msgspec.Struct, frozen=True):
     """The terminal event arrived: the whole answer, with usage, stop reason and prefix hash. Always the last part.
 
     `edit` is what the server left out of this request, `compacted` what it compacted in the middle of it; the items
-    are not in the message.
+    are not in the message. `ignored` names the field by which that was asked for, where the server does not know it.
     """
 
     message: AssistantMessage
     edit: ServerEdit | None = None
     compacted: CompactedItems | None = None
+    ignored: str = ""
 
 
 StreamPart = TextDelta | ThinkingDelta | ToolCallDelta | Finished
