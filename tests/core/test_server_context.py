@@ -144,25 +144,35 @@ async def test_items_that_the_provider_reads_no_more_are_given_up_and_the_sessio
         assert compactions(running)[-1].rung == "remote"
 
 
-async def test_a_summary_made_here_after_an_unreadable_one_is_made_from_the_history(tmp_path: Path):
+@pytest.mark.parametrize("can_summarise", [True, False])
+async def test_a_summary_made_here_after_an_unreadable_one_is_made_from_the_history(
+    tmp_path: Path, can_summarise: bool
+):
     choose(tmp_path, "openai/test", remote_compaction="request")
     seen: list[Request] = []
 
     def script(request: Request) -> AnyReply:
-        if request.is_compaction:
-            return Reply(SUMMARY) if not compacted else HttpError(400, "no longer")
-        if is_summary_request(request):
-            seen.append(request)
-            return Reply(SUMMARY)
-        return Reply(LONG_ANSWER)
+        if not is_summary_request(request) and not request.is_compaction:
+            return Reply(LONG_ANSWER)
+        seen.append(request)
+        return Reply(SUMMARY) if request.is_compaction or can_summarise else HttpError(400, "not this")
 
-    compacted: list[bool] = []
-    async with agent(tmp_path, script, model="openai/test", options={"window": WINDOW}) as running:
-        await fill(running, 4)
-        await compact(running)
-        compacted.append(True)
-        await fill(running, 4)
-        await compact(running)
-        assert "remote" not in compactions(running)[-1].rung
-        if compactions(running)[-1].rung == "serialised":
-            assert any("question 0 because" in request.last_user for request in seen)
+    async with ScriptedServer(script, window=WINDOW) as server:
+        async with reopened(tmp_path, server, model="openai/test") as running:
+            await fill(running, 4)
+            await compact(running)
+            await fill(running, 3)
+            session = running.session.id
+        (tmp_path / "home" / "settings.toml").write_text(
+            '[compaction]\nstrategy = "tenuto.compaction.strategies:LLMSummaryCompaction"\n'
+        )
+        async with reopened(tmp_path, server, model="openai/test", resume=session) as running:
+            await compact(running)
+            last = compactions(running)[-1]
+            assert last.rung == ("serialised" if can_summarise else "digest")
+            if can_summarise:
+                asked = "".join(request.last_user for request in seen if not request.is_compaction)
+                assert "question 0 because" in asked
+                assert "without a model" not in asked
+            else:
+                assert "question 0" in last.summary

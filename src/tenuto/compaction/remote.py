@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import msgspec
 
-from tenuto.compaction.digest import digest, list_room
+from tenuto.compaction.digest import MARK, digest, list_room
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, accept
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.files import format_file_lists, strip_file_lists, with_file_lists
 from tenuto.compaction.meter import estimate_message
-from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.prompts import with_length
 from tenuto.compaction.summarise import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.summary import shorten
@@ -33,6 +33,7 @@ from tenuto.protocol.model import (
     ModelRequest,
 )
 from tenuto.protocol.part import OpaquePart
+from tenuto.session.projection import project
 
 RUNG = "remote"
 EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; bring over what of them still matters."
@@ -143,6 +144,37 @@ def remote_outcome(
         usage=environment.spending.usage,
         rung=RUNG,
         provider_items=ProviderItems(provider=facts.provider, model=facts.name, items=items),
+    )
+
+
+def plan_from_history(environment: CompactionEnvironment, plan: CompactionPlan) -> CompactionPlan:
+    """Return the plan with what an unreadable compaction covers as history again, for a summary that is made here.
+
+    Its own summary is told from data alone; the log has what it was made from.
+    """
+    previous, standing = plan.previous, environment.standing
+    if previous is None or previous.provider_items is None or not previous.summary.startswith(MARK):
+        return plan
+    whole = plan_compaction(
+        standing.path,
+        project(standing.path),
+        size=standing.size,
+        budget=standing.budget,
+        meter=standing.meter,
+        model_id="",
+        tracker=environment.tracker,
+        first_kept=plan.cut,
+    )
+    if not isinstance(whole, CompactionPlan):
+        return plan
+    return msgspec.structs.replace(
+        plan,
+        history=whole.history,
+        turn_prefix=whole.turn_prefix,
+        replaced_tokens=whole.replaced_tokens,
+        previous=whole.previous,
+        previous_summary=whole.previous_summary,
+        file_operations=whole.file_operations,
     )
 
 

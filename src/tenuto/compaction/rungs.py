@@ -14,6 +14,7 @@ from tenuto.compaction.gate import find_flaw, weigh
 from tenuto.compaction.hiding import hide_results, is_worth_a_cold_cache
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.proposal import propose_digest, propose_summary
+from tenuto.compaction.remote import plan_from_history
 from tenuto.compaction.summarise import Summariser, SummaryContext
 from tenuto.protocol.compaction import CompactionOutcome
 
@@ -62,6 +63,7 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
         constraints=environment.constraints,
         calibration=plan.size.calibration,
     )
+    plan = plan_from_history(environment, plan)
     summariser = Summariser(model.model.client, context, environment.progress)
     try:
         summary = await summariser.summarise(plan)
@@ -85,6 +87,7 @@ def condense(ctx: BoundContext, reason: str = "") -> CompactionOutcome:
             reason = plan.reason
             continue
         usage = environment.spending.usage
+        plan = plan_from_history(environment, plan)
         outcome = propose_digest(plan, environment.surroundings, environment.prompts, usage)
         flaw = find_flaw(weigh(outcome, standing), standing)
         if flaw:
