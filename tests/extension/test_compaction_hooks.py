@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import tenuto
 from tenuto.command.registry import run_command
+from tenuto.core.errors import TaskFailedError
 from tenuto.protocol.event import (
     CompactionEndEvent,
     CompactionProgressEvent,
@@ -53,8 +55,9 @@ def setup(tenuto):
 
 def extend(tmp_path: Path, text: str, name: str = "mine") -> None:
     folder = tmp_path / "home" / "extensions"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.py").write_text(text)
+    path = folder / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def before(body: str) -> str:
@@ -197,11 +200,10 @@ async def test_r061_a_cancel_appends_nothing_and_names_the_extension(tmp_path):
         finished = await compact(running)
         assert finished.outcome == "completed"
         (end,) = running.of(CompactionEndEvent)
-        assert (end.aborted, end.entry, end.error) == (True, None, None)
+        refusal = "the extension mine cancelled the compaction: tests are running"
+        assert (end.aborted, end.entry, end.error) == (True, None, refusal)
         assert log_of(running) == log
-        assert about_extensions(running) == [
-            "Not compacted: the extension mine cancelled the compaction: tests are running."
-        ]
+        assert about_extensions(running) == [f"Not compacted: {refusal}."]
         assert not summary_requests(running.server)
         await until(lambda: witness.of("session_compact_failed"))
         (failed,) = witness.of("session_compact_failed")
@@ -489,7 +491,8 @@ async def test_esc_during_a_hanging_hook_cancels_the_compaction_and_appends_noth
         await interrupt(running)
         finished = await asyncio.wait_for(compacting, 5)
         assert finished.outcome == "interrupted"
-        assert running.of(CompactionEndEvent)[0].aborted
+        end = running.of(CompactionEndEvent)[0]
+        assert (end.aborted, end.error) == (True, None)
         assert log_of(running) == log
         assert witness.of("session_before_compact")[0].signal.is_set()
         assert about_extensions(running) == []
@@ -571,6 +574,34 @@ async def test_extensions_outlive_the_session_that_they_were_loaded_in(tmp_path)
         await compact(running)
         first, second = witness.of("session_before_compact")
         assert first.session_id != second.session_id
+
+
+async def test_reload_imports_what_was_written_meanwhile(tmp_path):
+    async with agent(tmp_path, talk(), options=WINDOW) as running:
+        extend(tmp_path, "from .inner import TEXT\n" + before("return {'add_text': TEXT}"), "package/__init__")
+        for text in ("FIRST", "SECOND"):
+            (tmp_path / "home" / "extensions" / "package" / "inner.py").write_text(f"TEXT = '{text}-NONCE'\n")
+            (said,) = await run_command(running.runtime, "/reload")
+            assert "Extensions: package." in said.text
+            await fill(running)
+            await compact(running)
+            assert f"package: {text}-NONCE" in compactions(running)[-1].replacement[0].text
+        (tmp_path / "home" / "extensions" / "package" / "__init__.py").write_text("broken(")
+        (said,) = await run_command(running.runtime, "/reload")
+        assert "Extensions" not in said.text
+        assert "SyntaxError" in about_extensions(running)[-1]
+
+
+async def test_the_python_api_says_who_was_against_it(tmp_path):
+    extend(tmp_path, before("return {'cancel': True, 'cancel_reason': 'never'}"))
+    (tmp_path / "work").mkdir()
+    async with ScriptedServer(talk(), **WINDOW) as server:
+        options = {"cwd": tmp_path / "work", "home": tmp_path / "home", "environ": server.environ()}
+        async with tenuto.Agent(**options, model="openai-chat/test") as running:
+            for number in range(6):
+                await running.run(f"question {number} " + "because " * 300)
+            with pytest.raises(TaskFailedError, match="the extension mine cancelled the compaction: never"):
+                await running.compact()
 
 
 async def test_headless_and_by_command_alike(tmp_path):

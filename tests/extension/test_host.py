@@ -362,3 +362,17 @@ async def test_a_summary_of_a_branch_that_nobody_wants_is_left_out(load):
     for event, summaries in ((BEFORE_TREE, ["S"]), (unwanted, [None])):
         answers = await loaded.host.ask_before_tree(event, loaded.asked.append)
         assert [one.answer.summary and one.answer.summary.summary for one in answers] == summaries
+
+
+async def test_what_one_is_told_does_not_hold_up_the_others(load):
+    loaded = await load(
+        a="import asyncio\ndef setup(tenuto):\n"
+        "    tenuto.on('session_compact_failed', lambda event: asyncio.sleep(3600))\n",
+        b=answering("{'add_text': 'x'}"),
+    )
+    loaded.host.tell("session_compact_failed", FAILED)
+    answers = await asyncio.wait_for(loaded.before_compact(), 10)
+    assert [named.extension for named in answers] == ["b"]
+    for task in asyncio.all_tasks():
+        if task.get_name() == "session_compact_failed":
+            task.cancel()

@@ -222,7 +222,7 @@ def _publish_failure(live: LiveSession, operation: CompactSessionOperation, erro
             submission_id=operation.submission_id,
             reason=operation.reason,
             aborted=aborted,
-            error=None if aborted else error,
+            error=error or None,
             tokens_before=live.measure().tokens,
         )
     )

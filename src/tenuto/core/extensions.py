@@ -47,6 +47,16 @@ class Extensions:
             return None
         return await asyncio.shield(self._start())
 
+    async def reload(self) -> tuple[str, ...]:
+        """Let go of everything and load it again from the files as they are now; return the names of what is loaded.
+
+        Installed packages stay as they were imported.
+        """
+        await self.close()
+        self._loading = None
+        host = await self.host()
+        return host.names if host is not None else ()
+
     @property
     def loaded(self) -> ExtensionHost | None:
         """The loaded extensions, without waiting for any."""

@@ -49,12 +49,16 @@ class Named(msgspec.Struct, Generic[A], frozen=True):
 
 
 class _Extension:
-    """One loaded extension. `timeouts` counts the answers in a row that came too late."""
+    """One loaded extension. `timeouts` counts the answers in a row that came too late.
+
+    `telling` is the last thing that it is being told: what it is told or asked next comes after that.
+    """
 
     def __init__(self, api: ExtensionApi, lane: Lane) -> None:
         self.api = api
         self.lane = lane
         self.timeouts = 0
+        self.telling: asyncio.Task[None] | None = None
 
     @property
     def is_given_up(self) -> bool:
@@ -74,8 +78,6 @@ class ExtensionHost:
         self._loop = asyncio.get_running_loop()
         self._extensions: list[_Extension] = []
         self._told: set[str] = set()
-        self._in_order = asyncio.Lock()
-        """One hook at a time: what was told comes before what is asked next."""
         self._telling: set[asyncio.Task[None]] = set()
 
     @property
@@ -85,10 +87,9 @@ class ExtensionHost:
 
     async def load(self, sources: Iterable[Source]) -> None:
         """Import and set up what was found; what cannot be is told, and the others are loaded."""
-        async with self._in_order:
-            for source in sources:
-                if source.name not in self.names:
-                    await self._load(source)
+        for source in sources:
+            if source.name not in self.names:
+                await self._load(source)
 
     def listens(self, hook: HookName) -> bool:
         """Say whether anybody has to be asked or told."""
@@ -109,11 +110,13 @@ class ExtensionHost:
         return [Named(one.extension, msgspec.structs.replace(one.answer, summary=None)) for one in named]
 
     def tell(self, hook: HookName, event: HookEvent) -> None:
-        """Tell everybody who listens; nothing waits for them but what is asked or told next, and the program's end."""
-        if self.listens(hook):
-            task = asyncio.create_task(self._tell(hook, event), name=hook)
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+        """Tell everybody who listens; nothing waits for that but their own next hook, and the program's end."""
+        for extension in self._extensions:
+            if extension.api.handlers(hook):
+                task = asyncio.create_task(self._tell(extension, hook, event, extension.telling), name=hook)
+                extension.telling = task
+                self._telling.add(task)
+                task.add_done_callback(self._telling.discard)
 
     async def close(self) -> None:
         """Wait a moment for what is being told, then let go of everything."""
@@ -146,30 +149,30 @@ class ExtensionHost:
 
     async def _ask(self, hook: HookName, event: HookEvent, kind: type[A], asking: Asking) -> list[Named[A]]:
         answers: list[Named[A]] = []
-        if self._telling:
-            await asyncio.wait(tuple(self._telling))
-        async with self._in_order:
-            for extension, handler in self._listeners(hook):
+        for extension in tuple(self._extensions):
+            for handler in extension.api.handlers(hook):
+                if extension.is_given_up:
+                    break
                 asking(extension.api.name)
+                if extension.telling is not None:
+                    await asyncio.wait((extension.telling,))
                 given = await self._call(extension, hook, handler, event)
                 answer = self._read(extension, hook, given, kind) if given is not None else None
                 if answer is None:
                     continue
                 answers.append(Named(extension.api.name, answer))
                 if answer.cancel:
-                    break
+                    return answers
         return answers
 
-    async def _tell(self, hook: HookName, event: HookEvent) -> None:
-        async with self._in_order:
-            for extension, handler in self._listeners(hook):
+    async def _tell(
+        self, extension: _Extension, hook: HookName, event: HookEvent, before: asyncio.Task[None] | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait((before,))
+        for handler in extension.api.handlers(hook):
+            if not extension.is_given_up:
                 await self._call(extension, hook, handler, event)
-
-    def _listeners(self, hook: HookName) -> Iterable[tuple[_Extension, Handler]]:
-        for extension in tuple(self._extensions):
-            for handler in extension.api.handlers(hook):
-                if not extension.is_given_up:
-                    yield extension, handler
 
     async def _call(self, extension: _Extension, hook: HookName, handler: Handler, event: HookEvent) -> object:
         """Return what a handler returns; `None`, with the fault told, when it fails or is too late."""
