@@ -23,6 +23,7 @@ from tenuto.compaction.entries import (
     visible_items,
 )
 from tenuto.compaction.files import FileOperations, collect_files, strip_file_lists
+from tenuto.compaction.images import carry_images
 from tenuto.compaction.meter import ContextSize, Meter
 from tenuto.compaction.truncation import MIN_KEEP_TOKENS, truncate_result
 from tenuto.protocol.entry import ViewEdit
@@ -118,7 +119,7 @@ def plan_compaction(
     room = max(allowance.free + allowance.spare - kept_tokens, allowance.user_messages)
     kept_whole = _kept_whole(split.message, by_seq, meter, room)
     if not _has_content(items[:cut], kept_whole):
-        return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0))
+        return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0, by_seq))
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
     return CompactionPlan(
@@ -138,7 +139,7 @@ def plan_compaction(
         allowance=allowance,
         previous=previous,
         previous_summary=strip_file_lists(previous.summary) if previous is not None else "",
-        edits=shortened.edits(cut),
+        edits=shortened.edits(cut, by_seq),
         file_operations=_collect_files(items, cut, previous, tracker or {}),
         path=path,
     )
@@ -268,10 +269,14 @@ class _Shortening:
         """Return the size of the items from `cut` on."""
         return sum(item.tokens for item in self.items[cut:])
 
-    def edits(self, cut: int) -> tuple[ViewEdit, ...]:
-        """Return the edits of results that stand at or after `cut`."""
-        kept = (self._edits.get(item.entry.seq) for item in self.items[cut:])
-        return tuple(edit for edit in kept if edit is not None)
+    def edits(self, cut: int, view: Mapping[int, Message]) -> tuple[ViewEdit, ...]:
+        """Return the edits of results that stand at or after `cut`; images that the view leaves out stay out."""
+        kept = ((item.entry, self._edits.get(item.entry.seq)) for item in self.items[cut:])
+        return tuple(
+            carry_images(edit, entry, view[entry.seq])
+            for entry, edit in kept
+            if edit is not None and isinstance(entry, ToolResultMessage)
+        )
 
 
 class _Split(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from tenuto.compaction.images import bound_images
 from tenuto.compaction.meter import MESSAGE_OVERHEAD, estimate_message
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
@@ -97,7 +98,7 @@ def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
     """
     message = plan.turn_message
     if message is not None:
-        bare = UserMessage(parts=message.parts, origin=message.origin)
+        bare = UserMessage(parts=bound_images(message.parts), origin=message.origin)
         limit = max(room + plan.allowance.spare, plan.allowance.user_messages)
         if estimate_message(bare) <= limit:
             return bare

@@ -23,6 +23,7 @@ from tenuto.core.environment import bind_context
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
 from tenuto.core.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed
 from tenuto.core.live import LiveSession
+from tenuto.core.log_check import check_log
 from tenuto.core.replay import compaction_end, compaction_of_edits
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.strategies import choose_strategy
@@ -195,6 +196,7 @@ async def _compact_once(
 
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
+        check_log(live)
         context = bind_context(live, reason, progress, focus=operation.focus or "", attempt=attempt)
         hooked = await ask_before_compaction(live, context, operation, strategy)
         result = await Compaction(live, hooked, strategy).run()

@@ -74,14 +74,17 @@ def compaction_end(
     )
 
 
+_WHAT_WAS_DONE = {"hide": "results are hidden", "images": "messages are without some of their images"}
+
+
 def compaction_of_edits(entry: ViewEditEntry) -> CompactionEntry:
     """Return a compaction that only edits the view in the form in which all are shown; it is no entry of the log."""
-    what = "hidden" if entry.rung == "hide" else "shortened"
+    what = _WHAT_WAS_DONE.get(entry.rung, "results are shortened")
     seqs = ", ".join(str(edit.target) for edit in entry.edits[:20]) + (" …" if len(entry.edits) > 20 else "")
     return CompactionEntry(
         seq=entry.seq,
         ts=entry.ts,
-        summary=f"{len(entry.edits)} results are {what} in the model's view; the history has them whole: {seqs}.",
+        summary=f"{len(entry.edits)} {what} in the model's view; the history has them whole: {seqs}.",
         edits=entry.edits,
         tokens_before=entry.tokens_before,
         tokens_after=entry.tokens_after,

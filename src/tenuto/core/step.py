@@ -16,9 +16,10 @@ from typing import cast
 
 import msgspec
 
+from tenuto.core.door import pass_door
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
-from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
+from tenuto.core.overflow import OverflowChain, has_too_many_bytes, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
 from tenuto.core.server_context import tell_edit, tell_ignored
 from tenuto.model.retry import next_delay
@@ -80,6 +81,7 @@ class ModelCall:
 
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
+        pass_door(self._live, self._submission_id)
         request = build_request(self._live)
         while True:
             estimate = self._live.measure().estimate
@@ -129,7 +131,8 @@ class ModelCall:
                 lowered = lower_output(request, error)
                 self._remember_output_limit(error, lowered.max_output_tokens)
                 return lowered
-        if leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window):
+        too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
+        if too_long or has_too_many_bytes(error, request):
             await self._chain.recover(error, request)
             return build_request(live)
         self._failures += 1

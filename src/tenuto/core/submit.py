@@ -5,6 +5,7 @@ The full-screen and inline front-ends, print mode and the Agent Client Protocol 
 
 from __future__ import annotations
 
+from tenuto.core.door import pass_door
 from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
@@ -52,6 +53,7 @@ async def submit_prompt(
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
     """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
     ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)
+    pass_door(live)
     if live.is_compaction_due():
         operation = CompactSessionOperation(session_id=live.id, reason="threshold")
         finished = await executor.wait_for(await executor.submit(operation))

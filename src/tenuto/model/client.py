@@ -79,7 +79,8 @@ class WireClient:
         limit = self.endpoint.max_request_bytes
         if len(body) > limit:
             text = f"the request has {len(body):,} bytes, the limit is {limit:,}"
-            raise ModelError("too_many_bytes", text, hint="leave out images, or compact (/compact)")
+            hint = "leave out images, or compact (/compact)"
+            raise ModelError("too_many_bytes", text, observed=len(body), limit=limit, hint=hint)
 
     async def post_json(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Return the JSON object that a request is answered with. Raises `ModelError`."""

@@ -58,13 +58,19 @@ class ShellEntry(Entry, frozen=True, kw_only=True, tag="shell"):
 
 
 class ViewEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one result looks in the view from now on; `keep_head` and `keep_tail` are characters."""
+    """How one result or user message looks in the view from now on; `keep_head` and `keep_tail` are characters.
+
+    The newest edit of a target holds. With an `image_text`, which stands in their place, only the last `keep_images`
+    images of a truncated message stay.
+    """
 
     target: int
     kind: Literal["hidden", "truncated", "omitted"]
     text: str = ""
     keep_head: int = 0
     keep_tail: int = 0
+    image_text: str = ""
+    keep_images: int = 0
 
 
 class ViewEditEntry(Entry, frozen=True, kw_only=True, tag="view_edit"):
