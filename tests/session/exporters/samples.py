@@ -47,6 +47,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.exporters.source import Source
+from tenuto.session.record import clean
 
 START = 1_790_000_000.0
 PNG = bytes.fromhex(
@@ -81,7 +82,7 @@ def source_of(entries: Iterable[HistoryEvent], loader=load_blob, **more) -> Sour
 
 
 def call(name: str, call_id: str, **arguments: object) -> ToolCallPart:
-    return ToolCallPart(id=call_id, name=name, arguments=json.dumps(arguments))
+    return ToolCallPart(id=call_id, name=name, arguments=json.dumps(clean(arguments)))
 
 
 def everything(word: str = "word", name: str = "name") -> Iterator[Entry]:
@@ -184,7 +185,7 @@ def _ordinary(output: int) -> Iterator[Entry]:
             yield AssistantMessage(
                 parts=(
                     TextPart(
-                        text=f"I look at part **{turn}**, step `{step}`:\n\n```python\ndef part_{step}():\n    return {turn}\n```"
+                        text=f"Part **{turn}**, step `{step}`:\n\n```python\ndef part_{step}():\n    return {turn}\n```"
                     ),
                     call("bash", call_id, command=f"pytest tests/part_{turn}.py -k step_{step}"),
                 ),

@@ -18,6 +18,7 @@ MAX_CHARACTERS = 200_000
 """A longer text is fenced as it stands: parsing it would take long."""
 _BACKTICKS = re.compile(r"`+")
 _BLANK = re.compile(r"(\n[ \t]*\n)")
+_PREFIX = re.compile(r"^[ \t>*+.)\-\d]*\t", re.MULTILINE)
 _MOST_BACKSLASHES = 1_000
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _SENTINEL = "tenuto-end-of-text"
@@ -54,6 +55,9 @@ def plain(text: str) -> str:
 
 def quote(text: str) -> str:
     """Return a Markdown text as a quotation: whatever it leaves open ends with it."""
+    if "\t" in text and "<" in text:
+        # Behind the sign a tab is narrower: what was a block of code would be text, and its tags would be live.
+        text = _PREFIX.sub(lambda found: found[0].expandtabs(4), text)
     return "\n".join(f"> {line}".rstrip() for line in embed(text).split("\n"))
 
 

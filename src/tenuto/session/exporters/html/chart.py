@@ -14,6 +14,7 @@ from tenuto.text.figures import format_cost, format_count, plural
 _LEFT, _TOP, _WIDTH, _HEIGHT = 56.0, 24.0, 930.0, 200.0
 _MOST_BARS = 310
 _MOST_MARKS = 310
+_WIDEST = 60.0
 
 
 def chart(timeline: Timeline) -> Markup:
@@ -90,7 +91,7 @@ def _label(x: float, y: float, words: str, anchor: str) -> Markup:
 def _bars(requests: Sequence[Request], top: int) -> Iterator[Markup]:
     """Yield a bar for each request; of many that share one, the largest is shown."""
     number = min(len(requests), _MOST_BARS)
-    width = _WIDTH / number
+    width = min(_WIDTH / number, _WIDEST)
     for bar in range(number):
         begin, end = bar * len(requests) // number, (bar + 1) * len(requests) // number
         shown = max(requests[begin:end], key=lambda request: request.sent)
@@ -134,7 +135,7 @@ def _compactions(timeline: Timeline, requests: int) -> Iterator[Markup]:
     shown = timeline.compactions
     stride = -(-len(shown) // _MOST_MARKS)
     for before, entry in shown[::stride] if stride > 1 else shown:
-        yield _compaction(entry, _LEFT + _WIDTH * before / requests)
+        yield _compaction(entry, _LEFT + min(_WIDTH / requests, _WIDEST) * before)
 
 
 def _compaction(entry: CompactionEntry, x: float) -> Markup:

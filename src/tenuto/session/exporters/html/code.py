@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
     from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]
 
-MAX_CHARACTERS = 60_000
+MAX_CHARACTERS = 20_000
+MAX_LINES = 1_000
 MAX_LINE = 2_000
-"""Beyond these a text is data, not code that somebody reads: it stays plain."""
+"""Beyond these a text stays plain: some lexers cost the square of what they are given."""
 
 _CLASSES = {
     "Keyword": "ck",
@@ -62,7 +63,8 @@ def highlight(code: str, language: str) -> Markup:
 
 
 def _is_readable(code: str) -> bool:
-    return len(code) <= MAX_CHARACTERS and all(len(line) <= MAX_LINE for line in code.split("\n"))
+    lines = code.split("\n") if len(code) <= MAX_CHARACTERS else []
+    return 0 < len(lines) <= MAX_LINES and all(len(line) <= MAX_LINE for line in lines)
 
 
 def _span(value: str, style: str) -> Markup:

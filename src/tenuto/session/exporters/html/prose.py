@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 200_000
 """A longer text is shown as it stands: nobody reads it as prose, and parsing would take long."""
+MAX_BRACKETS = 4_000
+"""A text with more of them is no prose either, and the parser costs their square."""
 LIVE_SCHEMES = ("https://", "http://", "mailto:")
 _ELEMENTS = frozenset(
     "p em strong s blockquote ul ol li h1 h2 h3 h4 h5 h6 table thead tbody tr th td".split()  # noqa: SIM905
@@ -36,7 +38,7 @@ def parser() -> MarkdownIt:
 
 def prose(source: str) -> Markup:
     """Return a Markdown text as markup. A text that is too long or too deep for that stays as it is."""
-    if len(source) > MAX_CHARACTERS:
+    if len(source) > MAX_CHARACTERS or source.count("[") > MAX_BRACKETS:
         return preformatted(source, "plain")
     try:
         tokens = parser().parse(source)
