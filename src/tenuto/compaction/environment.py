@@ -49,7 +49,8 @@ class CompactionEnvironment:
     """The session's environment at the moment of the compaction.
 
     `request` is what the next step would send. `constraints` is the text of the instruction files. `keep_tokens` is
-    how much of the end stays, `None` for the usual. `tracker` has the newest use of every file. `compactor` is the
+    how much of the end stays, `None` for the usual; `unseen_tokens` how much of results that the model has not seen
+    yet, `None` for what the window leaves. `tracker` has the newest use of every file. `compactor` is the
     present model's client where its provider can compact by itself.
     """
 
@@ -62,6 +63,7 @@ class CompactionEnvironment:
     surroundings: Surroundings = field(default_factory=Surroundings)
     tracker: Mapping[str, FileUse] = field(default_factory=dict[str, FileUse])
     keep_tokens: int | None = None
+    unseen_tokens: int | None = None
     compactor: RemoteCompactor | None = None
     spending: Spending = field(default_factory=Spending)
 
@@ -81,6 +83,7 @@ class CompactionEnvironment:
             keep_tokens=self.keep_tokens if keep_tokens is None else keep_tokens,
             tracker=self.tracker,
             first_kept=first_kept,
+            unseen_tokens=self.unseen_tokens,
         )
 
 

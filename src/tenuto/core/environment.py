@@ -64,6 +64,7 @@ def bind_context(
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
             keep_tokens=_tail_to_keep(live, reason, attempt),
+            unseen_tokens=_unseen_to_keep(live, reason, attempt),
             compactor=client if isinstance(client, RemoteCompactor) else None,
             spending=spending,
         ),
@@ -106,3 +107,11 @@ def _tail_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> 
     if reason != "overflow" and not is_silent:
         return None
     return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
+
+
+def _unseen_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+    """Return how much of results that no accepted request had stays: of a refused one at most half of it."""
+    if reason != "overflow":
+        return None
+    size = live.measure()
+    return min(size.tokens, size.estimate) >> (attempt + 1)

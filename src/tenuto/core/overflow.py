@@ -171,7 +171,9 @@ class OverflowChain:
         tried = "; results over the ceiling were shortened" if self._is_truncated else ""
         last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
         if self._compactions >= MAX_COMPACTIONS:
-            return f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
+            return (
+                f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
+            )
         return f"the request does not fit the model's window and could not be made smaller: {failure}{last}"
 
     def _doubt_window(self, request: ModelRequest) -> None:
