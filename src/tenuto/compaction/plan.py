@@ -130,7 +130,7 @@ def plan_compaction(
         cut=items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1,
         is_split_turn=split.start > 0,
         turn_start=split.start,
-        turn_message=split.message,
+        turn_message=_as_shown(split.message, by_seq),
         history=tuple(item.entry for item in items[:history_end]),
         turn_prefix=tuple(item.entry for item in prefix) if _has_content(prefix, kept_whole) else (),
         kept=tuple(item.entry for item in items[cut:]),
@@ -220,6 +220,12 @@ def _kept_whole(
     if message is None:
         return None
     return message if meter.estimate(view.get(message.seq, message)) <= room else None
+
+
+def _as_shown(message: UserMessage | None, view: Mapping[int, Message]) -> UserMessage | None:
+    """Return a message as the view has it: images that left it for their bytes do not come back."""
+    shown = view.get(message.seq) if message is not None else None
+    return shown if isinstance(shown, UserMessage) else message
 
 
 def find_cut(items: Sequence[Item], keep: int, ceiling: int, latest: int | None = None) -> int:

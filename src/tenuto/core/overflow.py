@@ -68,7 +68,7 @@ class OverflowChain:
         self._submission_id = submission_id
         self._compactions = 0
         self._image_cuts = 0
-        self._is_truncated: bool | None = None
+        self._is_shortened: bool | None = None
         self._is_condensed = False
 
     async def recover(self, error: ModelError, request: ModelRequest) -> None:
@@ -80,6 +80,7 @@ class OverflowChain:
         if has_too_many_bytes(error, request):
             if self._leave_out_images(error, request):
                 return
+            self._doubt_window(request, _allowed_share(error))
         else:
             self.learn(error)
             if not self._names_window(error):
@@ -123,14 +124,14 @@ class OverflowChain:
 
     def _shorten_results(self) -> bool:
         """Shorten the results over the window's ceiling, once until a request is accepted, over restarts too."""
-        if self._is_truncated is None:
-            self._is_truncated = _were_results_shortened(self._live)
-        if self._is_truncated:
+        if self._is_shortened is None:
+            self._is_shortened = _were_results_shortened(self._live)
+        if self._is_shortened:
             return False
         from tenuto.core.view_edits import shorten_oversized_results
 
-        self._is_truncated = True
-        return shorten_oversized_results(self._live, "overflow", self._submission_id)
+        self._is_shortened = shorten_oversized_results(self._live, "overflow", self._submission_id)
+        return self._is_shortened
 
     async def _condense(self) -> TaskFailedError | None:
         """Condense without a model, with next to nothing kept word for word. Returns why nothing came of it."""
@@ -168,7 +169,7 @@ class OverflowChain:
 
     def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
         """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
-        tried = "; results over the ceiling were shortened" if self._is_truncated else ""
+        tried = "; results over the ceiling were shortened" if self._is_shortened else ""
         last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
         if self._compactions >= MAX_COMPACTIONS:
             return (
@@ -176,14 +177,15 @@ class OverflowChain:
             )
         return f"the request does not fit the model's window and could not be made smaller: {failure}{last}"
 
-    def _doubt_window(self, request: ModelRequest) -> None:
-        """A refusal without numbers: for this session the window is not larger than what was refused."""
+    def _doubt_window(self, request: ModelRequest, share: float = 1.0) -> None:
+        """A refusal without numbers: for this session the window is not larger than a share of what was refused."""
         live = self._live
         size = live.measure()
+        tokens = int(size.tokens * share)
         known = request.model.context_window
-        if size.tokens < max(MIN_DOUBTED, 2 * size.fixed) or (known is not None and size.tokens >= known):
+        if tokens < max(MIN_DOUBTED, 2 * size.fixed) or (known is not None and tokens >= known):
             return
-        live.facts = msgspec.structs.replace(live.facts, context_window=size.tokens, source="learned")
+        live.facts = msgspec.structs.replace(live.facts, context_window=tokens, source="learned")
 
     def _names_window(self, error: ModelError) -> bool:
         """Say whether an error's limit can be believed: a size beside it, or a request that is not far below it."""
@@ -201,6 +203,11 @@ class OverflowChain:
         if live.models.learn_window(live.facts.id, limit):
             live.facts = live.models.facts(live.facts.id)
             live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)
+
+
+def _allowed_share(error: ModelError) -> float:
+    """Return which part of a request's bytes is allowed, 1.0 where nobody says: of text alone that tells its tokens."""
+    return min(1.0, error.limit / error.observed) if error.observed and error.limit else 1.0
 
 
 def _were_results_shortened(live: LiveSession) -> bool:
