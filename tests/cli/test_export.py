@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.protocol.entry import HeaderEntry
+from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.session.exporters.html.page import write_page
 from tenuto.session.session import Session
@@ -189,7 +191,10 @@ MARK = "document.documentElement.setAttribute('data-hacked','1')"
 
 @pytest.mark.terminal
 def test_the_page_lives_in_a_browser_and_what_is_hostile_does_not(tmp_path: Path) -> None:
+    network = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{network.getsockname()[1]}/x"
     attacks = [
+        f"![x]({address}) <img src={address}> [x]({address}) <link rel=stylesheet href={address}>",
         f"<script>{MARK}</script>",
         f'<img src=x onerror="{MARK}">',
         f'"><svg onload="{MARK}"></svg><details open ontoggle="{MARK}">',
@@ -212,6 +217,8 @@ def test_the_page_lives_in_a_browser_and_what_is_hostile_does_not(tmp_path: Path
     assert "data-hacked" not in opening_tag(shown)
     assert 'class="bar"' in shown, "the page's own script has run"
     assert re.search(r'<details class="tool[^>]*id="e3"[^>]*open', shown), "a fold opens for who goes there"
+    with network:
+        assert select.select([network], [], [], 0)[0] == [], "the page asked somebody for something"
     tags = tags_of(shown)
     assert [tag for tag, _ in tags].count("script") == 1
     assert not [name for _, names in tags for name in names if name.startswith("on") or name == "style"]
@@ -241,3 +248,39 @@ def test_without_scripts_the_page_is_whole(tmp_path: Path) -> None:
     assert 'class="bar"' not in shown
     for tag in ("article", "details", "nav", "svg"):
         assert shown.count(f"<{tag}") == content.count(f"<{tag}")
+
+
+DRIVER = """
+const type = (words) => { const input = document.querySelector(".bar input"); input.value = words;
+  input.dispatchEvent(new Event("input")); return input; };
+const press = (input, key) => input.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+setTimeout(() => press(type("NEEDLE in"), "Enter"), 100);
+setTimeout(() => document.querySelectorAll(".bar button")[1].click(), 200);
+setTimeout(() => { location.hash = "#e4"; }, 300);
+"""
+
+
+@pytest.mark.terminal
+def test_search_theme_and_tree_work_with_scripts_on(tmp_path: Path) -> None:
+    entries = number(
+        [
+            HeaderEntry(session_id="s", cwd="/"),
+            UserMessage(parts=text("first")),
+            AssistantMessage(parts=(*text("look"), call("bash", "c", command="ls"))),
+            ToolResultMessage(call_id="c", name="bash", parts=text("a needle in the hay")),
+            UserMessage(parts=text("second")),
+            BranchEntry(parent=3),
+            UserMessage(parts=text("third")),
+        ]
+    )
+    content = "".join(write_page(source_of(entries)))
+    page = tmp_path / "driven.html"
+    # The policy would stop the driver, so this page goes without.
+    content = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", content)
+    page.write_text(content.replace("</body>", f"<script>{DRIVER}</script></body>"), encoding="utf-8")
+    shown = browse(page, tmp_path)
+    assert re.search(r'<article class="block assistant found" id="e2">', shown)
+    assert re.search(r'<details class="tool done" id="e3" open="">', shown), "what was found is unfolded"
+    assert 'data-theme="' in opening_tag(shown)
+    assert re.search(r'<details class="branch" id="b1" open="">', shown), "the tree leads into the branch"
+    assert re.search(r'<a href="#e4" class="here">', shown)
