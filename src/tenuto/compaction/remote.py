@@ -86,6 +86,9 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
         try:
             compacted = await compactor.compact(asked, instructions=instructions, focus=ctx.focus)
         except ModelError as error:
+            if error.kind == "bad_thinking" and asked.thinking:
+                asked = msgspec.structs.replace(asked, thinking=False)
+                continue
             failures += 1
             wait = error.retry_after if error.retry_after is not None else 2.0**failures
             if error.kind not in RETRYABLE or failures > MAX_RETRIES or waited + wait > MAX_WAIT:
