@@ -327,3 +327,52 @@ async def test_an_argument_of_the_python_api_wins(tmp_path):
         assert entry.rung == "serialised"
         text = textwrap.shorten(entry.summary, 60)
         assert "Goal" in text
+
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "extensions.md").read_text(encoding="utf-8")
+CHAPTER = DOCUMENT.partition("## Compaction strategies")[2]
+
+
+def example(kind: str) -> str:
+    return CHAPTER.partition(f"```{kind}\n")[2].partition("```")[0]
+
+
+async def test_the_example_of_the_document_works_as_it_is_printed(tmp_path):
+    home = tmp_path / "home"
+    (home / "strategies").mkdir(parents=True)
+    (home / "strategies" / "mine.py").write_text(example("python"), encoding="utf-8")
+    (home / "settings.toml").write_text(example("toml"), encoding="utf-8")
+    (tmp_path / "work").mkdir()
+
+    def script(request: Request) -> Reply:
+        if is_summary_request(request):
+            return Reply(SUMMARY)
+        done = sum(item.kind == "result" for item in request.items)
+        if done < 5:
+            return Reply("Counting.", tool_calls=[Call("bash", {"command": f"seq {done}00 {done}99999 | head -900"})])
+        return Reply("done " + words(20))
+
+    async with agent(tmp_path, script, options=ROOMY) as running:
+        assert (await running.ask("count")).outcome == "completed"
+        end = await compacted(running)
+        assert end.entry is not None, end.error
+        assert end.entry.rung == "HideOldOutputs"
+        shown = [m for m in running.session.get_llm_history() if isinstance(m, ToolResultMessage)]
+        assert ["An old output" in text_of(m.parts) for m in shown] == [True] * 3 + [False] * 2
+        assert (await running.ask("go on")).outcome == "completed"
+        assert (await compacted(running)).entry.rung != "HideOldOutputs"
+
+
+def test_the_document_names_every_built_in_strategy_and_every_field():
+    import dataclasses
+
+    import tenuto.compaction.strategy as public
+    from tenuto.protocol.compaction import CompactionOutcome
+
+    for name in public.__all__:
+        if name.endswith("Compaction"):
+            assert f"`{name}`" in CHAPTER
+    for field in dataclasses.fields(CompactionContext):
+        assert f"`{field.name}`" in CHAPTER, field.name
+    for name in CompactionOutcome.__struct_fields__:
+        assert f"`{name}`" in CHAPTER or name in {"provider_items", "from_extension"}, name

@@ -14,6 +14,7 @@ from tenuto.compaction.strategies import (
     HidingThenSummaryCompaction,
     LadderCompaction,
     LLMSummaryCompaction,
+    RemoteCompaction,
     ToolResultHidingCompaction,
 )
 from tenuto.protocol.compaction import (
@@ -61,6 +62,7 @@ __all__ = [
     "LLMSummaryCompaction",
     "LadderCompaction",
     "Message",
+    "RemoteCompaction",
     "SessionView",
     "ToolResultHidingCompaction",
     "system",
