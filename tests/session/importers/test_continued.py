@@ -41,6 +41,7 @@ async def test_the_next_prompt_is_taken_by_every_provider(tmp_path, name, protoc
         assert settled.outcome == "completed"
         requests = running.server.requests
         assert [request.refused for request in requests] == ["", ""]
+        assert str(requests[1].body).count("call only the tools that you are given now") == 1
         check_view(running.session.get_llm_history())
         assert any("Does it tick now?" in item.text for item in requests[0].items[-2:])
         first = next(item for item in requests[0].items if item.kind != "system")
