@@ -36,6 +36,10 @@ from tenuto.protocol.part import OpaquePart
 from tenuto.session.projection import project
 
 RUNG = "remote"
+SEALED = (
+    "(The model reads the provider's own compaction, which cannot be shown. What follows is told from the session's "
+    "data.)"
+)
 EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; bring over what of them still matters."
 
 
@@ -137,9 +141,13 @@ def remote_outcome(
         ),
     )
     text = "\n\n---\n\n".join(part for part in (earlier, compacted.text.strip()) if part)
+    if compacted.text:
+        summary = with_file_lists(text, plan.file_operations, room)
+    else:
+        summary = digest(plan, surroundings).replace(MARK, SEALED, 1)
     items = compacted.items[-1:] if compacted.has_user_messages else compacted.items
     return CompactionOutcome(
-        summary=with_file_lists(text, plan.file_operations, room) if compacted.text else digest(plan, surroundings),
+        summary=summary,
         replacement=build_remote_replacement(plan, answer, beside, surroundings, environment.prompts),
         first_kept_index=plan.cut,
         edits=plan.edits,
@@ -156,7 +164,7 @@ def plan_from_history(environment: CompactionEnvironment, plan: CompactionPlan) 
     Its own summary is told from data alone; the log has what it was made from.
     """
     previous, standing = plan.previous, environment.standing
-    if previous is None or previous.provider_items is None or not previous.summary.startswith(MARK):
+    if previous is None or previous.provider_items is None or not previous.summary.startswith(SEALED):
         return plan
     whole = plan_compaction(
         standing.path,
