@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.gate import Standing, weigh
+from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.remote import RUNG, compact_remotely, request_before_cut
@@ -26,6 +28,7 @@ from tenuto.model import anthropic_compaction, responses_compaction
 from tenuto.protocol.compaction import CompactionModel, CompactionOutcome
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, Message, ToolResultMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest, ServerContext
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import OpaquePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
@@ -206,6 +209,20 @@ async def test_the_request_ends_where_the_kept_tail_begins(tmp_path: Path, provi
     assert ctx.environment.request.messages[: len(request.messages)] == request.messages
     assert [message.seq for message in rest] == [kept.seq for kept in plan.kept]
     assert not isinstance(request.messages[-1], ToolResultMessage) or request.messages[-1].seq < plan.cut
+    session.close()
+
+
+@pytest.mark.parametrize("reason", ["manual", "threshold", "overflow", "model_switch"])
+async def test_the_provider_is_asked_where_the_session_stays_with_it(tmp_path: Path, reason: CompactionReason):
+    session = Session.create(tmp_path, tmp_path, durability="none")
+    talk = Conversation(session, "openai", random.Random(3))
+    for _ in range(8):
+        await talk.turn()
+    ctx = replace(context(session, "openai", Refusing(), 400), reason=reason)
+    outcome = await LadderCompaction().compact(ctx)
+    expected = {"manual": "remote", "threshold": "remote"}
+    assert outcome.rung in {expected.get(reason, "digest"), "hide"}
+    assert outcome.rung != "remote" or outcome.provider_items is not None
     session.close()
 
 

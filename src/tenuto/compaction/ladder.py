@@ -29,12 +29,17 @@ class LadderCompaction:
         plan = plan_or_shorten(ctx)
         if isinstance(plan, CompactionOutcome):
             return plan
-        groups = (serialised_rungs,) if ctx.reason == "overflow" else (remote_rungs, serialised_rungs)
-        return await climb(ctx, plan, groups)
+        return await climb(ctx, plan, (remote_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:
-    """Return rung 2 where the person chose it."""
+    """Return rung 2 where the person chose it and it can be of use.
+
+    It is not before another model takes over, which could not read it, nor after the provider refused a request as too
+    long: its compaction would be one more.
+    """
+    if ctx.reason in {"overflow", "model_switch"}:
+        return []
     return [compact_remotely] if ctx.environment.request.server.compaction else []
 
 
