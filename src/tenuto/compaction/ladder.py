@@ -9,6 +9,7 @@ import msgspec
 from tenuto.compaction.environment import BoundContext, accept, bound
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.preparing import prepared_rungs
 from tenuto.compaction.remote import compact_remotely
 from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
@@ -29,7 +30,7 @@ class LadderCompaction:
         plan = plan_or_shorten(ctx)
         if isinstance(plan, CompactionOutcome):
             return plan
-        return await climb(ctx, plan, (remote_rungs, serialised_rungs))
+        return await climb(ctx, plan, (remote_rungs, prepared_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:

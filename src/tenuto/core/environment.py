@@ -66,6 +66,7 @@ def bind_context(
             keep_tokens=_tail_to_keep(live, reason, attempt),
             compactor=client if isinstance(client, RemoteCompactor) else None,
             spending=spending,
+            prepared=live.prepared,
         ),
     )
 

@@ -36,13 +36,13 @@ from tenuto.protocol.entry import (
     ViewEdit,
     ViewEditEntry,
 )
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import AssistantPart, ContentPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 
 StopReason = Literal[
     "end_turn", "tool_use", "max_tokens", "refusal", "pause", "window_exceeded", "interrupted", "other"
 ]
-CompactionReasonName = Literal["threshold", "overflow", "manual", "model_switch"]
 
 
 class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
@@ -200,7 +200,7 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
     tokens_before: int | None = None
     tokens_after: int | None = None
     trigger: int = 0
-    reason: CompactionReasonName = "manual"
+    reason: CompactionReason = "manual"
     rung: str = ""
     focus: str = ""
     details: CompactionDetails | None = None

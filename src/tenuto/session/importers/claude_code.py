@@ -17,11 +17,11 @@ from tenuto.protocol.entry import Entry, NoticeEntry, Origin, ShellEntry, TitleE
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
-    CompactionReasonName,
     StopReason,
     ToolResultMessage,
     UserMessage,
 )
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.diffs import patch_views
@@ -361,7 +361,7 @@ class ClaudeCodeReader:
     def _compaction(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Piece:
         boundary, self._boundary = self._boundary, {}
         metadata = field(boundary, "compactMetadata")
-        reason: CompactionReasonName = "manual" if text(metadata, "trigger") == "manual" else "threshold"
+        reason: CompactionReason = "manual" if text(metadata, "trigger") == "manual" else "threshold"
         entry = CompactionEntry(
             summary=_plain(field(fields, "message").get("content")),
             tokens_before=tokens(metadata, "preTokens") or None,
