@@ -30,7 +30,6 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, Message, 
 from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest, ServerContext
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import OpaquePart
-from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
 from tenuto.session.session import Session
 from tests.compaction.build import budget
@@ -269,7 +268,7 @@ async def test_passing_failures_are_tried_twice_within_half_a_minute(
     if succeeds:
         outcome = await compact_remotely(ctx, plan, sleep=sleep)
         assert outcome is not None
-        assert outcome.usage == Usage()
+        assert outcome.usage is None, "nothing was reported"
     else:
         with pytest.raises(RungError) as caught:
             await compact_remotely(ctx, plan, sleep=sleep)

@@ -5,94 +5,41 @@ from __future__ import annotations
 import asyncio
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tenuto.core.models import change_model
+from tenuto.core.undo import redo_compaction, undo_compaction
 from tenuto.protocol.event import CompactionEndEvent, NoticeEvent
-from tenuto.protocol.message import NoticeEntry
 from tests.core.compacting import (
     LONG_ANSWER,
-    SUMMARY,
     begin_compaction,
     check_requests,
     compact,
     compactions,
     fill,
     interrupt,
-    is_summary_request,
     reads,
     until,
     write_big_file,
 )
-from tests.core.harness import Agent, agent, reopened
+from tests.core.harness import agent, reopened
+from tests.core.remote_compacting import (
+    REMOTE_SUMMARY,
+    WAYS,
+    WINDOW,
+    asked,
+    block_of,
+    choose,
+    remote,
+    sent,
+    steps,
+    warnings,
+)
 from tests.core.test_compaction_crash import victim
 from tests.core.test_pins import command
 from tests.server import Hang, HttpError, Reply, Request, ScriptedServer
-from tests.server.openai_compaction import read_item
 from tests.server.reply import AnyReply, Tokens
-
-WINDOW = 16_000
-WAYS = [("anthropic", "request"), ("openai", "request"), ("openai", "endpoint")]
-REMOTE_SUMMARY = SUMMARY.replace("Keep the tests green.", "Keep the tests green, said the provider.")
-
-
-def choose(tmp_path: Path, model: str, **settings: object) -> None:
-    """Write the settings of one model."""
-    home = tmp_path / "home"
-    home.mkdir(exist_ok=True)
-    lines = [f'[models."{model}"]', *(f"{key} = {_toml(value)}" for key, value in settings.items())]
-    (home / "settings.toml").write_text("\n".join(lines) + "\n")
-
-
-def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
-
-
-def remote(answer: AnyReply | str = LONG_ANSWER, compaction: AnyReply | str = REMOTE_SUMMARY):
-    """Answer steps with `answer`, what the provider is asked to compact with `compaction`, summaries made here too."""
-
-    def script(request: Request) -> AnyReply:
-        local = SUMMARY if is_summary_request(request) else answer
-        chosen = compaction if request.is_compaction else local
-        return Reply(chosen) if isinstance(chosen, str) else chosen
-
-    return script
-
-
-def asked(server: ScriptedServer) -> list[Request]:
-    return [request for request in server.requests if request.is_compaction]
-
-
-def steps(server: ScriptedServer) -> list[Request]:
-    return [request for request in server.requests if not request.is_compaction and not is_summary_request(request)]
-
-
-def sent(request: Request) -> str:
-    """Everything that a request tells the model, what the provider sealed included."""
-    if request.protocol == "responses":
-        items = [item for item in request.body["input"] if isinstance(item, dict)]
-        sealed = [read_item(item) for item in items if item.get("type") == "compaction"]
-        return "\n".join([*(item.text for item in request.items), *sealed])
-    return "\n".join(item.text for item in request.items)
-
-
-def conversation(request: Request) -> list[dict[str, Any]]:
-    return request.body["messages" if request.protocol == "anthropic" else "input"]
-
-
-def block_of(request: Request) -> dict[str, Any]:
-    """The one compaction of the provider in a request."""
-    if request.protocol == "anthropic":
-        return request.body["messages"][0]["content"][0]
-    found = [item for item in request.body["input"] if item.get("type") == "compaction"]
-    assert len(found) == 1
-    return found[0]
-
-
-def warnings(running: Agent) -> list[str]:
-    return [entry.text for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
 
 
 @pytest.mark.parametrize(("provider", "way"), WAYS)
@@ -110,6 +57,7 @@ async def test_the_provider_compacts_by_hand_and_its_items_go_back_unchanged(tmp
         if way == "request":
             assert len(shared) >= len(request.prefix_items) - 2
             assert request.tool_names == before.tool_names
+        assert "%" in await command(running, "/context")
         await running.ask("go on")
         await running.ask("and on")
         check_requests(running.server, WINDOW)
@@ -119,6 +67,27 @@ async def test_the_provider_compacts_by_hand_and_its_items_go_back_unchanged(tmp
         assert "question 0" in sent(after[0])
         assert running.server.prefix_breaks()[-1][0] == after[0].index
         assert warnings(running) == []
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_r056_undone_the_next_request_is_the_one_without_it(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    async with agent(tmp_path, remote(), model=model, options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        view = list(running.session.get_llm_history())
+        await compact(running)
+        assert running.session.get_llm_history() != view
+        undo_compaction(running.runtime.live)
+        assert running.session.get_llm_history() == view
+        before = steps(running.server)[-1].prefix_items
+        await running.ask("go on")
+        assert running.server.requests[-1].prefix_items[: len(before)] == before
+        assert b'"compaction"' not in running.server.requests[-1].raw
+        redo_compaction(running.runtime.live)
+        await running.ask("and on")
+        assert block_of(running.server.requests[-1])["type"] == "compaction"
+        assert running.server.refusals == []
 
 
 async def test_a_readable_summary_is_shown_and_an_unreadable_one_is_told_from_data(tmp_path: Path):

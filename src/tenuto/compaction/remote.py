@@ -33,6 +33,7 @@ from tenuto.protocol.model import (
     ModelRequest,
 )
 from tenuto.protocol.part import OpaquePart
+from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
 
 RUNG = "remote"
@@ -145,6 +146,7 @@ def remote_outcome(
         summary = with_file_lists(text, plan.file_operations, room)
     else:
         summary = digest(plan, surroundings).replace(MARK, SEALED, 1)
+    spent = environment.spending.usage
     items = compacted.items[-1:] if compacted.has_user_messages else compacted.items
     return CompactionOutcome(
         summary=summary,
@@ -152,7 +154,7 @@ def remote_outcome(
         first_kept_index=plan.cut,
         edits=plan.edits,
         details=plan.file_operations.details(),
-        usage=environment.spending.usage,
+        usage=spent if spent != Usage() else None,
         rung=RUNG,
         provider_items=ProviderItems(provider=facts.provider, model=facts.name, items=items),
     )
