@@ -73,7 +73,7 @@ async def test_the_provider_compacts_by_hand_and_its_items_go_back_unchanged(tmp
 async def test_r056_undone_the_next_request_is_the_one_without_it(tmp_path: Path, provider: str, way: str):
     model = f"{provider}/test"
     choose(tmp_path, model, remote_compaction=way)
-    async with agent(tmp_path, remote(), model=model, options={"window": WINDOW}) as running:
+    async with agent(tmp_path, remote(), model=model, options={"window": 3 * WINDOW}) as running:
         await fill(running, 5)
         view = list(running.session.get_llm_history())
         await compact(running)
