@@ -290,6 +290,13 @@ def test_a_long_session_is_drawn_with_few_bars() -> None:
     assert len([one for one in page.all("a") if "svg" in one.path]) == len(page.all("article", "compaction")) > 3
 
 
+def test_a_long_session_is_written_piece_by_piece() -> None:
+    chunks = list(write_page(source_of(long_session(10_000))))
+    assert len(chunks) > 5_000
+    assert max(map(len, chunks)) < 200_000 < sum(map(len, chunks)) / 20, "no part of it holds all of it"
+    assert "".join(chunks).count("<article") > 5_000
+
+
 def test_a_session_without_usage_says_so() -> None:
     page = page_of([UserMessage(parts=text("hi"))])
     assert not page.all("svg")
