@@ -1,26 +1,19 @@
-"""`tenuto sessions export` as a script sees it, and the page in a real browser."""
+"""`tenuto sessions export` as a script sees it."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from tenuto.protocol.entry import HeaderEntry
-from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.session.exporters.html.page import write_page
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, result, user
-from tests.session.exporters.reading import ELEMENTS, check_page
-from tests.session.exporters.samples import call, everything, number, source_of, text
-from tests.session.exporters.test_html import HOSTILE
+from tests.session.exporters.reading import check_page
 
 TENUTO = [sys.executable, "-m", "tenuto", "sessions", "export"]
 
@@ -136,108 +129,3 @@ def test_a_damaged_log_is_exported_and_the_damage_told(session, export, tmp_path
     page = check_page((tmp_path / "work" / "x.html").read_text(encoding="utf-8"))
     assert "could not be read" in page.all("details", "aside")[0].text
     assert "after the damage" in page.by_id("transcript").text
-
-
-# --- in a real browser ---
-
-
-def browse(file: Path, tmp_path: Path, fragment: str = "", *options: str) -> str:
-    """The document as a browser has it after its scripts have run."""
-    browser = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
-    if browser is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    words = [
-        browser,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        *options,
-    ]
-    environ = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [*words, "--virtual-time-budget=3000", "--dump-dom", f"{file.as_uri()}{fragment}"],
-        capture_output=True, text=True, timeout=120, check=False, env=environ,
-    )  # fmt: skip
-    assert done.returncode == 0 and "<html" in done.stdout, done.stderr[-2_000:]
-    return done.stdout
-
-
-def opening_tag(shown: str) -> str:
-    """The tag of the document itself, which the attacks try to mark."""
-    found = re.search(r"<html[^>]*>", shown)
-    assert found
-    return found[0]
-
-
-def tags_of(shown: str) -> list[tuple[str, list[str]]]:
-    """Every element with the names of its attributes."""
-    found: list[tuple[str, list[str]]] = []
-
-    class Reader(HTMLParser):
-        def handle_starttag(self, tag, attrs) -> None:
-            found.append((tag, [name for name, _ in attrs]))
-
-    Reader().feed(shown)
-    return found
-
-
-MARK = "document.documentElement.setAttribute('data-hacked','1')"
-
-
-@pytest.mark.terminal
-def test_the_page_lives_in_a_browser_and_what_is_hostile_does_not(tmp_path: Path) -> None:
-    attacks = [
-        f"<script>{MARK}</script>",
-        f'<img src=x onerror="{MARK}">',
-        f'"><svg onload="{MARK}"></svg><details open ontoggle="{MARK}">',
-        f"</script></style></title></pre><script>{MARK}</script>",
-        f"[x](javascript:{MARK})",
-        f'```"><script>{MARK}</script>\nx\n```',
-        *HOSTILE,
-    ]
-    entries = [HeaderEntry(session_id="s", cwd="/")]
-    for words in attacks:
-        entries += [
-            UserMessage(parts=text(words)),
-            AssistantMessage(parts=(*text(words), call("bash", "c", command=words)), model=words),
-            ToolResultMessage(call_id="c", name="bash", parts=text(f"folded {words}")),
-        ]
-    page = tmp_path / "page.html"
-    content = "".join(write_page(source_of(number([*entries, *everything("x" + attacks[0], "x" + attacks[1])][:200]))))
-    page.write_text(content, encoding="utf-8")
-    shown = browse(page, tmp_path, "#e3")
-    assert "data-hacked" not in opening_tag(shown)
-    assert 'class="bar"' in shown, "the page's own script has run"
-    assert re.search(r'<details class="tool[^>]*id="e3"[^>]*open', shown), "a fold opens for who goes there"
-    tags = tags_of(shown)
-    assert [tag for tag, _ in tags].count("script") == 1
-    assert not [name for _, names in tags for name in names if name.startswith("on") or name == "style"]
-    assert {tag for tag, _ in tags} <= ELEMENTS | {"input", "output", "button"}
-
-
-@pytest.mark.terminal
-def test_the_policy_stops_a_script_that_somebody_put_into_the_file(tmp_path: Path) -> None:
-    content = "".join(write_page(source_of(number(everything()))))
-    page = tmp_path / "changed.html"
-    added = f'<script>{MARK}</script><img src=x onerror="{MARK}"><style>html {{ --x: 1 }}</style></main>'
-    page.write_text(content.replace("</main>", added), encoding="utf-8")
-    assert "data-hacked" not in opening_tag(browse(page, tmp_path))
-    without = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", content).replace("</main>", added)
-    page.write_text(without, encoding="utf-8")
-    assert 'data-hacked="1"' in opening_tag(browse(page, tmp_path)), (
-        "without the policy it would have run: the test can see it"
-    )
-
-
-@pytest.mark.terminal
-def test_without_scripts_the_page_is_whole(tmp_path: Path) -> None:
-    content = "".join(write_page(source_of(number(everything()))))
-    page = tmp_path / "plain.html"
-    page.write_text(re.sub(r"(?s)<script>.*?</script>", "", content), encoding="utf-8")
-    shown = browse(page, tmp_path)
-    assert 'class="bar"' not in shown
-    for tag in ("article", "details", "nav", "svg"):
-        assert shown.count(f"<{tag}") == content.count(f"<{tag}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ import pytest
 from tenuto.command.export_command import parse_wish
 from tenuto.command.outcome import Say
 from tenuto.core.errors import UsageError
-from tenuto.session.exporters.export import Wish
-from tests.core.harness import Agent, agent
-from tests.server import Reply, Request, Tokens
+from tenuto.protocol.event import CompactionEndEvent
+from tenuto.session.exporters.export import Export, Wish
+from tenuto.session.exporters.target import FORMATS
+from tests.core.harness import Agent, agent, reopened
+from tests.server import Reply, Request, ScriptedServer, Tokens
 from tests.session.exporters.reading import check_page
 
 
@@ -108,3 +112,54 @@ def test_what_is_typed_behind_it(argument: str, wish: Wish) -> None:
 def test_an_unknown_flag_is_refused() -> None:
     with pytest.raises(UsageError, match="--path"):
         parse_wish("--path x")
+
+
+FILLER = "some words that fill the window " * 600
+
+
+def words(request: Request) -> Reply:
+    is_prompt = request.last_user.startswith("prompt ")
+    return Reply(f"Understood. {FILLER}" if is_prompt else "## Goal\nThe person wants words.")
+
+
+async def exports(running: Agent, folder: Path) -> dict[str, bytes]:
+    """Every format of the session as it is now, by its name."""
+    folder.mkdir()
+    for form in FORMATS:
+        assert (await said(running, f"/export {form} {folder}/it")).level == "info"
+    return {form: (folder / f"it.{form}").read_bytes() for form in FORMATS}
+
+
+async def test_r028_t43_a_compacted_session_exports_the_same_after_a_restart(tmp_path: Path) -> None:
+    async with ScriptedServer(words, window=60_000) as server:
+        async with reopened(tmp_path, server) as running:
+            for number in range(4):
+                await running.ask(f"prompt {number} {FILLER}")
+            await running.runtime.run_command("/compact")
+            assert (await running.until(CompactionEndEvent)).entry is not None
+            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            before = await exports(running, tmp_path / "before")
+            entries = len(list(running.session.entries()))
+            log = running.session.directory / "events.jsonl"
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            after = await exports(running, tmp_path / "after")
+            assert len(list(running.session.entries())) == entries
+    assert after == before
+    assert all(f"prompt {number}".encode() in exported for number in range(4) for exported in after.values())
+    shown = check_page(after["html"].decode()).by_id("transcript").text
+    assert "Compacted" in shown and "The person wants words." in shown
+    log.write_bytes(b"".join(strip(line) for line in log.read_bytes().splitlines(keepends=True)))
+    stripped = Export.of_directory(log.parent)
+    for form in FORMATS:
+        again = stripped.write(Wish(output=f"stripped.{form}"), tmp_path).path.read_bytes()
+        assert all(f"prompt {number}".encode() in again for number in range(4))
+        assert form == "jsonl" or b"Compacted" in again
+
+
+def strip(line: bytes) -> bytes:
+    """A compaction with what it cannot do without; every other line as it is."""
+    entry = json.loads(line)
+    if entry["type"] != "compaction":
+        return line
+    kept = ("seq", "type", "ts", "summary", "first_kept_index")
+    return json.dumps({name: entry[name] for name in kept}).encode() + b"\n"

@@ -2,92 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tenuto.core.models import change_model
-from tenuto.protocol.event import NoticeEvent
-from tenuto.protocol.message import NoticeEntry
+from tenuto.core.undo import redo_compaction, undo_compaction
+from tenuto.protocol.event import CompactionEndEvent, NoticeEvent
 from tests.core.compacting import (
     LONG_ANSWER,
-    SUMMARY,
+    begin_compaction,
     check_requests,
     compact,
     compactions,
     fill,
-    is_summary_request,
+    interrupt,
     reads,
+    until,
     write_big_file,
 )
-from tests.core.harness import Agent, agent, reopened
+from tests.core.harness import agent, reopened
+from tests.core.remote_compacting import (
+    REMOTE_SUMMARY,
+    WAYS,
+    WINDOW,
+    asked,
+    block_of,
+    choose,
+    remote,
+    sent,
+    steps,
+    warnings,
+)
+from tests.core.test_compaction_crash import victim
 from tests.core.test_pins import command
-from tests.server import HttpError, Reply, Request, ScriptedServer
-from tests.server.openai_compaction import read_item
-from tests.server.reply import AnyReply
-
-WINDOW = 16_000
-WAYS = [("anthropic", "request"), ("openai", "request"), ("openai", "endpoint")]
-REMOTE_SUMMARY = SUMMARY.replace("Keep the tests green.", "Keep the tests green, said the provider.")
-
-
-def choose(tmp_path: Path, model: str, **settings: object) -> None:
-    """Write the settings of one model."""
-    home = tmp_path / "home"
-    home.mkdir(exist_ok=True)
-    lines = [f'[models."{model}"]', *(f"{key} = {_toml(value)}" for key, value in settings.items())]
-    (home / "settings.toml").write_text("\n".join(lines) + "\n")
-
-
-def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
-
-
-def remote(answer: AnyReply | str = LONG_ANSWER, compaction: AnyReply | str = REMOTE_SUMMARY):
-    """Answer steps with `answer`, what the provider is asked to compact with `compaction`, summaries made here too."""
-
-    def script(request: Request) -> AnyReply:
-        local = SUMMARY if is_summary_request(request) else answer
-        chosen = compaction if request.is_compaction else local
-        return Reply(chosen) if isinstance(chosen, str) else chosen
-
-    return script
-
-
-def asked(server: ScriptedServer) -> list[Request]:
-    return [request for request in server.requests if request.is_compaction]
-
-
-def steps(server: ScriptedServer) -> list[Request]:
-    return [request for request in server.requests if not request.is_compaction and not is_summary_request(request)]
-
-
-def sent(request: Request) -> str:
-    """Everything that a request tells the model, what the provider sealed included."""
-    if request.protocol == "responses":
-        items = [item for item in request.body["input"] if isinstance(item, dict)]
-        sealed = [read_item(item) for item in items if item.get("type") == "compaction"]
-        return "\n".join([*(item.text for item in request.items), *sealed])
-    return "\n".join(item.text for item in request.items)
-
-
-def conversation(request: Request) -> list[dict[str, Any]]:
-    return request.body["messages" if request.protocol == "anthropic" else "input"]
-
-
-def block_of(request: Request) -> dict[str, Any]:
-    """The one compaction of the provider in a request."""
-    if request.protocol == "anthropic":
-        return request.body["messages"][0]["content"][0]
-    found = [item for item in request.body["input"] if item.get("type") == "compaction"]
-    assert len(found) == 1
-    return found[0]
-
-
-def warnings(running: Agent) -> list[str]:
-    return [entry.text for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
+from tests.server import Hang, HttpError, Reply, Request, ScriptedServer
+from tests.server.reply import AnyReply, Tokens
 
 
 @pytest.mark.parametrize(("provider", "way"), WAYS)
@@ -105,6 +57,7 @@ async def test_the_provider_compacts_by_hand_and_its_items_go_back_unchanged(tmp
         if way == "request":
             assert len(shared) >= len(request.prefix_items) - 2
             assert request.tool_names == before.tool_names
+        assert "%" in await command(running, "/context")
         await running.ask("go on")
         await running.ask("and on")
         check_requests(running.server, WINDOW)
@@ -114,6 +67,27 @@ async def test_the_provider_compacts_by_hand_and_its_items_go_back_unchanged(tmp
         assert "question 0" in sent(after[0])
         assert running.server.prefix_breaks()[-1][0] == after[0].index
         assert warnings(running) == []
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_r056_undone_the_next_request_is_the_one_without_it(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    async with agent(tmp_path, remote(), model=model, options={"window": 3 * WINDOW}) as running:
+        await fill(running, 5)
+        view = list(running.session.get_llm_history())
+        await compact(running)
+        assert running.session.get_llm_history() != view
+        undo_compaction(running.runtime.live)
+        assert running.session.get_llm_history() == view
+        before = steps(running.server)[-1].prefix_items
+        await running.ask("go on")
+        assert running.server.requests[-1].prefix_items[: len(before)] == before
+        assert b'"compaction"' not in running.server.requests[-1].raw
+        redo_compaction(running.runtime.live)
+        await running.ask("and on")
+        assert block_of(running.server.requests[-1])["type"] == "compaction"
+        assert running.server.refusals == []
 
 
 async def test_a_readable_summary_is_shown_and_an_unreadable_one_is_told_from_data(tmp_path: Path):
@@ -129,7 +103,8 @@ async def test_a_readable_summary_is_shown_and_an_unreadable_one_is_told_from_da
         await fill(running, 5)
         await compact(running)
         summary = compactions(running)[0].summary
-        assert "without a model" in summary
+        assert "cannot be shown" in summary
+        assert "without a model" not in summary
         assert "question 0" in summary
 
 
@@ -291,3 +266,114 @@ async def test_pins_and_the_summary_made_here_stand_beside_the_items(tmp_path: P
             assert "Keep the tests green." in sent(request)
             assert "Keep the tests green." in compactions(running)[-1].summary
             assert server.refusals == []
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_killed_while_the_provider_compacts_the_session_is_as_before(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    state: dict[str, AnyReply] = {"compaction": Hang(60)}
+
+    def script(request: Request) -> AnyReply:
+        return state["compaction"] if request.is_compaction else Reply(LONG_ANSWER)
+
+    async with ScriptedServer(script, window=WINDOW) as server:
+        async with reopened(tmp_path, server, model=model) as running:
+            await fill(running, 5)
+            view = list(running.session.get_llm_history())
+            log = running.session.directory / "events.jsonl"
+        before = log.read_bytes()
+        async with victim(tmp_path, server, model) as process:
+            await process.send("compact")
+            await process.until("CompactionProgressEvent")
+            await until(lambda: asked(server))
+            await process.kill()
+        assert log.read_bytes() == before
+        state["compaction"] = Reply(REMOTE_SUMMARY)
+        async with victim(tmp_path, server, model) as process:
+            await process.send("compact")
+            await process.until("CompactionEndEvent")
+            await process.kill()
+        async with reopened(tmp_path, server, model=model, resume_latest=True) as running:
+            assert not running.session.damage
+            assert [entry.rung for entry in compactions(running)] == ["remote"]
+            assert running.session.get_llm_history() != view
+            await running.ask("go on")
+            assert block_of(server.requests[-1])
+            assert server.refusals == []
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+async def test_esc_leaves_the_log_as_it_was(tmp_path: Path, provider: str, way: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction=way)
+    async with agent(tmp_path, remote(compaction=Hang(60)), model=model, options={"window": WINDOW}) as running:
+        await fill(running, 5)
+        before = (running.session.directory / "events.jsonl").read_bytes()
+        await begin_compaction(running)
+        await until(lambda: asked(running.server))
+        await interrupt(running)
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert (running.session.directory / "events.jsonl").read_bytes() == before
+        assert running.of(CompactionEndEvent)[-1].aborted
+        await until(lambda: asked(running.server)[-1].aborted)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_thinking_is_sent_as_long_as_what_stands_before_it_is_the_same(tmp_path: Path, provider: str):
+    model = f"{provider}/test"
+    choose(tmp_path, model, remote_compaction="request", thinking=True)
+    answer = Reply(LONG_ANSWER, thinking="Let me see.")
+    options = {"window": WINDOW, "check_thinking": True}
+    async with agent(tmp_path, remote(answer), model=model, options=options) as running:
+        await fill(running, 5)
+        await compact(running)
+        assert running.server.refusals == []
+        first = asked(running.server)[0]
+        assert any(item.kind == "thinking" for item in first.items), "the same prefix, thinking included"
+        await running.ask("go on")
+        assert not any(item.kind == "thinking" for item in running.server.requests[-1].items)
+        await running.ask("and on")
+        assert sum(item.kind == "thinking" for item in running.server.requests[-1].items) == 1
+        assert running.server.refusals == []
+
+
+async def test_what_the_provider_took_for_it_is_counted(tmp_path: Path):
+    choose(tmp_path, "anthropic/test", remote_compaction="request")
+    compaction = Reply(REMOTE_SUMMARY, usage=Tokens(input=7_000, cache_read=123, output=456))
+    async with agent(
+        tmp_path, remote(compaction=compaction), model="anthropic/test", options={"window": WINDOW}
+    ) as running:
+        await fill(running, 5)
+        before = running.session.state.usage
+        await compact(running)
+        usage = compactions(running)[0].usage
+        assert usage is not None
+        assert (usage.input, usage.cache_read, usage.output) == (7_000, 123, 456)
+        after = running.session.state.usage
+        assert (after.input - before.input, after.output - before.output) == (7_000, 456)
+
+
+async def test_what_the_person_wants_stressed_is_passed_on(tmp_path: Path):
+    for provider in ("anthropic", "openai"):
+        place = tmp_path / provider
+        place.mkdir()
+        choose(place, f"{provider}/test", remote_compaction="request")
+        async with agent(place, remote(), model=f"{provider}/test", options={"window": WINDOW}) as running:
+            await fill(running, 5)
+            await compact(running, focus="the port numbers")
+            assert b"the port numbers" in asked(running.server)[0].raw
+
+
+async def test_the_strategy_of_that_name_asks_the_provider_whatever_the_settings_say(tmp_path: Path):
+    environ = {"TENUTO_COMPACTION__STRATEGY": "tenuto.compaction.strategies:RemoteCompaction"}
+    for provider, rungs in (("anthropic", {"remote"}), ("openai-chat", {"serialised"})):
+        place = tmp_path / provider
+        place.mkdir()
+        async with agent(
+            place, remote(), model=f"{provider}/test", options={"window": WINDOW}, environ=environ
+        ) as running:
+            await fill(running, 5)
+            await compact(running)
+            assert {entry.rung for entry in compactions(running)} == rungs
+            assert len(warnings(running)) == (0 if provider == "anthropic" else 1)

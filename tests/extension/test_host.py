@@ -376,3 +376,17 @@ async def test_what_one_is_told_does_not_hold_up_the_others(load):
     for task in asyncio.all_tasks():
         if task.get_name() == "session_compact_failed":
             task.cancel()
+
+
+async def test_the_end_does_not_wait_for_one_that_is_stuck(load, monkeypatch):
+    monkeypatch.setattr("tenuto.extension.host.CLOSE_PATIENCE", 3600.0)
+    loaded = await load(
+        timeout=0.1,
+        a="import time\ndef setup(tenuto):\n"
+        "    tenuto.on('session_before_compact', lambda event: time.sleep(60))\n"
+        "    tenuto.on('session_compact_failed', lambda event: None)\n",
+    )
+    await loaded.before_compact()
+    for _ in range(3):
+        loaded.host.tell("session_compact_failed", FAILED)
+    await asyncio.wait_for(loaded.host.close(), 20)

@@ -61,8 +61,10 @@ async def test_a_function_that_blocks_does_not_block_the_caller(lane):
     free = threading.Event()
     with pytest.raises(LaneTimeoutError):
         await lane.call(lambda: free.wait(60), timeout=0.05)
+    assert lane.is_stuck
     free.set()
     assert await lane.call(lambda: 2, timeout=5) == 2
+    assert not lane.is_stuck
 
 
 async def test_a_cancelled_caller_cancels_the_function(lane):

@@ -95,7 +95,7 @@ class _Desk:
         cwd = Path(self._options.cwd).expanduser() if self._options.cwd else None
         made = import_source(source, self._home, cwd=cwd, accepts_model=self._accepts)
         if not self._options.json:
-            print(_told(made))  # noqa: T201
+            print(_told(made, cwd))  # noqa: T201
         report = {**msgspec.to_builtins(made.report), "remarks": made.report.remarks}
         return {**_row(source, None), "id": made.id, "imported_now": True, "report": report}
 
@@ -128,10 +128,10 @@ class _Desk:
             chosen = _numbers(answer, len(shown))
             if chosen:
                 return self.import_paths([shown[number - 1].path for number in chosen])
-            shown = _search(sources, answer)
-            if not shown:
+            found = [] if answer.isdecimal() else _search(sources, answer)
+            if not found:
                 print(f"Nothing fits “{_line(answer)}”.")  # noqa: T201
-                shown = sources
+            shown = found or sources
 
     def _show(self, sources: list[Source]) -> None:
         size = shutil.get_terminal_size((100, 30))
@@ -180,10 +180,11 @@ def _row(source: Source, earlier: Mark | None) -> dict[str, Any]:
     }
 
 
-def _told(made: Imported) -> str:
+def _told(made: Imported, cwd: Path | None) -> str:
     told = [_line(line) for line in describe_import(made.source, made.report).split("\n")]
-    if made.source.heading.cwd and not Path(made.source.heading.cwd).is_dir():
-        told.append(f"Its directory {_line(made.source.heading.cwd)} is not on this machine.")
+    place = made.source.heading.cwd
+    if cwd is None and place and not Path(place).is_dir():
+        told.append(f"Its directory {_line(place)} is not on this machine; --cwd DIR names another one.")
     return "\n".join((*told, f"Continue it with: tenuto --resume {made.id}"))
 
 

@@ -15,6 +15,7 @@ from tenuto.compaction.budget import Budget
 from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
+from tenuto.compaction.prepared import PreparedSummary
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
@@ -50,8 +51,8 @@ class CompactionEnvironment:
 
     `request` is what the next step would send. `constraints` is the text of the instruction files. `keep_tokens` is
     how much of the end stays, `None` for the usual; `unseen_tokens` how much of results that the model has not seen
-    yet, `None` for what the window leaves. `tracker` has the newest use of every file. `compactor` is the
-    present model's client where its provider can compact by itself.
+    yet, `None` for what the window leaves. `tracker` has the newest use of every file. `compactor` is the present
+    model's client where its provider can compact by itself. `prepared` is a summary written ahead of time.
     """
 
     standing: Standing
@@ -65,6 +66,7 @@ class CompactionEnvironment:
     keep_tokens: int | None = None
     unseen_tokens: int | None = None
     compactor: RemoteCompactor | None = None
+    prepared: PreparedSummary | None = None
     spending: Spending = field(default_factory=Spending)
 
     def plan(

@@ -13,12 +13,12 @@ from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
-    CompactionReasonName,
     HistoryEvent,
     Message,
     SystemMessage,
     ToolResultMessage,
 )
+from tenuto.protocol.operation import CompactionReason
 from tenuto.session.projection import edit_message, project
 
 
@@ -42,7 +42,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     trigger: int
 
     def to_entry(
-        self, reason: CompactionReasonName, *, focus: str = "", duration: float = 0.0, system_seq: int = 0
+        self, reason: CompactionReason, *, focus: str = "", duration: float = 0.0, system_seq: int = 0
     ) -> CompactionEntry:
         """Return the entry to append; `duration` is seconds, `system_seq` the `system` entry that came with it."""
         outcome = self.outcome

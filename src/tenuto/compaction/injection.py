@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
+import sys
 from collections.abc import Mapping
-from types import NoneType
+from pathlib import Path
+from types import ModuleType, NoneType
 from typing import Any, cast, get_args, get_type_hints
 
 from tenuto.compaction.errors import StrategyError
 from tenuto.protocol.compaction import CompactionStrategy
 
 
-def load_strategy(name: str, dependencies: Mapping[type, object]) -> CompactionStrategy:
-    """Return an instance of the class at `module:ClassName`.
+def load_strategy(name: str, dependencies: Mapping[type, object], folder: Path | None = None) -> CompactionStrategy:
+    """Return an instance of the class at `module:ClassName`; the module may be a file in `folder`.
 
     Positional parameters are filled by their annotation from `dependencies`; keyword-only ones keep their defaults; a
     class without an own `__init__` is called without arguments. Raises `StrategyError` with what to change.
     """
-    found = _find_class(name)
+    found = _find_class(name, folder)
     arguments = [_resolve(name, *parameter, dependencies) for parameter in _positional_parameters(found, name)]
     try:
         strategy = found(*arguments)
@@ -39,12 +42,12 @@ def check_strategy(candidate: object, name: str) -> CompactionStrategy:
     return cast("CompactionStrategy", candidate)
 
 
-def _find_class(name: str) -> type[Any]:
+def _find_class(name: str, folder: Path | None) -> type[Any]:
     module_name, separator, class_name = name.partition(":")
     if not separator or not module_name or not class_name.isidentifier():
         raise StrategyError(f"compaction.strategy {name!r} has to be written as module:ClassName")
     try:
-        module = importlib.import_module(module_name)
+        module = _import(module_name, folder)
     except Exception as error:  # a module of somebody else can raise anything while it is imported
         raise StrategyError(
             f"compaction.strategy {name}: {module_name} cannot be imported: {type(error).__name__}: {error}"
@@ -53,6 +56,20 @@ def _find_class(name: str) -> type[Any]:
     if not inspect.isclass(found):
         raise StrategyError(f"compaction.strategy {name}: {module_name} has no class {class_name}")
     return found
+
+
+def _import(name: str, folder: Path | None) -> ModuleType:
+    """Import a module: a file of the person's own folder, else whatever Python finds."""
+    file = folder / f"{name}.py" if folder is not None else None
+    if file is None or not file.is_file():
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location(f"tenuto_strategy_{name}", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # annotations are resolved by way of it
+    spec.loader.exec_module(module)
+    return module
 
 
 def _positional_parameters(found: type[Any], name: str) -> list[tuple[inspect.Parameter, object]]:

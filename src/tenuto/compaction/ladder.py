@@ -9,6 +9,7 @@ import msgspec
 from tenuto.compaction.environment import BoundContext, accept, bound
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.preparing import prepared_rungs
 from tenuto.compaction.remote import compact_remotely
 from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
@@ -29,12 +30,17 @@ class LadderCompaction:
         plan = plan_or_shorten(ctx)
         if isinstance(plan, CompactionOutcome):
             return plan
-        groups = (serialised_rungs,) if ctx.reason == "overflow" else (remote_rungs, serialised_rungs)
-        return await climb(ctx, plan, groups)
+        return await climb(ctx, plan, (remote_rungs, prepared_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:
-    """Return rung 2 where the person chose it."""
+    """Return rung 2 where the person chose it and it can be of use.
+
+    It is not before another model takes over, which could not read it, nor after the provider refused a request as too
+    long: its compaction would be one more.
+    """
+    if ctx.reason in {"overflow", "model_switch"}:
+        return []
     return [compact_remotely] if ctx.environment.request.server.compaction else []
 
 

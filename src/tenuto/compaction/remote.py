@@ -33,9 +33,14 @@ from tenuto.protocol.model import (
     ModelRequest,
 )
 from tenuto.protocol.part import OpaquePart
+from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
 
 RUNG = "remote"
+SEALED = (
+    "(The model reads the provider's own compaction, which cannot be shown. What follows is told from the session's "
+    "data.)"
+)
 EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; bring over what of them still matters."
 
 
@@ -86,6 +91,9 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
         try:
             compacted = await compactor.compact(asked, instructions=instructions, focus=ctx.focus)
         except ModelError as error:
+            if error.kind == "bad_thinking" and asked.thinking:
+                asked = msgspec.structs.replace(asked, thinking=False)
+                continue
             failures += 1
             wait = error.retry_after if error.retry_after is not None else 2.0**failures
             if error.kind not in RETRYABLE or failures > MAX_RETRIES or waited + wait > MAX_WAIT:
@@ -134,14 +142,19 @@ def remote_outcome(
         ),
     )
     text = "\n\n---\n\n".join(part for part in (earlier, compacted.text.strip()) if part)
+    if compacted.text:
+        summary = with_file_lists(text, plan.file_operations, room)
+    else:
+        summary = digest(plan, surroundings).replace(MARK, SEALED, 1)
+    spent = environment.spending.usage
     items = compacted.items[-1:] if compacted.has_user_messages else compacted.items
     return CompactionOutcome(
-        summary=with_file_lists(text, plan.file_operations, room) if compacted.text else digest(plan, surroundings),
+        summary=summary,
         replacement=build_remote_replacement(plan, answer, beside, surroundings, environment.prompts),
         first_kept_index=plan.cut,
         edits=plan.edits,
         details=plan.file_operations.details(),
-        usage=environment.spending.usage,
+        usage=spent if spent != Usage() else None,
         rung=RUNG,
         provider_items=ProviderItems(provider=facts.provider, model=facts.name, items=items),
     )
@@ -153,7 +166,7 @@ def plan_from_history(environment: CompactionEnvironment, plan: CompactionPlan) 
     Its own summary is told from data alone; the log has what it was made from.
     """
     previous, standing = plan.previous, environment.standing
-    if previous is None or previous.provider_items is None or not previous.summary.startswith(MARK):
+    if previous is None or previous.provider_items is None or not previous.summary.startswith(SEALED):
         return plan
     whole = plan_compaction(
         standing.path,

@@ -74,6 +74,8 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     strategy: str = ""
     model: str = ""
     remote: bool = False
+    idle: bool = False
+    ahead: bool = False
     prompts: PromptSettings = PromptSettings()
 
 

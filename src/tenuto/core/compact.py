@@ -209,6 +209,7 @@ async def _compact_once(
             live.notify(f"Not compacted: {error}.", "warning")
         _publish_failure(live, operation, describe_failure(error), aborted=isinstance(error, CompactionRefusedError))
         raise
+    live.prepared = None  # it was used, or stands for what is gone from the view now
     if result.entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
         live.automatic.note_done(manual=reason == "manual")
     live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=operation.will_retry))

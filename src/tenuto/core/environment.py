@@ -67,6 +67,7 @@ def bind_context(
             unseen_tokens=_unseen_to_keep(live, reason, attempt),
             compactor=client if isinstance(client, RemoteCompactor) else None,
             spending=spending,
+            prepared=live.prepared,
         ),
     )
 

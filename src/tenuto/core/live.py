@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, should_compact_threshold
+from tenuto.compaction.prepared import PreparedSummary
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
@@ -53,6 +54,8 @@ class LiveSession:
     """Kinds of notices that this session has had and that are not given a second time."""
     items_refused: bool = False
     """The provider did not read its own compaction again: it is not asked for another while this process lives."""
+    prepared: PreparedSummary | None = None
+    """A summary that was written while nothing ran, for the next compaction."""
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False

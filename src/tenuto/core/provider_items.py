@@ -1,10 +1,12 @@
 """A provider's own compaction in a session: taken over when the server made it by itself, given up when it is refused.
 
-Whether the provider reads its items again is up to it: another account, key or gateway may not (R: sessions that are
-lost to "encrypted content could not be verified"). The log has the history, so the session goes on from that.
+Whether the provider reads its items again is up to it: another account, key or gateway may not (R-051). The log has the
+history, so the session goes on from that.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.gate import weigh
@@ -31,6 +33,8 @@ def adopt_compaction(
     if not isinstance(plan, CompactionPlan):
         return
     proposal = weigh(remote_outcome(context.environment, plan, compacted), context.environment.standing)
+    sent = round(plan.size.estimate * plan.size.calibration)  # the server may have counted the smaller context already
+    proposal = msgspec.structs.replace(proposal, tokens_before=max(sent, proposal.tokens_before))
     stored = live.session.append(proposal.to_entry("threshold"))
     live.automatic.note_done(manual=False)
     live.bus.publish(compaction_end(live.id, stored, submission_id))
@@ -48,7 +52,7 @@ def refuses_items(live: LiveSession, error: ModelError, request: ModelRequest) -
         return False
     if error.kind == "bad_thinking":
         return not request.thinking
-    return error.kind in {"invalid", "not_found"} and "compaction" in error.text.lower()
+    return error.kind in {"invalid", "not_found"} and "compact" in error.text.lower()
 
 
 async def give_up_items(live: LiveSession, submission_id: str, error: ModelError) -> None:

@@ -15,6 +15,9 @@ from tenuto.protocol.compaction import CompactionStrategy, SessionView
 from tenuto.protocol.message import HistoryEvent, Message
 from tenuto.protocol.model import ModelClient, ModelFacts, ModelRequest, StreamPart
 
+STRATEGIES_FOLDER = "strategies"
+"""Under Tenuto's home: where a strategy may lie as a single file."""
+
 
 def choose_strategy(live: LiveSession) -> CompactionStrategy:
     """Return the session's strategy, loaded once. One that cannot be used is named, and the ladder used meanwhile."""
@@ -34,7 +37,7 @@ def _load(live: LiveSession) -> CompactionStrategy:
         SessionView: ReadOnlySession(live),
     }
     try:
-        return load_strategy(name, dependencies)
+        return load_strategy(name, dependencies, live.home / STRATEGIES_FOLDER)
     except StrategyError as error:
         live.notify(f"{error}. The built-in strategy is used meanwhile.", "error")
         return LadderCompaction()

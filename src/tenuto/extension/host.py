@@ -78,7 +78,7 @@ class ExtensionHost:
         self._loop = asyncio.get_running_loop()
         self._extensions: list[_Extension] = []
         self._told: set[str] = set()
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling: dict[asyncio.Task[None], _Extension] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,13 +115,16 @@ class ExtensionHost:
             if extension.api.handlers(hook):
                 task = asyncio.create_task(self._tell(extension, hook, event, extension.telling), name=hook)
                 extension.telling = task
-                self._telling.add(task)
-                task.add_done_callback(self._telling.discard)
+                self._telling[task] = extension
+                task.add_done_callback(self._telling.pop)
 
     async def close(self) -> None:
         """Wait a moment for what is being told, then let go of everything."""
+        for task, extension in self._telling.items():
+            if extension.lane.is_stuck:
+                task.cancel()  # it would not be heard
         if self._telling:
-            _, late = await asyncio.wait(self._telling, timeout=CLOSE_PATIENCE)
+            _, late = await asyncio.wait(tuple(self._telling), timeout=CLOSE_PATIENCE)
             for task in late:
                 task.cancel()
         for extension in self._extensions:

@@ -73,7 +73,7 @@ def test_a_session_that_cannot_be_saved_can_still_be_exported(session: Session, 
     assert "after the disk was gone" in done.path.read_text(encoding="utf-8")
 
 
-def test_the_file_is_private_and_named_after_title_and_day(session: Session, tmp_path: Path) -> None:
+def test_r075_the_file_is_private_and_named_after_title_and_day(session: Session, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         done = [

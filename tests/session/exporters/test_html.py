@@ -49,6 +49,7 @@ HOSTILE = (
     "\ufdd0 \ufffe \U0001ffff",
     "a\r\nb\rc",
 )
+POLICY = "Content-Security-Policy"
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
@@ -77,7 +78,7 @@ def test_every_kind_of_entry_gives_a_well_formed_page() -> None:
 
 def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> None:
     page = page_of(everything())
-    (policy,) = [one.attributes["content"] for one in page.all("meta") if "http-equiv" in one.attributes]
+    (policy,) = [one.attributes["content"] for one in page.all("meta") if one.attributes.get("http-equiv") == POLICY]
     directives = dict(part.split(" ", 1) for part in policy.split("; "))
     assert directives.pop("default-src") == directives.pop("base-uri") == directives.pop("form-action") == "'none'"
     assert directives.pop("img-src") == "data:"
@@ -248,6 +249,11 @@ def test_a_compaction_says_what_it_did_and_has_its_summary_folded() -> None:
     assert [one.text for one in tree] == ["compacted 182k → 24k"]
 
 
+def test_a_compaction_that_kept_nothing_that_is_shown_has_no_dead_link() -> None:
+    page = page_of([TitleEntry(title="T"), CompactionEntry(summary="s", first_kept_index=1)])
+    assert "Kept word for word from #1 on" in page.all("article", "compaction")[0].text
+
+
 def test_the_chart_has_every_request_and_marks_each_compaction() -> None:
     def request(size: int) -> AssistantMessage:
         return AssistantMessage(
@@ -282,6 +288,13 @@ def test_a_long_session_is_drawn_with_few_bars() -> None:
     page = page_of(iter(long_session(3_000, output=64)))
     assert 200 < len(page.all("rect", "cached")) <= 310
     assert len([one for one in page.all("a") if "svg" in one.path]) == len(page.all("article", "compaction")) > 3
+
+
+def test_a_long_session_is_written_piece_by_piece() -> None:
+    chunks = list(write_page(source_of(long_session(10_000))))
+    assert len(chunks) > 5_000
+    assert max(map(len, chunks)) < 200_000 < sum(map(len, chunks)) / 20, "no part of it holds all of it"
+    assert "".join(chunks).count("<article") > 5_000
 
 
 def test_a_session_without_usage_says_so() -> None:

@@ -129,6 +129,9 @@ def test_the_whole_document_keeps_its_parts(word: str, name: str) -> None:
         ("\\`<b>`", "\\`&lt;b>`"),
         ("``<b>` <i>``", "``<b>` <i>``"),
         ("    <b>", "    <b>"),
+        ("`\n<div>`", "`\n&lt;div>`"),
+        ("x `\n`<b>` y", "x `\n`&lt;b>` y"),
+        ("see `a\nb` and `<c>`", "see `a\nb` and `<c>`"),
     ],
 )
 def test_an_answer_stays_as_it_was_written_but_for_tags_and_open_fences(words: str, shown: str) -> None:

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from tenuto.protocol.entry import Entry
-from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.session.importers.bringing import Imported, import_source
 from tenuto.session.importers.formats import open_source
@@ -30,8 +37,10 @@ def of(session: Session, kind: type[EntryT]) -> list[EntryT]:
 
 
 def view_words(session: Session) -> list[str]:
-    """The view in short: who says what, calls as `name()`."""
-    return [words_of(message) for message in session.get_llm_history()]
+    """The view in short: who says what, calls as `name()`; without the note on the tools that ends each import."""
+    *said, note = session.get_llm_history()
+    assert words_of(note).startswith("note: The conversation up to here took place in ")
+    return [words_of(message) for message in said]
 
 
 def words_of(message: Message) -> str:
@@ -51,7 +60,7 @@ def words_of(message: Message) -> str:
 
 def check_view(messages: list[Message]) -> None:
     """What every provider asks of a conversation."""
-    rest = [message for message in messages if not isinstance(message, SystemMessage)]
+    rest = [message for message in messages if not isinstance(message, (SystemMessage, DeveloperMessage))]
     if rest:
         assert isinstance(rest[0], UserMessage), words_of(rest[0])
     open_calls: list[str] = []

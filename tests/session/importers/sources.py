@@ -196,7 +196,12 @@ def codex_session() -> list[Line]:
         *codex_head(),
         item(3, "message", role="user", content=[words, picture]),
         rollout("event_msg", 3, type="user_message", message="Why does the clock stop?"),
-        item(4, "reasoning", summary=[{"type": "summary_text", "text": "**Looking**"}], encrypted_content="gAAA"),
+        item(
+            4,
+            "reasoning",
+            summary=[{"type": "summary_text", "text": "**Looking**"}],
+            encrypted_content="sealed-thought",
+        ),
         item(5, "function_call", name="shell", arguments='{"command":["ls"]}', call_id="call_1"),
         item(5, "function_call", name="shell", arguments='{"command":["pytest"]}', call_id="call_2"),
         rollout("event_msg", 5, type="token_count", info=counted),

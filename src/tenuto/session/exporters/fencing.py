@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 200_000
 """A longer text is fenced as it stands: parsing it would take long."""
+MAX_BRACKETS = 4_000
+"""The parser costs the square of them."""
 _BACKTICKS = re.compile(r"`+")
 _BLANK = re.compile(r"(\n[ \t]*\n)")
 _PREFIX = re.compile(r"^[ \t>*+.)\-\d]*\t", re.MULTILINE)
@@ -87,6 +89,13 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).disable(["html_block", "html_inline"])
 
 
+@lru_cache(maxsize=1)
+def _html_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
 def _blocks(text: str) -> list[Token]:
     """Parse the blocks of a text and leave their inline content alone."""
     parser, tokens = _parser(), list["Token"]()
@@ -95,9 +104,24 @@ def _blocks(text: str) -> list[Token]:
 
 
 def _without_html(text: str) -> str:
-    """Write what would be a tag as text, outside of code."""
+    """Write what would be a tag as text, outside of code; where code cannot be told for sure, in code spans as well."""
     if "<" not in text:
         return text
+    escaped = _outside_blocks(text, _escape_outside_spans)
+    return _outside_blocks(text, _escape_tags) if _has_html(escaped) else escaped
+
+
+def _has_html(text: str) -> bool:
+    """Return whether a reader that knows HTML finds any; a text that would take it long counts as one that has."""
+    if text.count("[") > MAX_BRACKETS:
+        return True
+    tokens = _html_parser().parse(text)
+    inline = (child for token in tokens for child in token.children or ())
+    return any(token.type in ("html_block", "html_inline") for token in (*tokens, *inline))
+
+
+def _outside_blocks(text: str, change: Callable[[str], str]) -> str:
+    """Change what stands outside of fences and indented code."""
     lines = text.split("\n")
     inside = {
         number
@@ -112,19 +136,23 @@ def _without_html(text: str) -> str:
         while end < len(lines) and (end in inside) == (start in inside):
             end += 1
         block = "\n".join(lines[start:end])
-        parts.append(block if start in inside else _escape_tags(block))
+        parts.append(block if start in inside else change(block))
         start = end
     return "\n".join(parts)
 
 
 def _escape_tags(block: str) -> str:
+    return _TAG.sub("&lt;", block)
+
+
+def _escape_outside_spans(block: str) -> str:
     parts: list[str] = []
     for paragraph in _BLANK.split(block):
         position = 0
         for start, end in _code_spans(paragraph):
-            parts += [_TAG.sub("&lt;", paragraph[position:start]), paragraph[start:end]]
+            parts += [_escape_tags(paragraph[position:start]), paragraph[start:end]]
             position = end
-        parts.append(_TAG.sub("&lt;", paragraph[position:]))
+        parts.append(_escape_tags(paragraph[position:]))
     return "".join(parts)
 
 

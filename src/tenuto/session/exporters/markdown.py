@@ -114,7 +114,7 @@ def _item(item: Item, undone: frozenset[int]) -> Iterator[str]:
         case SystemMessage():
             yield _folded(f"System prompt, {plural(len(item.tools), 'tool')}", fence(item.text))
         case DeveloperMessage():
-            yield _folded(f"Told to the model: {item.kind}", fence(item.text))
+            yield _folded(f"Told to the model{f': {item.kind}' if item.kind else ''}", fence(item.text))
         case ExtensionEntry():
             yield _heading(f"Extension {item.extension}", item.seq, item.ts)
             yield from _said(item.parts)

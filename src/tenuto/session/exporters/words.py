@@ -41,6 +41,7 @@ REASONS = {
     "overflow": "the context was over full",
     "manual": "as asked",
     "model_switch": "for another model",
+    "idle": "ahead of time",
 }
 _WHO = {
     "typed": "You",

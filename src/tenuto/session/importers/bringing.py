@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from tenuto.protocol.entry import Entry, ExtensionEntry, ModelEntry, NoticeEntry, TitleEntry
+from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.part import ImagePart
 from tenuto.session.errors import SessionLocked
 from tenuto.session.files import make_directory
@@ -34,6 +35,12 @@ from tenuto.session.session import Session
 
 STAGING = "importing"
 MAX_IMAGE_BYTES = 20_000_000
+OTHER_TOOLS = (
+    "The conversation up to here took place in {agent}. Its tools are not here: call only the tools that you are given "
+    "now, by their own names and with their own arguments. Files may have changed since; read them again before you "
+    "rely on what was said of them."
+)
+"""What the model is told once, because it would go on with the tools that it sees in use."""
 MARK_BYTES = 65_536
 MARK_LINES = 2
 Clock = Callable[[], float]
@@ -142,6 +149,7 @@ def _fill(
     if not (report.prompts or report.answers):
         why = "only a sub-agent's transcript" if report.counts.get("sidechain") else "no conversation"
         raise NotImportable(f"{source.path} holds {why}")
+    append(DeveloperMessage(text=OTHER_TOOLS.format(agent=agent), kind=EXTENSION), 0.0)
     if source.heading.title and not session.state.title:
         append(TitleEntry(title=source.heading.title), 0.0)
     if source.heading.model and accepts_model(source.heading.model):

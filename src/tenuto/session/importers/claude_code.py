@@ -17,11 +17,11 @@ from tenuto.protocol.entry import Entry, NoticeEntry, Origin, ShellEntry, TitleE
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
-    CompactionReasonName,
     StopReason,
     ToolResultMessage,
     UserMessage,
 )
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.diffs import patch_views
@@ -84,7 +84,7 @@ _HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<sy
 
 def is_line(fields: Fields) -> bool:
     """Whether an object is a line of a session file of Claude Code."""
-    kind = fields.get("type")
+    kind = text(fields, "type")
     if kind in ("user", "assistant", "attachment", "system", "progress"):
         return isinstance(fields.get("uuid"), str)
     if kind == "summary":
@@ -97,7 +97,7 @@ def describe(heading: Heading, fields: Fields) -> None:
     heading.session_id = heading.session_id or text(fields, "sessionId")
     heading.cwd = heading.cwd or text(fields, "cwd")
     heading.started = heading.started or seconds(fields.get("timestamp"))
-    kind = fields.get("type")
+    kind = text(fields, "type")
     if kind in ("ai-title", "custom-title"):
         heading.title = text(fields, _TITLES[kind]) or heading.title
     if kind in ("user", "assistant"):
@@ -143,17 +143,17 @@ class ClaudeCodeReader:
             self._context.report.count("sidechain")
             return
         name = text(fields, "uuid")
-        kind = fields.get("type")
+        kind = text(fields, "type")
         if kind == "assistant" and self._continues(fields):
             self._grow(fields, name)
         elif kind in ("user", "assistant", "attachment"):
             yield from self._flush()
             yield from self._message(fields, name)
-        elif kind == "system" and fields.get("subtype") == "compact_boundary":
+        elif kind == "system" and text(fields, "subtype") == "compact_boundary":
             yield from self._flush()
             self._boundary = fields
             yield self._link(fields, name, text(fields, "logicalParentUuid") or None)
-        elif isinstance(kind, str) and kind in _TITLES:
+        elif kind in _TITLES:
             self._note_title(kind, fields)
         elif name:
             link = self._link(fields, name, self._parent(fields))
@@ -196,7 +196,7 @@ class ClaudeCodeReader:
             self._titles[kind] = title or self._titles.get(kind, "")
 
     def _message(self, fields: Fields, name: str) -> Iterable[Piece]:
-        kind = fields.get("type")
+        kind = text(fields, "type")
         parent, ts = self._parent(fields), seconds(fields.get("timestamp"))
         names = (name,) if name else ()
         if kind == "assistant":
@@ -361,7 +361,7 @@ class ClaudeCodeReader:
     def _compaction(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Piece:
         boundary, self._boundary = self._boundary, {}
         metadata = field(boundary, "compactMetadata")
-        reason: CompactionReasonName = "manual" if text(metadata, "trigger") == "manual" else "threshold"
+        reason: CompactionReason = "manual" if text(metadata, "trigger") == "manual" else "threshold"
         entry = CompactionEntry(
             summary=_plain(field(fields, "message").get("content")),
             tokens_before=tokens(metadata, "preTokens") or None,

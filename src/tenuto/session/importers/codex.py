@@ -59,9 +59,9 @@ _CONTEXT = (
 
 def is_line(fields: Fields) -> bool:
     """Whether an object is a line of a rollout."""
-    kind = fields.get("type")
+    kind = text(fields, "type")
     if isinstance(fields.get("payload"), dict):
-        return kind in _LINES or (isinstance(kind, str) and "timestamp" in fields)
+        return kind in _LINES or (bool(kind) and "timestamp" in fields)
     if kind == "message":
         return isinstance(fields.get("content"), list) and "role" in fields
     return kind in _BARE or ("instructions" in fields and "timestamp" in fields and "id" in fields)
@@ -71,13 +71,13 @@ def describe(heading: Heading, fields: Fields) -> None:
     """Add what a line says of the session."""
     heading.started = heading.started or seconds(fields.get("timestamp"))
     payload = field(fields, "payload")
-    kind = fields.get("type")
+    kind = text(fields, "type")
     if kind == "session_meta" and not heading.session_id:
         heading.session_id = text(payload, "id") or text(payload, "session_id")
         heading.cwd = text(payload, "cwd")
         source = payload.get("source")
         heading.is_subagent = isinstance(source, dict) and "subagent" in source
-    elif kind is None and "instructions" in fields:
+    elif not kind and "instructions" in fields:
         heading.session_id = text(fields, "id")
     elif kind == "turn_context":
         heading.cwd = heading.cwd or text(payload, "cwd")
@@ -109,7 +109,7 @@ class CodexReader:
     def read(self, fields: Fields) -> Iterable[Piece]:
         """Return the pieces that a line completes."""
         self._ts = seconds(fields.get("timestamp")) or self._ts
-        kind, payload = fields.get("type"), field(fields, "payload")
+        kind, payload = text(fields, "type"), field(fields, "payload")
         match kind:
             case "session_meta":
                 self._provider = text(payload, "model_provider") or self._provider
@@ -124,7 +124,7 @@ class CodexReader:
                 yield from self._compacted(payload)
             case _ if kind in _BARE:
                 yield from self._item(fields)
-            case _ if kind in _SILENT_LINES or "record_type" in fields or kind is None:
+            case _ if kind in _SILENT_LINES or "record_type" in fields or not kind:
                 return
             case _:
                 yield self._piece(self._context.aside("unknown", fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -123,5 +123,7 @@ def _describe(path: Path, known: Format, objects: list[Fields]) -> Source:
     for fields in objects:
         known.describe(heading, as_fields(fields))
     heading.session_id = heading.session_id or path.stem
+    if "\0" in heading.cwd or not PurePath(heading.cwd).is_absolute():
+        heading.cwd = ""
     stat = path.stat()
     return Source(path=path, format=known, heading=heading, size=stat.st_size, changed=stat.st_mtime)

@@ -90,6 +90,7 @@ class Assembler:
         self._places: dict[str, Place] = {}
         self._ends: dict[int, int] = {}
         self._groups: dict[str, int] = {}
+        self._above: dict[int, int] = {}
         self._calls: dict[str, list[ToolCallPart]] = {}
         self._taken: set[str] = set()
         self._is_summarised = False
@@ -182,6 +183,8 @@ class Assembler:
         """Append a compaction whose cut is known; the summary of any other one becomes a message at its place."""
         self._close_calls()
         kept = self._places.get(piece.target)
+        if kept is not None and not self._is_on_path(kept):
+            kept = None
         self._report.compactions += 1
         if piece.target and kept is None:
             text = frame_summary(entry.summary, self._agent, piece.users)
@@ -235,7 +238,15 @@ class Assembler:
         self._report.branches += 1
         self._leaf = replace(place, last=end)
 
+    def _is_on_path(self, place: Place) -> bool:
+        """Whether a place is above the leaf. A step's number is higher than that of the step above it."""
+        step = self._leaf.step
+        while step > place.step:
+            step = self._above.get(step, 0)
+        return step == place.step
+
     def _stand(self, piece: Piece, place: Place) -> None:
+        self._above.setdefault(place.step, self._leaf.step)
         self._leaf = place
         self._ends[place.step] = place.last
         self._name(piece, place)

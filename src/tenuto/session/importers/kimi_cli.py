@@ -27,13 +27,13 @@ _HARNESS = ("<system-reminder>", "<system>CHECKPOINT ")
 
 def is_line(fields: Fields) -> bool:
     """Whether an object is a line of a context file of kimi-cli."""
-    role = fields.get("role")
+    role = text(fields, "role")
     return role in _MARKS or (role in _ROLES and "content" in fields and "type" not in fields)
 
 
 def describe(heading: Heading, fields: Fields) -> None:
     """Add what a line says of the session."""
-    if fields.get("role") == "user" and not heading.first_text:
+    if text(fields, "role") == "user" and not heading.first_text:
         words = plain_text(fields.get("content")).strip()
         heading.first_text = "" if words.startswith("<system") else words
 
@@ -58,7 +58,7 @@ class KimiCliReader:
 
     def read(self, fields: Fields) -> Iterable[Piece]:
         """Return the piece of a line."""
-        if fields.get("role") in _MARKS:
+        if text(fields, "role") in _MARKS:
             return
         yield Piece(entry=self._entry(fields))
 
@@ -68,7 +68,7 @@ class KimiCliReader:
 
     def _entry(self, fields: Fields) -> Entry:
         content = fields.get("content")
-        match fields.get("role"):
+        match text(fields, "role"):
             case "user":
                 return self._user(fields)
             case "assistant":

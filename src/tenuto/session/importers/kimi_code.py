@@ -59,15 +59,15 @@ _PREFIXES = (
 
 def is_line(fields: Fields) -> bool:
     """Whether an object is a record of a journal of Kimi Code."""
-    kind = fields.get("type")
-    if not isinstance(kind, str) or not kind.startswith(_PREFIXES):
+    kind = text(fields, "type")
+    if not kind.startswith(_PREFIXES):
         return False
     return "protocol_version" in fields if kind == "metadata" else "." in kind or kind == "forked"
 
 
 def describe(heading: Heading, fields: Fields) -> None:
     """Add what a record says of the session."""
-    kind = fields.get("type")
+    kind = text(fields, "type")
     heading.started = heading.started or seconds(fields.get("created_at")) or seconds(fields.get("time"))
     if kind in ("config.update", "profile.bind"):
         heading.cwd = heading.cwd or text(fields, "cwd") or text(field(fields, "environmentDisclosure"), "cwd")

@@ -70,8 +70,8 @@ _CHECKPOINT = re.compile(r"<system-reminder>Checkpoint (\d+)</system-reminder>")
 
 def is_line(fields: Fields) -> bool:
     """Whether an object is a line of a session of klaude-code."""
-    kind = fields.get("type")
-    if not isinstance(kind, str) or not isinstance(fields.get("data"), dict):
+    kind = text(fields, "type")
+    if not isinstance(fields.get("data"), dict):
         return False
     return kind in _MESSAGES or kind in _SIDECARS or kind.endswith(("Entry", "Item", "Message"))
 
@@ -80,7 +80,7 @@ def describe(heading: Heading, fields: Fields) -> None:
     """Add what a line says of the session."""
     data = field(fields, "data")
     heading.started = heading.started or seconds(data.get("created_at"))
-    if fields.get("type") == "UserMessage" and not heading.first_text:
+    if text(fields, "type") == "UserMessage" and not heading.first_text:
         heading.first_text = _plain(data)
 
 

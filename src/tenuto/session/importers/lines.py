@@ -15,6 +15,7 @@ import msgspec
 from tenuto.session.importers.fields import Fields
 from tenuto.session.importers.report import Report
 from tenuto.session.log import Damage
+from tenuto.session.record import clean
 
 IsLine = Callable[[Fields], bool]
 MAX_ATTEMPTS = 256
@@ -46,7 +47,7 @@ def parse_object(line: bytes) -> Fields | None:
         value: Any = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            value = json.loads(line.decode("utf-8", "surrogatepass"))
+            value = clean(json.loads(line.decode("utf-8", "surrogatepass")))
         except (ValueError, RecursionError):
             return None
     return cast("Fields", value) if isinstance(value, dict) else None
@@ -71,6 +72,7 @@ def _salvage(line: bytes, is_line: IsLine) -> Iterator[Fields]:
         after = place + 1
         try:
             value, end = parse(text, place)
+            value = clean(value)
         except (ValueError, RecursionError):
             value, end = None, after
         if isinstance(value, dict) and is_line(cast("Fields", value)):

@@ -74,12 +74,12 @@ _STOPS: dict[str, StopReason] = {
 
 def is_line(fields: Fields) -> bool:
     """Whether an object is a line of a session file of Pi."""
-    return fields.get("type") in _KINDS and "timestamp" in fields and not isinstance(fields.get("payload"), dict)
+    return text(fields, "type") in _KINDS and "timestamp" in fields and not isinstance(fields.get("payload"), dict)
 
 
 def describe(heading: Heading, fields: Fields) -> None:
     """Add what a line says of the session."""
-    kind = fields.get("type")
+    kind = text(fields, "type")
     if kind == "session":
         heading.session_id = text(fields, "id")
         heading.cwd = text(fields, "cwd")
@@ -111,7 +111,7 @@ class PiReader:
         if name and "parentId" in fields:
             parent = text(fields, "parentId")
         ts = seconds(fields.get("timestamp"))
-        if fields.get("type") == "session":
+        if text(fields, "type") == "session":
             return ()
         entry, target = self._entry(fields)
         names = (name,) if name else (f"#{self._index}",)
@@ -122,7 +122,7 @@ class PiReader:
         return ()
 
     def _entry(self, fields: Fields) -> tuple[Entry | None, str]:
-        kind = fields.get("type")
+        kind = text(fields, "type")
         if kind == "message":
             return self._message(field(fields, "message")), ""
         if kind == "compaction":

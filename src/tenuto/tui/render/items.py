@@ -183,6 +183,7 @@ _REASONS = {
     "overflow": "the context was over full",
     "manual": "as you asked",
     "model_switch": "for the other model",
+    "idle": "ahead of time",
 }
 
 

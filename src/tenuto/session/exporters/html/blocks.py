@@ -14,9 +14,9 @@ from tenuto.protocol.part import ImagePart, OpaquePart, TextPart, ThinkingPart, 
 from tenuto.session.exporters.html.images import picture
 from tenuto.session.exporters.html.markup import EMPTY, Markup, element, fold, join, line, preformatted, text
 from tenuto.session.exporters.html.prose import prose
-from tenuto.session.exporters.html.tools import LoadBlob, lone_result, output, tool_call
-from tenuto.session.exporters.items import Answer, Item, Mark
-from tenuto.session.exporters.source import format_machine_time, format_time
+from tenuto.session.exporters.html.tools import lone_result, output, tool_call
+from tenuto.session.exporters.items import Answer, Item, Mark, is_shown
+from tenuto.session.exporters.source import Source, format_machine_time, format_time
 from tenuto.session.exporters.words import (
     answer_facts,
     compaction_facts,
@@ -33,10 +33,11 @@ _RAW_SHOWN = 20_000
 class Blocks:
     """Makes blocks. Each seq gets its anchor once, whatever a damaged log repeats."""
 
-    def __init__(self, load_blob: LoadBlob, labels: dict[int, str], undone: frozenset[int]) -> None:
-        self._load_blob = load_blob
-        self._labels = labels
+    def __init__(self, source: Source, undone: frozenset[int]) -> None:
+        self._load_blob = source.load_blob
+        self._labels = source.state.labels
         self._undone = undone
+        self._targets = {entry.seq for entry in source.entries if is_shown(entry)}
         self._anchored: set[int] = set()
 
     def render(self, item: Item) -> Markup:
@@ -146,9 +147,7 @@ class Blocks:
     def _compaction(self, entry: CompactionEntry) -> Markup:
         is_undone = entry.seq in self._undone
         facts = element("p", line(" · ".join(compaction_facts(entry, undone=is_undone))), class_="facts")
-        kept = element("a", Markup(f"#{entry.first_kept_index}"), href=f"#e{entry.first_kept_index}")
-        since = element("p", Markup("Kept word for word from "), kept, Markup(" on"), class_="note")
-        body = [facts, since if entry.first_kept_index > 0 else EMPTY]
+        body = [facts, self._kept(entry.first_kept_index)]
         if entry.summary:
             body.append(fold(Markup("Summary"), prose(entry.summary), class_="long"))
         if entry.details is not None:
@@ -156,6 +155,13 @@ class Blocks:
             body.append(_names("Modified", entry.details.modified_files))
         kind = "compaction undone" if is_undone else "compaction"
         return self._block(kind, "Compacted", entry.seq, entry.ts, *body)
+
+    def _kept(self, seq: int) -> Markup:
+        if seq < 1:
+            return EMPTY
+        number = Markup(f"#{seq}")
+        place = element("a", number, href=f"#e{seq}") if seq in self._targets else number
+        return element("p", Markup("Kept word for word from "), place, Markup(" on"), class_="note")
 
     def _mark(self, item: Mark) -> Markup:
         words = line(describe_mark(item))

@@ -151,11 +151,15 @@ def _compaction(entry: CompactionEntry, x: float) -> Markup:
 
 
 def _ends(requests: Sequence[Request]) -> Iterator[Markup]:
+    """Yield what stands below the first and the last bar; below few bars there is room for one line only."""
     y = _TOP + _HEIGHT + 22
-    yield _label(_LEFT, y, " · ".join(part for part in ("request 1", format_time(requests[0].ts)) if part), "start")
-    if len(requests) > 1:
-        last = f"request {len(requests):,}", format_time(requests[-1].ts)
-        yield _label(_LEFT + _WIDTH, y, " · ".join(part for part in last if part), "end")
+    ends = [(1, requests[0]), (len(requests), requests[-1])][: len(requests)]
+    words = [" · ".join(part for part in (f"request {at:,}", format_time(end.ts)) if part) for at, end in ends]
+    if len(requests) * _WIDEST < _WIDTH:
+        yield _label(_LEFT, y, " to ".join(words), "start")
+        return
+    yield _label(_LEFT, y, words[0], "start")
+    yield _label(_LEFT + _WIDTH, y, words[1], "end")
 
 
 def _legend(has_compactions: bool, has_limit: bool) -> Markup:

@@ -25,7 +25,8 @@ def difference(view: DiffView) -> Markup:
     if not rows:
         return element("div", head, element("span", Markup(" no lines changed"), class_="dim"), class_="diff")
     table = element("pre", Markup("\n"), *rows, class_="rows")
-    return fold(join(head, element("span", line(f" · {plural(len(rows), 'row')}"), class_="dim")), table, class_="diff")
+    size = element("span", Markup(" · "), line(plural(len(rows), "row")), class_="dim")
+    return fold(join(head, size), table, class_="diff")
 
 
 def diff_rows(diff: str) -> list[Markup]:

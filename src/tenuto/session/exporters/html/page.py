@@ -29,7 +29,7 @@ def write_page(source: Source) -> Iterator[str]:
     """Yield the whole page. Nothing in it refers to anything outside, and only its own script can run."""
     outline = read_outline(source.entries)
     timeline = read_timeline(source.entries)
-    blocks = Blocks(source.load_blob, source.state.labels, outline.undone)
+    blocks = Blocks(source, outline.undone)
     yield _head(source.title)
     yield from _navigation(outline, source.state.labels)
     yield opening("main")
@@ -66,6 +66,7 @@ def _head(title: str) -> Markup:
         Markup('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'),
         Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'),
         Markup('<meta name="viewport" content="width=device-width, initial-scale=1">\n'),
+        Markup('<meta http-equiv="x-dns-prefetch-control" content="off">\n'),
         Markup('<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'),
         opening("meta", name="generator", content=f"Tenuto {__version__}"),
         Markup("\n"),
