@@ -5,11 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.core.compacting import compact, is_summary_request, seeded_session, step_requests, talk, user
-from tests.core.harness import PROTOCOLS, Agent, reopened
-from tests.core.test_compaction_shapes import answer, png, step
-from tests.server import HttpError, Reply, Request, ScriptedServer
-from tests.session.build import check_pairs
 
 from tenuto.compaction.images import drop_oldest_images, encoded_size, image_bytes
 from tenuto.core.undo import undo_compaction
@@ -18,6 +13,11 @@ from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.message import CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, text_of
 from tenuto.session.projection import edit_message
+from tests.core.compacting import compact, is_summary_request, seeded_session, step_requests, talk, user
+from tests.core.harness import PROTOCOLS, Agent, reopened
+from tests.core.test_compaction_shapes import answer, png, step
+from tests.server import HttpError, Reply, Request, ScriptedServer
+from tests.session.build import check_pairs
 
 BYTE_LIMIT = 20_000_000
 WINDOW = 1_000_000
