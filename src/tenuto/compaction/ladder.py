@@ -10,7 +10,7 @@ from tenuto.compaction.environment import BoundContext, accept, bound
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.preparing import prepared_rungs
-from tenuto.compaction.remote import compact_remotely
+from tenuto.compaction.remote import compact_remotely, is_chosen
 from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
 
@@ -41,7 +41,7 @@ async def remote_rungs(ctx: BoundContext) -> list[Rung]:
     """
     if ctx.reason in {"overflow", "model_switch"}:
         return []
-    return [compact_remotely] if ctx.environment.request.server.compaction else []
+    return [compact_remotely] if is_chosen(ctx.environment.request) else []
 
 
 async def climb(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]) -> CompactionOutcome:

@@ -44,6 +44,11 @@ SEALED = (
 EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; bring over what of them still matters."
 
 
+def is_chosen(request: ModelRequest) -> bool:
+    """Say whether the person lets the provider compact this conversation."""
+    return request.server.compaction in {"request", "endpoint"}
+
+
 async def compact_remotely(
     ctx: BoundContext, plan: CompactionPlan, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> CompactionOutcome | None:
@@ -53,7 +58,7 @@ async def compact_remotely(
     """
     environment = ctx.environment
     request = environment.request
-    if not request.server.compaction:
+    if not is_chosen(request):
         return None
     try:
         compacted = await _ask(ctx, plan, sleep)
@@ -66,7 +71,7 @@ async def compact_remotely(
 
 
 def choose_remote(ctx: BoundContext) -> BoundContext:
-    """Return the context of a compaction for which this way is chosen even if the settings say nothing of it."""
+    """Return the context of a compaction for which this way is chosen where the settings say nothing of it."""
     request = ctx.environment.request
     if request.server.compaction:
         return ctx

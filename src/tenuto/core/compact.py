@@ -24,7 +24,7 @@ from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe
 from tenuto.core.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed
 from tenuto.core.live import LiveSession
 from tenuto.core.log_check import check_log
-from tenuto.core.replay import compaction_end, compaction_of_edits
+from tenuto.core.replay import compaction_end
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.strategies import choose_strategy
 from tenuto.core.system import refreshed_system_entry
@@ -34,6 +34,7 @@ from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, C
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
+from tenuto.session.view_edits import compaction_of_edits
 
 
 class NothingToCompactError(TaskFailedError):

@@ -116,6 +116,39 @@ def test_claude_a_compaction_that_kept_messages_keeps_them(tmp_path):
     assert report.report.branches == 0
 
 
+def test_claude_a_kept_message_that_is_written_again_behind_the_summary_stands_once(tmp_path):
+    made = Claude()
+    made.user("u1", "Count.", None)
+    made.answer("a1", "m1", said("One."))
+    made.user("u2", "More.")
+    kept = {
+        "preservedMessages": {"uuids": ["a1", "u2", "a2"]},
+        "preservedSegment": {"headUuid": "a1", "tailUuid": "a2"},
+    }
+    made.add("system", "b1", None, subtype="compact_boundary", logicalParentUuid="a2", compactMetadata=kept)
+    made.user("c1", "It counted.", isCompactSummary=True)
+    made.answer("a2", "m2", said("Two."))
+    made.user("u3", "And more.")
+    session, report = bring(tmp_path, made.lines)
+    assert view_words(session)[1:] == [AFTER, "model: One.", "user: More.", "model: Two.", "user: And more."]
+    assert report.report.remarks == []
+
+
+def test_claude_a_prompt_at_the_root_begins_anew_only_in_a_file_that_links_its_lines(tmp_path):
+    made = Claude()
+    made.user("u1", "Draw a circle.", None)
+    made.answer("a1", "m1", said("A circle."))
+    made.add("system", "s1", None, subtype="informational", content="resumed")
+    made.user("u2", "Again.")
+    made.user("u3", "Draw a square.", None)
+    session, _ = bring(tmp_path, made.lines)
+    assert view_words(session) == ["user: Draw a square."]
+    unlinked = [{**line, "parentUuid": None} for line in sources.claude_rewound()]
+    session, report = bring(tmp_path, unlinked)
+    assert len(view_words(session)) == 6
+    assert report.report.branches == 0
+
+
 def test_claude_a_late_block_of_an_answer_whose_results_came_already_is_no_branch(tmp_path):
     made = Claude()
     made.user("u1", "Go.", None)

@@ -134,6 +134,7 @@ class ClaudeCodeReader:
         self._boundary: Fields = {}
         self._command = ""
         self._seen: set[str] = set()
+        self._is_linked = False
         self._titles: dict[str, str] = {}
         self._summaries: dict[str, str] = {}
 
@@ -152,7 +153,8 @@ class ClaudeCodeReader:
         elif kind == "system" and text(fields, "subtype") == "compact_boundary":
             yield from self._flush()
             self._boundary = fields
-            yield self._link(fields, name, text(fields, "logicalParentUuid") or None)
+            before = text(fields, "logicalParentUuid")
+            yield self._link(fields, name, before if before in self._seen else None)
         elif kind in _TITLES:
             self._note_title(kind, fields)
         elif name:
@@ -178,11 +180,17 @@ class ClaudeCodeReader:
     # --- lines ---
 
     def _parent(self, fields: Fields) -> str | None:
-        """Return the name of the line before; the first one's is the root, a cut chain goes on where it is."""
-        if "parentUuid" not in fields:
-            return None
-        parent = text(fields, "parentUuid")
-        return parent or text(fields, "logicalParentUuid") or (None if not self._seen or self._boundary else "")
+        """Return the name of the line before.
+
+        A line without one goes on where the file is, but for a prompt in a file that links its lines otherwise: there
+        the person went back to the very beginning.
+        """
+        parent = text(fields, "parentUuid") or text(fields, "logicalParentUuid")
+        if parent:
+            self._is_linked = True
+            return parent
+        is_anew = self._is_linked and text(fields, "type") == "user" and not fields.get("isMeta")
+        return "" if is_anew and "toolUseResult" not in fields and not self._boundary else None
 
     def _link(self, fields: Fields, name: str, parent: str | None) -> Piece:
         return Piece(entry=None, ts=seconds(fields.get("timestamp")), names=(name,) if name else (), parent=parent)

@@ -108,7 +108,7 @@ class Assembler:
         entry = piece.entry
         if entry is None or (isinstance(entry, (UserMessage, AssistantMessage)) and not entry.parts):
             place = self._where(piece.parent) or self._leaf
-            self._name(piece, replace(place, first=self._seq + 1))
+            self._name(piece, replace(place, first=self._seq + 1, is_user=False))
             return
         if isinstance(entry, ToolResultMessage) and entry.call_id in self._calls:
             self._add_result(piece, entry)

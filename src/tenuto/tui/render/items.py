@@ -95,7 +95,7 @@ def interruption(frame: Frame) -> list[Line]:
 def _thinking(item: ThinkingItem, frame: Frame) -> list[Line]:
     text = sanitize_for_terminal(item.text).strip()
     if item.final:
-        title = f"Thought for {format_seconds(item.seconds)}" if item.seconds else "Thought"
+        title = f"Thought for {format_seconds(item.seconds)}" if item.seconds >= 0.1 else "Thought"
     else:
         elapsed = frame.now - item.started if item.started else 0.0
         title = f"Thinking {int(elapsed)}s" if elapsed >= 1 else "Thinking"
