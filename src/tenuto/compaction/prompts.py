@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.config.settings import PromptSettings
+from tenuto.text.tags import tagged
 
 SYSTEM = """\
 You write the working notes of a coding session so that somebody who has not seen it can carry on at once. You are \
@@ -136,7 +137,7 @@ def assemble(conversation: str, instructions: str, *, previous_summary: str = ""
     """Return the user text of a summary request: conversation, earlier notes, instructions, focus, in this order."""
     parts = [f"<conversation>\n{conversation}\n</conversation>"]
     if previous_summary:
-        parts.append(f"<previous-summary>\n{previous_summary}\n</previous-summary>")
+        parts.append(tagged("previous-summary", previous_summary))
     parts.append(instructions)
     if focus:
         parts.append(f"Additional focus: {focus}")

@@ -35,6 +35,7 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import OpaquePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
+from tenuto.text.tags import tagged
 
 RUNG = "remote"
 SEALED = (
@@ -140,7 +141,7 @@ def remote_outcome(
     )
     words = plan.allowance.user_messages if not compacted.has_user_messages else 0
     beside = (
-        f"<earlier-summary>\n{earlier}\n</earlier-summary>" if earlier else "",
+        tagged("earlier-summary", earlier) if earlier else "",
         format_file_lists(plan.file_operations, room),
         user_messages_block(
             plan, min(words, max(0, plan.allowance.free - plan.kept_tokens - estimate_message(answer)))

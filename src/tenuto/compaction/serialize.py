@@ -17,12 +17,13 @@ from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart
 from tenuto.text.estimate import estimate_text
+from tenuto.text.tags import keep_within
 
 SEPARATOR = "\n\n"
 _ERROR_WORDS = ("Error:", "error:", "FAILED", "Exception", "panicked", "fatal:")
 _ERROR_LINE = 200
 _MAX_ERROR_LINES = 3
-_CLOSING_TAGS = ("</conversation>", "</previous-summary>")
+_TAGS = ("conversation", "previous-summary")
 _NO_ROOM = 200
 """Tokens below which a part of the conversation is not worth a request."""
 
@@ -56,7 +57,7 @@ def serialize(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> str:
 def serialize_blocks(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> list[str]:
     """Return one text for each entry that has anything to say, in order."""
     blocks = (_serialize_entry(entry, bounds) for entry in entries)
-    return [_defused(block) for block in blocks if block]
+    return [keep_within(block, *_TAGS) for block in blocks if block]
 
 
 def _serialize_entry(entry: Visible, bounds: Bounds) -> str:
@@ -167,14 +168,6 @@ def _error_lines(text: str, start: int, end: int) -> list[str]:
         stop = text.find("\n", at, end)
         lines.setdefault(begin, text[begin : min(stop if stop >= 0 else end, begin + 2 * _ERROR_LINE)])
     return [lines[begin] for begin in sorted(lines)][:_MAX_ERROR_LINES]
-
-
-def _defused(block: str) -> str:
-    """Keep the text from closing the tags that it is put into."""
-    for tag in _CLOSING_TAGS:
-        if tag in block:
-            block = block.replace(tag, tag.replace("</", "<\\/"))
-    return block
 
 
 def take_blocks(blocks: Sequence[str], room: int) -> tuple[list[str], int]:
