@@ -10,7 +10,7 @@ import msgspec
 
 from tenuto.protocol.entry import Entry, NoticeEntry, UsageEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
-from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.fields import (
     Fields,
@@ -21,7 +21,6 @@ from tenuto.session.importers.fields import (
     field,
     items,
     plain_parts,
-    raw_json,
     seconds,
     text,
     tokens,
@@ -157,8 +156,7 @@ class CodexReader:
         elif kind in _UNREADABLE or kind in _SILENT_ITEMS:
             return
         else:
-            self._context.report.count("unknown")
-            self._parts.append(OpaquePart(provider=OPAQUE, block=raw_json(item)))
+            self._parts.append(self._context.unknown_block(OPAQUE, item))
 
     def _said(self, item: Fields) -> Piece:
         parts = self._content(items(item, "content"))
@@ -181,8 +179,7 @@ class CodexReader:
             elif "text" in part:
                 parts += plain_parts(text(part, "text"))
             else:
-                self._context.report.count("unknown")
-                parts.append(TextPart(text=bytes(raw_json(value)).decode("utf-8", "replace")))
+                parts.append(self._context.unknown_part(value))
         return tuple(parts)
 
     def _result(self, item: Fields) -> ToolResultMessage:
