@@ -205,6 +205,29 @@ def test_codex_items_of_one_response_are_one_answer(tmp_path):
     assert made.report.counts["context"] == 2
 
 
+@pytest.mark.parametrize(
+    ("output", "words", "failed"),
+    [
+        ({"content": "done", "success": True}, "done", False),
+        ({"content": "no", "success": False}, "no", True),
+        ({"output": "old"}, "old", False),
+        ({"Ok": {"x": 1}}, '{"Ok":{"x":1}}', False),
+        ([{"type": "output_text", "text": "listed"}], "listed", False),
+        ("plain", "plain", False),
+    ],
+)
+def test_codex_outputs_of_all_shapes_are_read(tmp_path, output, words, failed):
+    lines = [
+        *sources.codex_head(),
+        sources.codex_user(3, "Go."),
+        sources.item(4, "local_shell_call", call_id="c1", status="completed", action={"command": ["ls"]}),
+        sources.item(5, "local_shell_call_output", call_id="c1", output=output),
+    ]
+    session, _ = bring(tmp_path, lines)
+    assert view_words(session)[1:] == ["model:  local_shell()", f"local_shell: {words}"]
+    assert of(session, ToolResultMessage)[0].is_error is failed
+
+
 def test_codex_a_readable_compaction_stands_with_what_the_person_said(tmp_path):
     session, _ = bring(tmp_path, sources.codex_compacted())
     view = view_words(session)

@@ -21,6 +21,7 @@ from tenuto.session.importers.fields import (
     field,
     items,
     plain_parts,
+    raw_json,
     seconds,
     text,
     tokens,
@@ -185,8 +186,10 @@ class CodexReader:
     def _result(self, item: Fields) -> ToolResultMessage:
         output, failed = item.get("output"), False
         if isinstance(output, dict):
-            failed = field(item, "output").get("success") is False
-            output = field(item, "output").get("content") or field(item, "output").get("content_items")
+            details = as_fields(output)
+            failed = details.get("success") is False
+            known = (details.get(name) for name in ("content", "content_items", "output"))
+            output = next((value for value in known if value), bytes(raw_json(details)).decode())
         if isinstance(output, str) and output.startswith('{"output":'):
             output = _unwrap(output)
         parts = plain_parts(output) if isinstance(output, str) else self._content(as_items(output))
