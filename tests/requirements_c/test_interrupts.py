@@ -118,7 +118,7 @@ async def press_esc(tmp_path: Path, reason: str, moment: float) -> bool:
 
 
 async def check_whole(running: Agent, reason: str, before: bytes) -> None:
-    """The history is the old one or the new one; nothing runs on, and a reader of the log sees what the session sees."""
+    """The history is the old one or the new one, nothing runs on, and a reader of the log sees the same."""
     made, end = made_smaller(running), ends(running)[0]
     assert len(made) == (0 if end.aborted else 1)
     if reason == "manual" and end.aborted:
