@@ -363,20 +363,3 @@ async def test_what_the_person_wants_stressed_is_passed_on(tmp_path: Path):
             await fill(running, 5)
             await compact(running, focus="the port numbers")
             assert b"the port numbers" in asked(running.server)[0].raw
-
-
-async def test_the_strategy_of_that_name_asks_the_provider_unless_the_settings_forbid_it(tmp_path: Path):
-    environ = {"TENUTO_COMPACTION__STRATEGY": "tenuto.compaction.strategies:RemoteCompaction"}
-    for provider, told in (("anthropic", 0), ("openai", 0), ("openai-chat", 1)):
-        place = tmp_path / provider
-        place.mkdir()
-        if provider == "openai":
-            choose(place, "openai/test", remote_compaction="off")
-        async with agent(
-            place, remote(), model=f"{provider}/test", options={"window": WINDOW}, environ=environ
-        ) as running:
-            await fill(running, 5)
-            await compact(running)
-            is_remote = provider == "anthropic"
-            assert all((entry.rung == "remote") is is_remote for entry in compactions(running))
-            assert len(warnings(running)) == told
