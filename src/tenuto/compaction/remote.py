@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import msgspec
 
+from tenuto.compaction.asking import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.digest import MARK, digest, list_room
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, accept
@@ -21,7 +22,6 @@ from tenuto.compaction.files import format_file_lists, strip_file_lists, with_fi
 from tenuto.compaction.meter import estimate_message
 from tenuto.compaction.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.prompts import with_length
-from tenuto.compaction.summarise import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.summary import shorten
 from tenuto.compaction.view import build_remote_replacement, user_messages_block
 from tenuto.protocol.compaction import CompactionOutcome
@@ -90,7 +90,7 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
     instructions = with_length(environment.prompts.same_prefix, plan.allowance.summary)
     if earlier_summary(environment):
         instructions = f"{instructions} {EARLIER_HINT}"
-    failures, waited = 0, 0.0
+    failures, patience = 0, environment.patience
     stage = f"compacting at {request.model.provider}"
     while True:
         environment.progress(stage, 0)
@@ -102,9 +102,9 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
                 continue
             failures += 1
             wait = error.retry_after if error.retry_after is not None else 2.0**failures
-            if error.kind not in RETRYABLE or failures > MAX_RETRIES or waited + wait > MAX_WAIT:
+            if error.kind not in RETRYABLE or failures > MAX_RETRIES or patience.waited + wait > MAX_WAIT:
                 raise
-            waited += wait
+            patience.waited += wait
             environment.progress(f"{stage}, waiting to try again: {error}", 0)
             await sleep(wait)
             continue

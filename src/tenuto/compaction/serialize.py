@@ -24,6 +24,8 @@ _ERROR_WORDS = ("Error:", "error:", "FAILED", "Exception", "panicked", "fatal:")
 _ERROR_LINE = 200
 _MAX_ERROR_LINES = 3
 _TAGS = ("conversation", "previous-summary")
+STEP_TIGHTENING = (2, 4, 8, 16, 32)
+"""What the bounds of a single step that is too large for a request are divided by, one after the other."""
 _NO_ROOM = 200
 """Tokens below which a part of the conversation is not worth a request."""
 
@@ -58,6 +60,32 @@ def serialize_blocks(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> lis
     """Return one text for each entry that has anything to say, in order."""
     blocks = (_serialize_entry(entry, bounds) for entry in entries)
     return [keep_within(block, *_TAGS) for block in blocks if block]
+
+
+def group_steps(entries: Iterable[Visible]) -> list[list[Visible]]:
+    """Return the entries in order, an answer together with the results of its calls."""
+    groups: list[list[Visible]] = []
+    by_call: dict[str, list[Visible]] = {}
+    for entry in entries:
+        if isinstance(entry, ToolResultMessage) and entry.call_id in by_call:
+            by_call[entry.call_id].append(entry)
+            continue
+        groups.append([entry])
+        if isinstance(entry, AssistantMessage):
+            by_call.update((call.id, groups[-1]) for call in calls_of(entry))
+    return groups
+
+
+def serialize_step(step: Iterable[Visible], room: int, bounds: Bounds = BOUNDS) -> str:
+    """Return a step as one text of at most `room` tokens: every entry of it bounded more strictly until it fits."""
+    entries = tuple(step)
+    text = serialize(entries, bounds)
+    for divisor in STEP_TIGHTENING:
+        if estimate_text(text) <= room:
+            return text
+        text = serialize(entries, bounds.tightened(divisor))
+    tokens = estimate_text(text)
+    return text if tokens <= room else _fit_block(text, tokens, room)
 
 
 def _serialize_entry(entry: Visible, bounds: Bounds) -> str:

@@ -182,15 +182,28 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
 Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolResultMessage
 
 
+class NameAudit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of the exact names (paths, hashes, ports, addresses, error codes) of the latest summarised part.
+
+    Of `found` names the summary and what stays beside it have `kept`; `added` were put in from data.
+    """
+
+    found: int = 0
+    kept: int = 0
+    added: int = 0
+
+
 class CompactionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read.
 
-    `extension` is what the extension that supplied the compaction wants to find in it again.
+    `extension` is what the extension that supplied the compaction wants to find in it again. `names` is `None` where
+    nothing was audited.
     """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     extension: dict[str, Any] = {}
+    names: NameAudit | None = None
 
 
 class ProviderItems(msgspec.Struct, frozen=True, kw_only=True):
