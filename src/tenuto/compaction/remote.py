@@ -42,6 +42,8 @@ SEALED = (
     "(The model reads the provider's own compaction, which cannot be shown. What follows is told from the session's "
     "data.)"
 )
+MIN_ANSWER = 1_024
+"""Tokens: with less room for it no compaction is worth asking for."""
 EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; bring over what of them still matters."
 
 
@@ -97,8 +99,9 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
         try:
             compacted = await compactor.compact(asked, instructions=instructions, focus=ctx.focus)
         except ModelError as error:
-            if error.kind == "bad_thinking" and asked.thinking:
-                asked = msgspec.structs.replace(asked, thinking=False)
+            changed = _without_fault(asked, error)
+            if changed is not None:
+                asked = changed
                 continue
             failures += 1
             wait = error.retry_after if error.retry_after is not None else 2.0**failures
@@ -111,6 +114,18 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
         if compacted.usage is not None:
             environment.spending.add(compacted.usage)
         return compacted
+
+
+def _without_fault(request: ModelRequest, error: ModelError) -> ModelRequest | None:
+    """Return the request without what was refused in it, where that can be left out or lowered; else `None`."""
+    if error.kind == "bad_thinking" and request.thinking:
+        return msgspec.structs.replace(request, thinking=False)
+    output = request.max_output_tokens // 2
+    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
+        output = error.limit
+    if error.kind == "output_budget" and output >= MIN_ANSWER:
+        return msgspec.structs.replace(request, max_output_tokens=output)
+    return None
 
 
 def request_before_cut(environment: CompactionEnvironment, plan: CompactionPlan) -> ModelRequest:
