@@ -77,6 +77,7 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     remote: bool = False
     idle: bool = False
     ahead: bool = False
+    same_prefix: bool = True
     prompts: PromptSettings = PromptSettings()
 
 

@@ -60,6 +60,11 @@ def has_too_many_bytes(error: ModelError, request: ModelRequest) -> bool:
     return error.kind == "too_many_bytes"
 
 
+def observed_in_window(error: ModelError) -> int:
+    """Return the tokens of a request that the provider took and whose answer the window cut off; 0 for a refusal."""
+    return error.observed or 0 if error.status is None and error.limit is None else 0
+
+
 class OverflowChain:
     """One step's chain of recoveries; a new step begins a new one."""
 
@@ -90,7 +95,7 @@ class OverflowChain:
                 f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
                 "compaction is off: /compact makes it smaller, /model changes to a model with a larger window"
             ) from error
-        failure = await self._compact()
+        failure = await self._compact(observed_in_window(error))
         if failure is None or self._shorten_results():
             return
         if not self._is_condensed:
@@ -99,8 +104,10 @@ class OverflowChain:
                 return
         raise TaskFailedError(self._describe(error, request, failure)) from error
 
-    async def _compact(self) -> TaskFailedError | None:
+    async def _compact(self, observed: int) -> TaskFailedError | None:
         """Compact with less kept than the time before. Returns why nothing came of it, `None` when it did.
+
+        `observed` is the tokens of a request that was not refused (0: it was).
 
         Raises `TaskFailedError` where an extension is against it: nothing else is tried behind its back (R-061).
         """
@@ -112,7 +119,12 @@ class OverflowChain:
         self._compactions += 1
         try:
             await run_compaction(
-                self._live, "overflow", submission_id=self._submission_id, will_retry=True, attempt=attempt
+                self._live,
+                "overflow",
+                submission_id=self._submission_id,
+                will_retry=True,
+                attempt=attempt,
+                observed=observed,
             )
         except CompactionRefusedError as refusal:
             raise TaskFailedError(

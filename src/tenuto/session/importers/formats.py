@@ -62,11 +62,10 @@ def open_source(path: Path) -> Source:
         path = found
     elif not path.is_file():
         raise NotImportable(f"{path} is not a file")
+    beside = path.with_name("context.jsonl")
+    if path.name == "wire.jsonl" and beside.is_file():  # kimi-cli shows from the one and continues from the other
+        path = beside
     objects = _head(path)
-    if path.name == "wire.jsonl" and any("message" in fields and "type" not in fields for fields in objects):
-        beside = path.with_name("context.jsonl")  # kimi-cli shows from the one and continues from the other
-        if beside.is_file():
-            return open_source(beside)
     return _describe(path, _recognise(path, objects), objects)
 
 
