@@ -180,7 +180,7 @@ def _mark(source: Source, now: float) -> dict[str, Any]:
     return {
         "format": source.format.name,
         "session": source.heading.session_id,
-        "path": str(source.path.absolute()),
+        "path": str(source.path),
         "size": source.size,
         "imported": now,
     }
@@ -239,5 +239,5 @@ def matching_marks(source: Source, marks: list[Mark]) -> Iterator[Mark]:
     for mark in marks:
         if mark.format != source.format.name:
             continue
-        if mark.path == str(source.path.absolute()) or (mark.session and mark.session == source.heading.session_id):
+        if mark.path == str(source.path) or (mark.session and mark.session == source.heading.session_id):
             yield mark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePath
@@ -54,6 +55,7 @@ def find_format(name: str) -> Format | None:
 
 def open_source(path: Path) -> Source:
     """Return the session file at `path`, or the one that a directory stands for. Raises `NotImportable`, `OSError`."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 (links stay as they are)
     if path.is_dir():
         candidates = [path / name for known in FORMATS for name in known.main_files]
         found = next((candidate for candidate in candidates if candidate.is_file()), None)

@@ -152,8 +152,7 @@ class Assembler:
     def _add_answer(self, piece: Piece, entry: AssistantMessage) -> None:
         self._close_calls()
         if not self._leaf.is_open:
-            line = AFTER_SUMMARY if self._is_summarised else LOST_BEGINNING
-            self._append(UserMessage(parts=(TextPart(text=line),), origin="continuation"))
+            self._append(_opening(AFTER_SUMMARY if self._is_summarised else LOST_BEGINNING))
         parts = tuple(self._own(part) if isinstance(part, ToolCallPart) else part for part in entry.parts)
         seq = self._append(msgspec.structs.replace(entry, parts=parts))
         self._report.answers += 1
@@ -278,6 +277,11 @@ class Assembler:
     def _append(self, entry: Entry) -> int:
         self._seq = self._append_entry(entry, self._ts)
         return self._seq
+
+
+def _opening(line: str) -> ExtensionEntry:
+    """Return what has to stand on the user's side before an answer; the model sees it, the transcript does not."""
+    return ExtensionEntry(extension=EXTENSION, in_view=True, parts=(TextPart(text=line),))
 
 
 def frame_summary(summary: str, agent: str, users: tuple[str, ...] = ()) -> str:
