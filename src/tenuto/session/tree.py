@@ -60,6 +60,10 @@ class Tree:
         """Return the positions in `entries` of the path that ends at `seq`."""
         return self._positions_to(self._position_before(seq))
 
+    def path_to(self, seq: int) -> list[HistoryEvent]:
+        """Return the path that ends at `seq`."""
+        return [self.entries[at] for at in self.path_positions(seq)]
+
     def end_of_step(self, seq: int) -> int:
         """Return `seq`, or the seq of the last result of its step if it lies inside one."""
         position = self._position_before(seq)
