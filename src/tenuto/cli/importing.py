@@ -15,15 +15,9 @@ from typing import Any
 import msgspec
 
 from tenuto.guard.sanitize import sanitize_line
-from tenuto.session.importers.bringing import (
-    Imported,
-    Mark,
-    describe_import,
-    find_marks,
-    import_source,
-    matching_marks,
-)
+from tenuto.session.importers.bringing import Imported, describe_import, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
+from tenuto.session.importers.marks import Mark, find_marks, matching_marks
 
 OK, FAILED = 0, 1
 LONG = 20_000_000
