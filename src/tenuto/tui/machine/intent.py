@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.command.outcome import Choice
+from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.machine.state import CompletionItem
@@ -233,6 +234,12 @@ class Failed(IntentBase, frozen=True):
     text: str
 
 
+class ContextShown(IntentBase, frozen=True):
+    """A command shows what fills the window."""
+
+    report: ContextReport
+
+
 class TextOffered(IntentBase, frozen=True):
     """A command puts a text into the editor; what was there goes into the history."""
 
@@ -287,6 +294,7 @@ Intent = (
     | Said
     | Failed
     | TextOffered
+    | ContextShown
     | BranchRead
     | Tick
 )
