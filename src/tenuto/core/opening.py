@@ -16,7 +16,7 @@ from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
 from tenuto.core.replay import replay
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
-from tenuto.protocol.entry import HeaderEntry, Mode, ModeEntry, ModelEntry
+from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
 from tenuto.session.catalog import find_session, latest_session
@@ -39,7 +39,7 @@ FIRST_RUN = (
 
 def close_session(session: Session) -> None:
     """Close a session in good order; one in which nothing was ever said leaves nothing behind."""
-    if all(isinstance(entry, HeaderEntry | ModelEntry | ModeEntry) for entry in session.entries()):
+    if not session.has_content:
         with contextlib.suppress(OSError):
             session.remove()
     else:

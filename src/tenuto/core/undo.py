@@ -6,14 +6,17 @@ leaves the session with more than the model takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tenuto.compaction.meter import Meter, estimate_tools
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, HistoryEvent
-from tenuto.session.projection import is_usable, project, standing_marks
+from tenuto.session.path import find_on, newest_of_kind
+from tenuto.session.projection import cancelled_by_undo, is_usable, project, standing_marks
 
 NOTICE_KIND = "undo"
 Change = CompactionEntry | ViewEditEntry
@@ -44,12 +47,12 @@ def undo_compaction(live: LiveSession) -> Undone:
 
 def redo_compaction(live: LiveSession) -> Undone:
     """Cancel the newest undo. Raises `TaskFailedError`, with nothing written."""
-    marks = standing_marks(live.session.path())
-    undos = {entry.seq for entry in live.session.path() if isinstance(entry, UndoEntry)}
-    undo = next((mark for mark in reversed(marks) if isinstance(mark, UndoEntry) and mark.target not in undos), None)
+    path = live.session.path()
+    undo = _find_redoable(path)
     if undo is None:
         raise TaskFailedError("there is no undone compaction to do again")
-    if any(isinstance(mark, Change) and mark.seq > undo.seq for mark in marks):
+    newer = takewhile(lambda mark: mark.seq > undo.seq, standing_marks(path))
+    if any(isinstance(mark, Change) for mark in newer):
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
     before, after = live.measure().tokens, _size_without(live, undo.seq)
     undone = Undone(live.session.append(UndoEntry(target=undo.seq)), before, after)
@@ -58,9 +61,18 @@ def redo_compaction(live: LiveSession) -> Undone:
     return undone
 
 
+def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:
+    """Return the newest undo in effect that is not itself a redo."""
+    cancelled = cancelled_by_undo(path)
+    for undo in newest_of_kind(path, UndoEntry):
+        if undo.seq not in cancelled and not isinstance(find_on(path, undo.target), UndoEntry):
+            return undo
+    return None
+
+
 def find_undoable(live: LiveSession) -> Change:
     """Return the newest compaction or view edit in effect. Raises `TaskFailedError` when there is none."""
-    for mark in reversed(standing_marks(live.session.path())):
+    for mark in standing_marks(live.session.path()):
         if isinstance(mark, ViewEditEntry):
             return mark
         if isinstance(mark, CompactionEntry) and is_usable(mark, live.session.state.model):
@@ -76,7 +88,7 @@ def seq_before(live: LiveSession, change: Change) -> int:
     return next((entry.seq for entry in reversed(live.session.path()) if entry.seq < first), 0)
 
 
-def size_of(live: LiveSession, path: list[HistoryEvent]) -> int:
+def size_of(live: LiveSession, path: Sequence[HistoryEvent]) -> int:
     """Return the tokens of the next request if `path` were the session's: the same measure as everywhere (R-024)."""
     view = project(path, live.session.state.model)
     # A meter of its own: the session's keeps what it knows of the real path.
@@ -92,13 +104,13 @@ def size_of(live: LiveSession, path: list[HistoryEvent]) -> int:
 
 def _size_without(live: LiveSession, target: int) -> int:
     path = live.session.path()
-    return size_of(live, [*path, UndoEntry(seq=path[-1].seq + 1, target=target)])
+    return size_of(live, path.with_entry(UndoEntry(seq=path[-1].seq + 1, target=target)))
 
 
 def _too_large(live: LiveSession, change: Change, before: int, after: int) -> str:
     budget = live.budget()
     seq = seq_before(live, change)
-    fork = size_of(live, [entry for entry in live.session.path() if entry.seq <= seq])
+    fork = size_of(live, live.session.path().up_to(seq))
     ways = ["/model to one with a larger window and then /compact undo"]
     if 0 < fork <= budget.trigger:
         ways.append(f"/compact undo fork for a copy that ends before it, without the later turns (~{fork:,})")

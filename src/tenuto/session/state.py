@@ -6,7 +6,7 @@ folds it anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +38,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.path import newest_of_kind, of_kind
 
 _TEXT_LENGTH = 240
 
@@ -86,10 +87,11 @@ def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
         state.pins = tuple(pin for pin in state.pins if pin.seq != entry.target)
 
 
-def reset_path_state(state: SessionState, path: Iterable[HistoryEvent]) -> None:
+def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
     """Fold the path state anew, after the leaf moved."""
-    state.todo, state.pins = (), ()
-    for entry in path:
+    todo = next(newest_of_kind(path, TodoEntry), None)
+    state.todo, state.pins = todo.items if todo is not None else (), ()
+    for entry in of_kind(path, PinEntry, UnpinEntry):
         apply_path_entry(state, entry)
 
 
