@@ -21,6 +21,7 @@ from tenuto.config.settings import home_directory
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.opening import check_directory
 from tenuto.core.runtime import Runtime, Start
+from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, Outcome
 from tenuto.protocol.message import AssistantMessage, CompactionEntry
@@ -50,6 +51,7 @@ class Agent:
         resume: str = "",
         temporary: bool = False,
         instructions: str = "",
+        compaction: CompactionStrategy | None = None,
         home: str | Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -63,6 +65,7 @@ class Agent:
             temporary=temporary,
             interactive=False,
             extra_prompt=instructions,
+            compaction=compaction,
             environ=values,
         )
         self.runtime = Runtime(self._start)

@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 
 from tenuto.compaction.budget import Budget, budget_for
+from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.meter import ContextSize, Meter
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.config.settings import CompactionSettings
+from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
     AssistantMessage,
     DeveloperMessage,
@@ -105,6 +107,25 @@ class History:
         plan = self.plan(window, **more)
         assert isinstance(plan, CompactionPlan), plan
         return plan
+
+
+def standing(plan: CompactionPlan, model: str = MODEL) -> Standing:
+    """The context that a plan was made from."""
+    return Standing(
+        path=plan.path,
+        view=project(plan.path, model),
+        size=plan.size,
+        budget=plan.budget,
+        meter=Meter(),
+        model_id=model,
+    )
+
+
+def gated(outcome: CompactionOutcome, plan: CompactionPlan, model: str = MODEL) -> tuple[Proposal, str]:
+    """What the outcome comes to, and what is wrong with it."""
+    present = standing(plan, model)
+    proposal = weigh(outcome, present)
+    return proposal, find_flaw(proposal, present)
 
 
 def budget(window: int = 32_000, **settings: Any) -> Budget:

@@ -3,13 +3,13 @@ import pytest
 
 from tenuto.compaction.digest import MARK, digest, sections_of
 from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import find_flaw, propose_digest
+from tenuto.compaction.proposal import propose_digest
 from tenuto.compaction.summary import join_summaries
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import CompactionEntry, FileUse, SystemMessage
 from tenuto.text.estimate import estimate_text
-from tests.compaction.build import SUMMARY, History, words
+from tests.compaction.build import SUMMARY, History, gated, words
 
 TODO = Surroundings(
     todo=(
@@ -92,9 +92,10 @@ def test_a_digest_is_within_the_summary_budget(window):
 
 def test_a_digest_needs_no_model_and_passes_the_gate():
     plan = history().planned()
-    proposal = propose_digest(plan, TODO, Prompts())
-    assert find_flaw(proposal, plan) == ""
-    assert (proposal.rung, proposal.usage) == ("digest", None)
+    outcome = propose_digest(plan, TODO, Prompts())
+    proposal, flaw = gated(outcome, plan)
+    assert flaw == ""
+    assert (outcome.rung, outcome.usage) == ("digest", None)
     assert proposal.tokens_after < proposal.tokens_before
     entry = proposal.to_entry("overflow", duration=0.1)
     assert (entry.first_kept_index, entry.reason, entry.rung) == (plan.cut, "overflow", "digest")

@@ -15,8 +15,9 @@ from tenuto.compaction.entries import calls_of, starts_turn, visible_items
 from tenuto.compaction.meter import Meter, estimate_message
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import Proposal, find_flaw, propose_digest, propose_summary
+from tenuto.compaction.proposal import propose_digest, propose_summary
 from tenuto.compaction.view import Surroundings
+from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import BranchEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -30,7 +31,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.session import Session
-from tests.compaction.build import MODEL, SUMMARY, History, budget, text, words
+from tests.compaction.build import MODEL, SUMMARY, History, budget, gated, text, words
 from tests.session.build import check_pairs
 
 SIZES = st.one_of(st.integers(1, 3_000), st.integers(1, 3_000), st.integers(1, 20_000))
@@ -57,7 +58,7 @@ def play(history: History, operation: str, value: object) -> None:
         history.step(*map(words, value), arguments=json.dumps({"path": "src/a.py"}))
 
 
-def make_proposal(plan: CompactionPlan, number: int) -> Proposal:
+def make_outcome(plan: CompactionPlan, number: int) -> CompactionOutcome:
     if number % 2:
         return propose_digest(plan, Surroundings(), Prompts())
     return propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
@@ -104,8 +105,8 @@ def test_every_compaction_of_any_history_fits_its_target_and_pairs_every_call(op
             continue
         check_plan(history, plan)
         assert plan.cut > last_cut, "the summarised part only ever grows"
-        proposal = make_proposal(plan, compactions)
-        if find_flaw(proposal, plan):
+        proposal, flaw = gated(make_outcome(plan, compactions), plan)
+        if flaw:
             continue
         history.add(proposal.to_entry("manual"))
         compactions, last_cut = compactions + 1, plan.cut
@@ -145,7 +146,7 @@ def test_the_request_of_a_split_turn_is_in_the_view_exactly_once(operations):
         elif operation == "compact":
             plan = history.plan(32_000, keep_tokens=value)
             if isinstance(plan, CompactionPlan):
-                history.add(make_proposal(plan, 0).to_entry("threshold"))
+                history.add(gated(make_outcome(plan, 0), plan)[0].to_entry("threshold"))
     requests = [m for m in history.view() if isinstance(m, UserMessage) and "NONCE-REQUEST" in str(m.parts)]
     assert len(requests) == 1
     systems = [m for m in history.view() if isinstance(m, SystemMessage)]
@@ -203,8 +204,8 @@ def compact(session: Session, keep_tokens: int | None) -> None:
     plan = plan_compaction(path, view, size=size, budget=budget(), meter=meter, model_id="", keep_tokens=keep_tokens)
     if isinstance(plan, NothingToCompact):
         return
-    proposal = propose_digest(plan, Surroundings(), Prompts())
-    if not find_flaw(proposal, plan):
+    proposal, flaw = gated(propose_digest(plan, Surroundings(), Prompts()), plan, model="")
+    if not flaw:
         session.append(proposal.to_entry("threshold"))
         after = meter.measure(session, "")
         assert after.estimated

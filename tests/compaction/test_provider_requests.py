@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import NothingToCompact, plan_compaction
 from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import find_flaw, propose_digest, propose_summary
+from tenuto.compaction.proposal import propose_digest, propose_summary
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.message import (
@@ -36,7 +36,7 @@ from tenuto.protocol.model import ModelRequest
 from tenuto.protocol.part import AssistantPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.session.projection import project
 from tenuto.session.session import Session
-from tests.compaction.build import SUMMARY, budget, text, words
+from tests.compaction.build import SUMMARY, budget, gated, text, words
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, TOOLS, facts, thinking
 from tests.server.anthropic_rules import check as check_anthropic
@@ -80,10 +80,11 @@ def compact(session: Session, keep: int | None, *, by_model: bool) -> None:
         return
     assert not plan.kept or not isinstance(plan.kept[0], ToolResultMessage), "the cut never lands on a result"
     if by_model:
-        proposal = propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
+        outcome = propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
     else:
-        proposal = propose_digest(plan, Surroundings(), Prompts())
-    if not find_flaw(proposal, plan):
+        outcome = propose_digest(plan, Surroundings(), Prompts())
+    proposal, flaw = gated(outcome, plan, model)
+    if not flaw:
         session.append(proposal.to_entry("threshold"))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import find_flaw, propose_digest, propose_summary
+from tenuto.compaction.proposal import propose_digest, propose_summary
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import PinEntry, QueuedEntry, TodoEntry, TodoItem
 from tenuto.protocol.message import (
@@ -19,7 +19,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.session import Session
-from tests.compaction.build import MODEL, SUMMARY, budget, text, words
+from tests.compaction.build import MODEL, SUMMARY, budget, gated, text, words
 
 
 class Talk:
@@ -58,10 +58,11 @@ class Talk:
         assert isinstance(plan, CompactionPlan), plan
         data = Surroundings(pins=tuple(pin.text for pin in session.state.pins), todo=session.state.todo)
         if summary:
-            proposal = propose_summary(plan, summary, data, Prompts(), None)
+            outcome = propose_summary(plan, summary, data, Prompts(), None)
         else:
-            proposal = propose_digest(plan, data, Prompts())
-        assert find_flaw(proposal, plan) == ""
+            outcome = propose_digest(plan, data, Prompts())
+        proposal, flaw = gated(outcome, plan)
+        assert flaw == ""
         session.append(proposal.to_entry("threshold"))
         return plan
 

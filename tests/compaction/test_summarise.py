@@ -5,14 +5,14 @@ import pytest
 
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import find_flaw, propose_summary
+from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.protocol.part import ThinkingPart, ToolCallPart
 from tenuto.text.estimate import estimate_text
-from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, prompt_of, reply, text, words
+from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, gated, prompt_of, reply, text, words
 
 PREFIX = "## Original Request\nmend it\n\n## Progress So Far\n- looked\n\n## Context Needed to Continue\n- nothing"
 
@@ -258,20 +258,22 @@ async def test_a_proposal_has_exact_names_and_a_smaller_context():
     named = msgspec.structs.replace(last, parts=text("The fault is in src/core/deep.py, see commit 3f2a9bc."))
     plan = msgspec.structs.replace(plan, history=(*plan.history[:-1], named))
     summary = await summariser(ScriptedClient(lambda _request: reply(SUMMARY))).summarise(plan)
-    proposal = propose_summary(plan, summary, Surroundings(), Prompts(), None)
-    assert find_flaw(proposal, plan) == ""
+    outcome = propose_summary(plan, summary, Surroundings(), Prompts())
+    proposal, flaw = gated(outcome, plan)
+    assert flaw == ""
     assert proposal.tokens_after <= plan.budget.target
-    assert proposal.rung == "serialised"
-    assert "`src/core/deep.py`" in proposal.summary
-    assert "`3f2a9bc`" in proposal.summary
+    assert outcome.rung == "serialised"
+    assert "`src/core/deep.py`" in outcome.summary
+    assert "`3f2a9bc`" in outcome.summary
 
 
 def test_r004_a_proposal_that_saves_nothing_or_cuts_badly_is_not_written():
     plan = conversation().planned()
-    proposal = propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
-    assert find_flaw(proposal, plan) == ""
-    larger = msgspec.structs.replace(proposal, tokens_after=plan.tokens_before)
-    assert "smaller" in find_flaw(larger, plan)
+    outcome = propose_summary(plan, SUMMARY, Surroundings(), Prompts())
+    assert gated(outcome, plan)[1] == ""
+    longer = SystemMessage(text="more " * 4 * plan.tokens_before)
+    larger = msgspec.structs.replace(outcome, replacement=(longer,))
+    assert "smaller" in gated(larger, plan)[1]
     result = next(entry for entry in plan.kept if isinstance(entry, ToolResultMessage))
-    moved = msgspec.structs.replace(proposal, first_kept_index=result.seq)
-    assert "not a place" in find_flaw(moved, plan)
+    moved = msgspec.structs.replace(outcome, first_kept_index=result.seq)
+    assert "not a place" in gated(moved, plan)[1]

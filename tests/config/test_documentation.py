@@ -14,6 +14,7 @@ import pytest
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     CompactionSettings,
+    ExtensionSettings,
     ModelSettings,
     PromptSettings,
     ProviderSettings,
@@ -34,10 +35,18 @@ SECTIONS: dict[str, type[Section]] = {
     "`[compaction]`": CompactionSettings,
     "`[compaction.prompts]`": PromptSettings,
     "`[tools]`": ToolSettings,
+    "`[extensions]`": ExtensionSettings,
     "`[ui]`": UiSettings,
     "`[request]`": RequestSettings,
 }
-TYPES = {str: "text", bool: "true or false", int: "whole number", float: "number", dict: "table of texts"}
+TYPES = {
+    str: "text",
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    dict: "table of texts",
+    tuple: "list of texts",
+}
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+) \|$", re.MULTILINE)
 
 

@@ -49,8 +49,8 @@ class Victim:
 
 
 @asynccontextmanager
-async def victim(tmp_path: Path, server: ScriptedServer) -> AsyncIterator[Victim]:
-    arguments = (str(tmp_path / "home"), str(tmp_path / "work"), "openai-chat/test")
+async def victim(tmp_path: Path, server: ScriptedServer, model: str = "openai-chat/test") -> AsyncIterator[Victim]:
+    arguments = (str(tmp_path / "home"), str(tmp_path / "work"), model)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -189,6 +189,24 @@ async def test_r043_what_is_typed_during_a_compaction_is_sent_afterwards_in_orde
         assert b"three" not in summary_request.raw, "R-045: queued text never enters the summary request"
 
 
+async def test_what_was_cancelled_before_holds_nothing_back_that_is_typed_later(tmp_path):
+    def script(request: Request):
+        return Reply(SUMMARY, delay=0.6) if is_summary_request(request) else Reply("fine " * 600)
+
+    async with agent(tmp_path, script, options={"window": 32_000}) as running:
+        await fill(running)
+        session_id = running.runtime.session_id
+        await running.runtime.submit(CompactSessionOperation(session_id=session_id))
+        await running.until(CompactionProgressEvent)
+        await running.runtime.submit(InterruptOperation(session_id=session_id))
+        await running.until(CompactionEndEvent)
+        await running.runtime.submit(CompactSessionOperation(session_id=session_id))
+        await running.until(CompactionStartEvent, 2)
+        await running.send("typed in the second")
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert text_of(running.of(UserMessageEvent)[-1].parts) == "typed in the second"
+
+
 async def test_r043_a_failed_compaction_leaves_the_texts_queued_or_sent(tmp_path):
     def script(request: Request):
         broken = HttpError(500, "broken", headers={"retry-after-ms": "50"})

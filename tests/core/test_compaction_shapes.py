@@ -163,7 +163,7 @@ async def test_one_huge_last_result_keeps_its_head_and_its_tail(tmp_path):
     (result,) = [item.text for item in request.items if item.kind == "result"]
     assert result.startswith("FIRST LINE")
     assert result.endswith("LAST LINE: Error: disk full")
-    assert "left out here when the conversation was compacted" in result
+    assert "left out to save room" in result
 
 
 async def test_a_huge_user_message_keeps_its_beginning_and_its_end_word_for_word(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from tenuto.model.anthropic_stream import AnthropicDecoder
 from tenuto.model.chat_stream import ChatDecoder
 from tenuto.model.responses_stream import ResponsesDecoder
-from tenuto.model.stream import StreamDecoder, finished_message, read_answer
+from tenuto.model.stream import StreamDecoder, finished, read_answer
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelFacts, StreamPart
 from tenuto.protocol.part import ToolCallPart
@@ -27,7 +27,7 @@ async def decode(
     """Return the deltas and the finished message of a stream. Raises `ModelError` as the client would."""
     decoder: StreamDecoder = DECODERS[kind]("p", set() if taken is None else taken)
     deltas = [part async for part in read_answer(pieces(chunks), decoder)]
-    return deltas, finished_message(decoder.finish(), facts, "")
+    return deltas, finished(decoder.finish(), facts, "").message
 
 
 def calls_of(message: AssistantMessage) -> list[tuple[str, str, str]]:

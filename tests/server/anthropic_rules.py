@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tests.server.anthropic_compaction import begins_with_block, check_compaction
 from tests.server.anthropic_wire import blocks_of, prefix_digests, sign
 from tests.server.item import Refusal
 from tests.server.options import Options
@@ -31,6 +32,8 @@ def check(body: dict[str, Any], headers: dict[str, str], options: Options, size:
             raise Refusal(f"{name}: Extra inputs are not permitted")
     _check_system(body)
     _check_tools(body)
+    if isinstance(body["messages"], list):
+        check_compaction(body, headers, options)
     _check_messages(body)
     _check_cache_marks(body)
     _check_thinking(body, options)
@@ -86,12 +89,12 @@ def _check_messages(body: dict[str, Any]) -> None:
         if role == previous_role:
             problem = 'messages: roles must alternate between "user" and "assistant", but found multiple'
             raise Refusal(f'{problem} "{role}" roles in a row')
-        if not previous_role and role != "user":
+        if not previous_role and role != "user" and not begins_with_block(body):
             raise Refusal('messages: first message must use the "user" role')
         previous_role = role
     if open_calls:
         raise Refusal(_unanswered(len(messages) - 1, open_calls))
-    if previous_role == "assistant":
+    if previous_role == "assistant" and not body.get("compaction"):
         raise Refusal(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )

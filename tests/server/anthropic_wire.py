@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from tests.server.anthropic_compaction import cleared, compaction_block, compaction_events
 from tests.server.item import Item, canonical, count_images, slices, texts_of, wire_json
 from tests.server.options import Options
 from tests.server.reply import Reply, StreamError, Tokens
@@ -55,6 +56,8 @@ def _item(role: str, block: dict[str, Any], names: dict[str, str]) -> Item:
             return Item("result", text=text, call_id=call_id, name=name, is_error=failed, images=images)
         case "thinking" | "redacted_thinking":
             return Item("thinking", text=block.get("thinking", ""))
+        case "compaction":
+            return Item(role, text=block.get("content") or "")  # pyright: ignore[reportArgumentType]
         case "image":
             return Item(role, images=1)  # pyright: ignore[reportArgumentType]
         case _:
@@ -68,6 +71,11 @@ def prefix_items(body: dict[str, Any]) -> list[str]:
     for message in body.get("messages", []):
         found += [message["role"] + canonical(block) for block in blocks_of(message["content"])]
     return found
+
+
+def rendered_items(body: dict[str, Any]) -> list[str]:
+    """Return what of it the model reads."""
+    return prefix_items(cleared(body)[0])
 
 
 def prefix_digests(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str, str]]:
@@ -149,14 +157,30 @@ def message_object(body: dict[str, Any], tokens: Tokens, number: int) -> dict[st
 
 def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> Iterator[bytes]:
     """Yield the events of an answer."""
-    del options
+    if body.get("compaction"):
+        yield from _compaction(reply, body, tokens, number, options)
+        return
     yield event("message_start", message=message_object(body, tokens, number))
     for index, block in enumerate(content_blocks(reply, body, number)):
         yield from _block_events(index, block, reply.chunk_size)
     stop = STOPS.get(reply.stop_reason, reply.stop_reason)
     details = {"type": "refusal", "category": "general_harms", "explanation": None} if stop == "refusal" else None
     delta = {"stop_reason": stop, "stop_sequence": None, "stop_details": details}
-    yield event("message_delta", delta=delta, usage=usage_object(tokens, tokens.output))
+    edit = cleared(body)[1]
+    reported = {"context_management": {"applied_edits": [edit] if edit else []}} if "context_management" in body else {}
+    yield event("message_delta", delta=delta, usage=usage_object(tokens, tokens.output), **reported)
+    yield event("message_stop")
+
+
+def _compaction(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> Iterator[bytes]:
+    """Yield the one block that a compaction is, or nothing but the reason; its cost is named apart from the totals."""
+    block = compaction_block(reply, body, options)
+    yield event("message_start", message=message_object(body, Tokens(), number))
+    yield from compaction_events(event, block)
+    reason = STOPS.get(reply.stop_reason, reply.stop_reason)
+    iteration = {"type": "compaction", **usage_object(tokens, tokens.output)}
+    delta = {"stop_reason": "compaction" if block else reason, "stop_sequence": None, "stop_details": None}
+    yield event("message_delta", delta=delta, usage={**usage_object(Tokens(), 0), "iterations": [iteration]})
     yield event("message_stop")
 
 
@@ -208,6 +232,7 @@ def stream_error(failure: StreamError, body: dict[str, Any], number: int) -> byt
 
 def error_object(status: int, message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
     """Return the body of an HTTP error."""
-    del code, param
+    del param
     kind = ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}
+    details = {"details": {"error_code": code}} if code else {}
+    return {"type": "error", "error": {"type": kind, "message": message, **details}, "request_id": "req_test"}

@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from tests.server.item import Refusal
+from tests.server.openai_compaction import check_item, check_trigger, input_items
 from tests.server.options import Options
-from tests.server.responses_wire import ENCRYPTED, input_items
+from tests.server.responses_wire import ENCRYPTED
 
 RESPONSES_FIELDS = """
 background context_management conversation include input instructions max_output_tokens max_tool_calls metadata
@@ -76,6 +77,9 @@ def check_responses(
     given = input_items(body)
     for place, item in enumerate(given):
         _check_item(place, item, stored=body.get("store", True), check_thinking=options.check_thinking)
+        if item.get("type") == "compaction":
+            check_item(f"input[{place}]", item, body, options)
+    check_trigger(body, options)
     _match_outputs(given)
     _check_reasoning_order(given)
     asked = body.get("max_output_tokens")

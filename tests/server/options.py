@@ -13,7 +13,9 @@ class Options:
     for. `listed_window`: what the model list says (by default `window`, else 200 000). `check_thinking`: signatures
     of returned thinking are held against the exact prefix. `one_system`: a chat server whose template takes one
     system message, first. `alternate`: user and assistant must alternate (Anthropic always, chat when set).
-    `refuse`: request fields that this server does not know (`stream_options`, ...).
+    `refuse`: request fields that this server does not know (`stream_options`, ...), items (`compaction_trigger`), or
+    addresses (`/responses/compact`). `account`: whose key it is; compactions of another cannot be read.
+    `account_unavailable`: a compaction cannot be read just now.
     """
 
     api_key: str | None = None
@@ -26,3 +28,5 @@ class Options:
     refuse: tuple[str, ...] = ()
     models: tuple[str, ...] = ("test", "test-small")
     reasoning_field: str = "reasoning_content"
+    account: str = ""
+    account_unavailable: bool = False

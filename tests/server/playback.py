@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.server.connection import Connection
+from tests.server.openai_compaction import ENDPOINT, compacted
 from tests.server.options import Options
 from tests.server.reply import AnyReply, Cut, Hang, HttpError, RawStream, Reply, StreamError, Tokens
 from tests.server.request import Request
@@ -53,6 +54,12 @@ class Playback:
 
     async def answer(self, reply: Reply) -> None:
         """Send a whole answer, streamed if the client asked for it."""
+        if self.request.path == ENDPOINT:
+            await self.connection.pause(reply.delay)
+            tokens = count_tokens(reply, self.size, self.shared)
+            body = compacted(reply, self.request.body, tokens, self.request.index, self.options)
+            await respond(self.connection, self.request, 200, reply.headers, encode(body))
+            return
         if self.request.body.get("stream"):
             await self.stream(self.events(reply), reply)
             return

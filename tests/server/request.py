@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tests.server import anthropic_wire, chat_wire, responses_wire
 from tests.server.item import Item
+from tests.server.openai_compaction import ENDPOINT, is_triggered
 
 Protocol = Literal["anthropic", "responses", "chat"]
 WIRES = {"anthropic": anthropic_wire, "responses": responses_wire, "chat": chat_wire}
@@ -63,6 +64,14 @@ class Request:
         """The names of the tools that came along."""
         tools = self.body.get("tools") or []
         return [tool.get("name") or tool.get("function", {}).get("name", "") for tool in tools]
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether the provider is asked to compact the conversation."""
+        body = self.body
+        if self.protocol == "anthropic":
+            return bool(body.get("compaction"))
+        return self.path == ENDPOINT or (self.protocol == "responses" and is_triggered(body))
 
     @property
     def last_user(self) -> str:

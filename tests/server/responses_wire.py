@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.server.item import Item, canonical, count_images, slices, texts_of, wire_json
+from tests.server.openai_compaction import (
+    compaction_item,
+    input_items,
+    is_over_threshold,
+    is_triggered,
+    without_compacted,
+)
 from tests.server.options import Options
 from tests.server.reply import Reply, StreamError, Tokens
 
 ERROR_TYPES = {401: "invalid_request_error", 403: "permission_error", 429: "rate_limit_error"}
 ENCRYPTED = "gAAAAA-test-"
-
-
-def input_items(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the input as a list; a string is one user message."""
-    given = body.get("input") or []
-    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def items(body: dict[str, Any]) -> list[Item]:
@@ -55,9 +56,18 @@ def prefix_items(body: dict[str, Any]) -> list[str]:
     return found + [canonical(item) for item in input_items(body)]
 
 
-def output_items(reply: Reply, number: int) -> list[dict[str, Any]]:
+def rendered_items(body: dict[str, Any]) -> list[str]:
+    """Return what of it the model reads."""
+    return prefix_items({**body, "input": without_compacted(input_items(body))})
+
+
+def output_items(reply: Reply, body: dict[str, Any], number: int, options: Options) -> list[dict[str, Any]]:
     """Return the finished output items of an answer."""
     found: list[dict[str, Any]] = []
+    if is_triggered(body):
+        return [compaction_item(reply.text, body, number, options)] if reply.text else []
+    if is_over_threshold(body, sum(map(len, rendered_items(body))) // 4):
+        found.append(compaction_item(f"compacted before answer {number}", body, number, options))
     if reply.thinking:
         summary = [{"type": "summary_text", "text": reply.thinking}]
         secret = f"{ENCRYPTED}{number:06d}"
@@ -133,12 +143,11 @@ class _Numbered:
 
 def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> dict[str, Any]:
     """Return the answer as one object; the stream ends with the same."""
-    del options
     reasons = {"max_tokens": "max_output_tokens", "window_exceeded": "max_output_tokens"}
     reason = reasons.get(reply.stop_reason)
     response = response_object(body, number, "incomplete" if reason else "completed")
     response["incomplete_details"] = {"reason": reason} if reason else None
-    response["output"] = output_items(reply, number)
+    response["output"] = output_items(reply, body, number, options)
     response["usage"] = usage_object(tokens)
     return response
 
@@ -148,8 +157,10 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
     stream = _Numbered()
     yield stream.event("response.created", response=response_object(body, number, "in_progress"))
     yield stream.event("response.in_progress", response=response_object(body, number, "in_progress"))
-    for index, item in enumerate(output_items(reply, number)):
+    for index, item in enumerate(output_items(reply, body, number, options)):
         match item["type"]:
+            case "compaction":
+                yield from _compaction_events(stream, index, item)
             case "reasoning":
                 yield from _reasoning_events(stream, index, item, reply.chunk_size)
             case "message":
@@ -158,6 +169,12 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
                 yield from _call_events(stream, index, item, reply.chunk_size)
     response = whole(reply, body, tokens, number, options)
     yield stream.event(f"response.{response['status']}", response=response)
+
+
+def _compaction_events(stream: _Numbered, index: int, item: dict[str, Any]) -> Iterator[bytes]:
+    yield stream.event("response.output_item.added", output_index=index, item={**item, "encrypted_content": ""})
+    yield stream.event("response.compaction.compacting", output_index=index, item_id=item["id"])
+    yield stream.event("response.output_item.done", output_index=index, item=item)
 
 
 def _reasoning_events(stream: _Numbered, index: int, item: dict[str, Any], size: int) -> Iterator[bytes]:

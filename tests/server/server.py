@@ -17,6 +17,7 @@ from weakref import WeakSet
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.connection import Connection, Incoming
 from tests.server.item import Refusal
+from tests.server.openai_compaction import ENDPOINT, check_endpoint
 from tests.server.openai_rules import check_chat, check_responses
 from tests.server.options import Options
 from tests.server.playback import Playback, encode, respond
@@ -28,6 +29,7 @@ ROUTES: dict[str, tuple[Protocol, bool]] = {
     "/messages": ("anthropic", False),
     "/messages/count_tokens": ("anthropic", True),
     "/responses": ("responses", False),
+    "/responses/compact": ("responses", False),
     "/responses/input_tokens": ("responses", True),
     "/chat/completions": ("chat", False),
 }
@@ -227,7 +229,9 @@ class ScriptedServer:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
         prefix = prefix_of(wire, body)
-        size = estimate(prefix)
+        size = size_of(wire, body)
+        if request.path == ENDPOINT:
+            check_endpoint(body, self.options)
         check = CHECKS[request.protocol]
         check(body, request.headers, self.options, size, counting=request.kind == "count")
         if request.kind == "count":
@@ -238,7 +242,7 @@ class ScriptedServer:
         reply = await self._next_reply(request)
         shared = count_shared(self._known.get(request.protocol, []), prefix)
         self._known[request.protocol] = prefix
-        playback = Playback(connection, request, wire, self.options, size, estimate(prefix[:shared]))
+        playback = Playback(connection, request, wire, self.options, size, min(size, estimate(prefix[:shared])))
         await playback.play(reply)
 
     async def _next_reply(self, request: Request) -> AnyReply:
@@ -336,6 +340,14 @@ def prefix_of(wire: ModuleType, body: dict[str, Any]) -> list[str]:
         return wire.prefix_items(body)
     except (TypeError, KeyError, AttributeError):
         return [json.dumps(body)]
+
+
+def size_of(wire: ModuleType, body: dict[str, Any]) -> int:
+    """Return the tokens that the model reads of a body whose shape is not checked yet."""
+    try:
+        return estimate(getattr(wire, "rendered_items", wire.prefix_items)(body))
+    except (TypeError, KeyError, AttributeError):
+        return estimate([json.dumps(body)])
 
 
 def count_shared(before: list[str], after: list[str]) -> int:

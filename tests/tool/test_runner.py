@@ -21,7 +21,8 @@ from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.build_schemas import build_schemas
 from tenuto.tool.context import ToolContext
-from tenuto.tool.output import StepBudget, ToolOutput, result_ceiling, tokens_of
+from tenuto.text.ceiling import result_ceiling
+from tenuto.tool.output import StepBudget, ToolOutput, tokens_of
 from tenuto.tool.registry import ToolRegistry
 from tenuto.tool.runner import prepare
 from tests.tool.support import Bench, make_bench

@@ -9,7 +9,8 @@ from typing import Literal, NoReturn
 
 BAD_USAGE = 2
 MODES = ("ask", "edits", "auto", "plan")
-RESERVED = ("acp", "import", "doctor", "config", "stats", "eval", "sandbox")
+SUBCOMMANDS = ("sessions", "import")
+RESERVED = ("acp", "doctor", "config", "stats", "eval", "sandbox")
 """Words that will be subcommands; they are not taken for a prompt."""
 
 
@@ -63,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def parse_arguments(arguments: list[str]) -> Options | int:
     """Return the options, or the exit code when there is nothing more to do."""
-    if arguments[:1] == ["sessions"]:
+    if arguments[:1] and arguments[0] in SUBCOMMANDS:
         return Options(subcommand=tuple(arguments))
     if arguments[:1] and arguments[0] in RESERVED:
         return _complain(f"“{arguments[0]}” is not available in this version")

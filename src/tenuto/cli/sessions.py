@@ -10,9 +10,13 @@ from tenuto.session.catalog import list_sessions
 
 
 def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
-    """Run `sessions list`; returns the exit code."""
+    """Run `sessions list` or `sessions export`; returns the exit code."""
+    if arguments[:1] == ("export",):
+        from tenuto.cli.session_export import run_export
+
+        return run_export(arguments[1:], home)
     if arguments not in ((), ("list",)):
-        print("tenuto: usage: tenuto sessions list", file=sys.stderr)  # noqa: T201
+        print("tenuto: usage: tenuto sessions list | export ID", file=sys.stderr)  # noqa: T201
         return 2
     for summary in list_sessions(home):
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.updated))

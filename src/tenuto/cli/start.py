@@ -53,6 +53,10 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool) -> F
 
 def run(options: Options, early: EarlyReader | None = None) -> int:
     """Run the front-end that fits and return the exit code. `early` has the terminal already, if it is there."""
+    if options.subcommand[:1] == ("import",):
+        from tenuto.cli.importing import run_import
+
+        return run_import(options.subcommand[1:], home_directory(os.environ), os.environ)
     if options.subcommand:
         from tenuto.cli.sessions import run_sessions
 

@@ -43,7 +43,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("pins", "what is pinned"),
     Command("unpin", "take a pin back", "[number]"),
     Command("title", "name this session", "TEXT", aliases=("rename",)),
-    Command("reload", "read instruction files and tools again"),
+    Command("export", "this session as a file: HTML, Markdown or JSON lines", "[html|md|jsonl] [path] [--force]"),
+    Command("reload", "read instruction files, tools and extensions again"),
     Command("exit", "leave; the session stays", aliases=("quit",)),
 )
 

@@ -1,4 +1,4 @@
-"""/reload: read instruction files and tools again."""
+"""/reload: read instruction files, tools and extensions again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from tenuto.core.system import reload_system_entry
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Write a new `system` entry from the files as they are now; the next request starts a new cache."""
+    """Write a new `system` entry from the files as they are now; the next request starts a new cache.
+
+    Extensions are imported anew, so that whoever writes one can try it without leaving the session.
+    """
     del argument
     if runtime.executor.tasks.running(runtime.session_id) is not None:
         raise TaskFailedError("something is running; /reload works when it has ended")
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
-    return [Say("Instructions and tools are read again." if changed else "Nothing has changed.")]
+    names = await runtime.live.extensions.reload() if runtime.live.extensions is not None else ()
+    loaded = f" Extensions: {', '.join(names)}." if names else ""
+    return [Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded)]

@@ -22,6 +22,7 @@ from tenuto.compaction.entries import (
     visible_items,
 )
 from tenuto.compaction.files import FileOperations, collect_files, strip_file_lists
+from tenuto.compaction.images import carry_images
 from tenuto.compaction.meter import ContextSize, Meter
 from tenuto.compaction.truncation import MIN_KEEP_TOKENS, truncate_result
 from tenuto.protocol.entry import ViewEdit
@@ -87,11 +88,13 @@ def plan_compaction(
     manual: bool = False,
     keep_tokens: int | None = None,
     tracker: Mapping[str, FileUse] | None = None,
+    first_kept: int = 0,
 ) -> CompactionPlan | NothingToCompact:
     """Return what a compaction of this path would do, or why it would do nothing.
 
     `path` is the entries from root to leaf, `view` the live view, `size` the meter's measure of it. `keep_tokens`
-    overrides how much of the end is kept. `tracker` is the session's newest use of every file.
+    overrides how much of the end is kept, `first_kept` names the seq that the kept tail has to begin with. `tracker`
+    is the session's newest use of every file.
     """
     if size.fixed >= budget.trigger or _queue_decides(size, budget):
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
@@ -102,19 +105,21 @@ def plan_compaction(
     items = visible_items(path[start:], by_seq, meter)
     if not items:
         return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
-    cut, shortened = _choose_cut(items, size, budget, allowance)
+    if first_kept and not _is_cut(items, first_kept):
+        return NothingToCompact(reason=f"entry {first_kept} is not a place where the conversation can be cut")
+    cut, shortened = _choose_cut(items, size, budget, allowance, first_kept)
     split = _find_split(path, start, items, cut)
     needed = meter.estimate(by_seq.get(split.message.seq, split.message)) if split.message is not None else 0
     if allowance.user_messages < needed <= allowance.free:
         # The request of the split turn stays whole; what else is kept shares what it leaves (R-034).
         allowance = leave_room(allowance, needed)
-        cut, shortened = _choose_cut(items, size, budget, allowance)
+        cut, shortened = _choose_cut(items, size, budget, allowance, first_kept)
         split = _find_split(path, start, items, cut)
     kept_tokens = shortened.tokens_from(cut)
     room = max(allowance.free + allowance.spare - kept_tokens, allowance.user_messages)
     kept_whole = _kept_whole(split.message, by_seq, meter, room)
     if not _has_content(items[:cut], kept_whole):
-        return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0))
+        return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0, by_seq))
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
     return CompactionPlan(
@@ -134,7 +139,7 @@ def plan_compaction(
         allowance=allowance,
         previous=previous,
         previous_summary=strip_file_lists(previous.summary) if previous is not None else "",
-        edits=shortened.edits(cut),
+        edits=shortened.edits(cut, by_seq),
         file_operations=_collect_files(items, cut, previous, tracker or {}),
         path=path,
     )
@@ -146,11 +151,22 @@ def _queue_decides(size: ContextSize, budget: Budget) -> bool:
     return asked >= budget.trigger and (size.tokens < budget.window or asked + MIN_FREE >= budget.window)
 
 
+def _is_cut(items: Sequence[Item], seq: int) -> bool:
+    """Say whether the kept tail may begin with `seq`, or behind everything."""
+    entries = [item.entry for item in items]
+    if seq == entries[-1].seq + 1:
+        return is_complete(entries)
+    return any(entries[index].seq == seq for index in valid_cuts(entries))
+
+
 def _choose_cut(
-    items: Sequence[Item], size: ContextSize, budget: Budget, allowance: Allowance
+    items: Sequence[Item], size: ContextSize, budget: Budget, allowance: Allowance, first_kept: int
 ) -> tuple[int, _Shortening]:
     """Return where the kept tail begins, behind everything if need be, and the results in it that are shortened."""
     shortened = _Shortening(items, max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP))
+    if first_kept:
+        cut = sum(item.entry.seq < first_kept for item in items)
+        return cut, shortened.fitting(cut, allowance.tail_ceiling)
     cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling)
     shortened = shortened.fitting(cut, allowance.tail_ceiling)
     is_too_large = shortened.tokens_from(cut) > _tail_limit(size, budget, allowance)
@@ -253,10 +269,14 @@ class _Shortening:
         """Return the size of the items from `cut` on."""
         return sum(item.tokens for item in self.items[cut:])
 
-    def edits(self, cut: int) -> tuple[ViewEdit, ...]:
-        """Return the edits of results that stand at or after `cut`."""
-        kept = (self._edits.get(item.entry.seq) for item in self.items[cut:])
-        return tuple(edit for edit in kept if edit is not None)
+    def edits(self, cut: int, view: Mapping[int, Message]) -> tuple[ViewEdit, ...]:
+        """Return the edits of results that stand at or after `cut`; images that the view leaves out stay out."""
+        kept = ((item.entry, self._edits.get(item.entry.seq)) for item in self.items[cut:])
+        return tuple(
+            carry_images(edit, entry, view[entry.seq])
+            for entry, edit in kept
+            if edit is not None and isinstance(entry, ToolResultMessage)
+        )
 
 
 class _Split(msgspec.Struct, frozen=True):

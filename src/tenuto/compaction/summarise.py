@@ -16,6 +16,8 @@ import msgspec
 
 from tenuto.compaction.budget import MIN_FREE, Budget
 from tenuto.compaction.entries import Visible
+from tenuto.compaction.environment import Progress
+from tenuto.compaction.errors import RungError
 from tenuto.compaction.meter import estimate_message
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts, assemble, summariser_system, with_length
@@ -41,11 +43,8 @@ _OVERFLOW = frozenset({"overflow", "too_many_bytes", "request_too_large_for_rate
 AMBIGUOUS_SHARE = 0.8
 """A refusal without a reason is taken for an overflow from this share of the window on."""
 
-Progress = Callable[[str, int], None]
-"""Told the stage, and how many tokens of the summary have arrived (an estimate)."""
 
-
-class SummaryError(Exception):
+class SummaryError(RungError):
     """No usable summary came; `str(error)` says why in one line, `cause` is the provider's error if there was one."""
 
     def __init__(self, reason: str, cause: ModelError | None = None) -> None:

@@ -1,19 +1,50 @@
-"""Shortening a result that stands in the kept tail, as an edit of the view; the history stays whole (DESIGN 5)."""
+"""Shortening results that were sent already: an edit of the view, the history stays whole (seed 001, DESIGN 5 and 6).
+
+Three uses share one way of cutting: a huge result in the tail that a compaction keeps (`truncate_result`), results
+over the ceiling of the window in a list of messages (`truncate_oversized_tool_results_in_messages`), and the same
+written to a session as one `view_edit` (`truncate_oversized_tool_results_in_session`). The head stays, and the tail
+too where it looks like the point of the whole: an error, the end of a report.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
 import msgspec
 
+from tenuto.compaction.gate import Standing, find_flaw, weigh
+from tenuto.compaction.images import carry_images
 from tenuto.compaction.meter import IMAGE_TOKENS, MESSAGE_OVERHEAD
-from tenuto.protocol.entry import ViewEdit
-from tenuto.protocol.message import ToolResultMessage
+from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.entry import ViewEdit, ViewEditEntry
+from tenuto.protocol.message import HistoryEvent, Message, ToolResultMessage
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart, text_of
+from tenuto.session.projection import edit_message
+from tenuto.text.bounding import boundary_after, head_length, tail_length
+from tenuto.text.ceiling import (
+    HARD_MAX_TOOL_RESULT_CHARS,
+    MAX_TOOL_RESULT_CONTEXT_SHARE,
+    MIN_KEEP_CHARS,
+    calculate_max_tool_result_chars,
+    result_ceiling,
+)
 from tenuto.text.estimate import estimate_text
 
-MIN_KEEP_CHARS = 2_000
-"""A shortened result always keeps this many characters."""
 MIN_KEEP_TOKENS = MIN_KEEP_CHARS // 4
-HEAD_SHARE = 0.75
+RUNG = "truncate"
+NOTHING_OVERSIZED = "no oversized tool results"
+TAIL_SHARE = 0.3
+MAX_TAIL_CHARS = 4_000
+DIAGNOSTIC_REACH = 2_000
+"""Characters at the end of a result that are looked at for what tells how it ended."""
+_DIAGNOSTIC = re.compile(
+    r"\b(?:errors?|exceptions?|fail(?:ed|ures?|s)?|fatal|panic(?:ked)?|traceback|abort(?:ed)?|denied|timed out|killed"
+    r"|warnings?|exit (?:code|status)|return code|passed|summary|total|elapsed|finished in)\b",
+    re.IGNORECASE,
+)
 
 
 class Truncation(msgspec.Struct, frozen=True):
@@ -23,28 +54,183 @@ class Truncation(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def truncate_result(message: ToolResultMessage, limit: int) -> Truncation | None:
-    """Return the edit that brings the text of a result to about `limit` tokens; `None` if it is short enough.
+class TruncatedMessages(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages with their oversized results shortened; the others are the same objects. `edits` is what was done."""
 
-    Head and tail stay, the end because that is where commands put their errors.
+    messages: tuple[Message, ...]
+    edits: tuple[ViewEdit, ...] = ()
+
+    @property
+    def truncated_count(self) -> int:
+        """How many results were shortened."""
+        return len(self.edits)
+
+
+class TruncationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of shortening the oversized results of a session; `reason` says why nothing did."""
+
+    truncated: bool
+    truncated_count: int = 0
+    reason: str = ""
+    entry: ViewEditEntry | None = None
+
+
+class EditableSession(Protocol):
+    """The part of a session that its results are shortened through."""
+
+    def get_llm_history(self) -> list[Message]:
+        """Return the live view."""
+        ...
+
+    def find(self, seq: int) -> HistoryEvent | None:
+        """Return the entry with this seq."""
+        ...
+
+    def append(self, entry: ViewEditEntry) -> ViewEditEntry:
+        """Write an entry and return it as stored."""
+        ...
+
+
+def session_likely_has_oversized_tool_results(messages: Sequence[Message], context_window_tokens: int) -> bool:
+    """Say whether shortening results is worth a try: a look at lengths, not a measurement."""
+    max_chars = result_ceiling(context_window_tokens)
+    return any(isinstance(message, ToolResultMessage) and _is_over(message, max_chars) for message in messages)
+
+
+def truncate_oversized_tool_results_in_messages(
+    messages: Sequence[Message],
+    context_window_tokens: int,
+    *,
+    original: Callable[[int], HistoryEvent | None] = lambda _seq: None,
+    untouched: Collection[int] = (),
+) -> TruncatedMessages:
+    """Return the messages with every result over the window's ceiling shortened to it; nothing is written.
+
+    `original` finds the entry of a seq: what an earlier edit shortened is cut anew from the whole. Results with a seq
+    in `untouched` stay as they are.
     """
+    max_chars = result_ceiling(context_window_tokens)
+    shown = list(messages)
+    edits: list[ViewEdit] = []
+    for index, message in enumerate(messages):
+        if not isinstance(message, ToolResultMessage) or message.seq in untouched or not _is_over(message, max_chars):
+            continue
+        whole = original(message.seq) if message.seq else None
+        whole = whole if isinstance(whole, ToolResultMessage) else message
+        edit = cut_result(whole, max_chars)
+        if edit is None:
+            continue
+        edit = carry_images(edit, whole, message)
+        edited = edit_message(whole, edit)
+        if edited is not None:
+            shown[index] = edited
+            edits.append(edit)
+    return TruncatedMessages(messages=tuple(shown), edits=tuple(edits))
+
+
+def truncate_oversized_tool_results_in_session(
+    session: EditableSession,
+    context_window_tokens: int,
+    *,
+    standing: Standing | None = None,
+    reason: CompactionReason = "overflow",
+    untouched: Collection[int] = (),
+) -> TruncationResult:
+    """Shorten every result over the window's ceiling by one `view_edit` entry; the history stays as it is.
+
+    `standing` is the context as it is now, for the sizes that the entry tells (without it: none).
+    """
+    found = truncate_oversized_tool_results_in_messages(
+        session.get_llm_history(), context_window_tokens, original=session.find, untouched=untouched
+    )
+    if not found.edits:
+        return TruncationResult(truncated=False, reason=NOTHING_OVERSIZED)
+    entry = ViewEditEntry(edits=found.edits, reason=reason, rung=RUNG)
+    if standing is not None:
+        proposal = weigh(CompactionOutcome(edits=found.edits, rung=RUNG), standing)
+        flaw = find_flaw(proposal, standing)
+        if flaw:
+            return TruncationResult(truncated=False, reason=flaw)
+        entry = msgspec.structs.replace(
+            entry,
+            tokens_before=proposal.tokens_before,
+            tokens_after=proposal.tokens_after,
+            trigger=proposal.trigger,
+        )
+    return TruncationResult(truncated=True, truncated_count=len(found.edits), entry=session.append(entry))
+
+
+def truncate_result(message: ToolResultMessage, limit: int) -> Truncation | None:
+    """Return the edit that brings the text of a result to about `limit` tokens; `None` if it is short enough."""
     text = text_of(message.parts)
     tokens = estimate_text(text)
     if tokens <= limit or len(text) <= MIN_KEEP_CHARS:
         return None
-    keep = max(MIN_KEEP_CHARS, len(text) * limit // tokens)
-    if keep >= len(text):
+    edit = cut_result(message, max(MIN_KEEP_CHARS, len(text) * limit // tokens))
+    if edit is None:
         return None
-    head = int(keep * HEAD_SHARE)
-    tail = keep - head
-    edit = ViewEdit(
-        target=message.seq, kind="truncated", text=_notice(message, len(text), keep), keep_head=head, keep_tail=tail
-    )
     rest = MESSAGE_OVERHEAD + sum(IMAGE_TOKENS for part in message.parts if isinstance(part, ImagePart))
-    shown = estimate_text(text[:head]) + estimate_text(edit.text) + estimate_text(text[-tail:])
+    tail = text[-edit.keep_tail :] if edit.keep_tail else ""
+    shown = estimate_text(text[: edit.keep_head]) + estimate_text(edit.text) + estimate_text(tail)
     return Truncation(edit, rest + shown)
 
 
-def _notice(message: ToolResultMessage, size: int, keep: int) -> str:
-    where = f"; all of it is in {message.output_path}" if message.output_path else "; run the call again for the rest"
-    return f"\n[{size - keep} of {size} characters were left out here when the conversation was compacted{where}]\n"
+def cut_result(message: ToolResultMessage, max_chars: int) -> ViewEdit | None:
+    """Return the edit that leaves `max_chars` of a result's text, notice included; `None` if it is short enough.
+
+    All text parts share the budget, and at least `MIN_KEEP_CHARS` of text stay.
+    """
+    text = text_of(message.parts)
+    keep = max(max_chars - len(_notice(message, len(text), len(text))) - 1, MIN_KEEP_CHARS)
+    if len(text) <= max(max_chars, keep):
+        return None
+    wanted = min(int(keep * TAIL_SHARE), MAX_TAIL_CHARS) if looks_diagnostic(text) else 0
+    tail = tail_length(text, wanted) if wanted else 0
+    head = head_length(text, keep - wanted)
+    if head + tail < MIN_KEEP_CHARS:  # the end of a line is not worth more than what has to stay
+        head = boundary_after(text, MIN_KEEP_CHARS - tail)
+    before = "" if text[head - 1] == "\n" else "\n"
+    return ViewEdit(
+        target=message.seq,
+        kind="truncated",
+        text=before + _notice(message, len(text) - head - tail, len(text)),
+        keep_head=head,
+        keep_tail=tail,
+    )
+
+
+def looks_diagnostic(text: str) -> bool:
+    """Say whether the end of a text tells how something went: an error, a report's last lines, the end of JSON."""
+    end = text[-DIAGNOSTIC_REACH:].rstrip()
+    return end.endswith(("}", "]")) or _DIAGNOSTIC.search(end) is not None
+
+
+def _is_over(message: ToolResultMessage, max_chars: int) -> bool:
+    return sum(len(part.text) for part in message.parts if not isinstance(part, ImagePart)) > max_chars
+
+
+def _notice(message: ToolResultMessage, omitted: int, size: int) -> str:
+    """Return what stands for the part left out: how much it is, and how to read it."""
+    if message.output_path:
+        where = f"The whole output is in {message.output_path}: read it with offset and limit, or grep it."
+    else:
+        where = f"Entry {message.seq} has it whole: use recall, or ask for a part of it with narrower arguments."
+    return f"[… {omitted:,} of {size:,} characters of this result were left out to save room. {where}]\n"
+
+
+__all__ = [
+    "HARD_MAX_TOOL_RESULT_CHARS",
+    "MAX_TOOL_RESULT_CONTEXT_SHARE",
+    "MIN_KEEP_CHARS",
+    "MIN_KEEP_TOKENS",
+    "TruncatedMessages",
+    "Truncation",
+    "TruncationResult",
+    "calculate_max_tool_result_chars",
+    "cut_result",
+    "looks_diagnostic",
+    "session_likely_has_oversized_tool_results",
+    "truncate_oversized_tool_results_in_messages",
+    "truncate_oversized_tool_results_in_session",
+    "truncate_result",
+]

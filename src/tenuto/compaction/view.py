@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from tenuto.compaction.images import bound_images
 from tenuto.compaction.meter import MESSAGE_OVERHEAD, estimate_message
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
@@ -29,13 +30,15 @@ MIN_TEXT = 40
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Session data that a compaction carries over as it is, never through the model (R-032).
 
-    `pins` are texts, `jobs` one line each; `recall` says that the model has the tool of that name.
+    `pins` are texts, `jobs` one line each; `recall` says that the model has the tool of that name. `notes` are texts
+    that extensions add, bounded already.
     """
 
     pins: tuple[str, ...] = ()
     todo: tuple[TodoItem, ...] = ()
     jobs: tuple[str, ...] = ()
     recall: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def build_replacement(
@@ -54,13 +57,27 @@ def build_replacement(
     return (system,) if anchor is None else (system, anchor)
 
 
+def build_remote_replacement(
+    plan: CompactionPlan, items: AssistantMessage, texts: Sequence[str], surroundings: Surroundings, prompts: Prompts
+) -> tuple[Message, ...]:
+    """Return the messages that stand before the kept tail when the provider itself compacted what was there.
+
+    `items` are its own, first of the conversation; `texts` is what is told beside them, empty ones left out.
+    """
+    blocks = [_frame(plan.cut, prompts, surroundings.recall), *filter(None, texts), *surrounding_blocks(surroundings)]
+    taken = estimate_message(items) + sum(estimate_text(block) for block in blocks)
+    anchor = _anchor(plan, plan.allowance.free - plan.kept_tokens - taken)
+    system = SystemMessage(text="\n\n".join(blocks))
+    return (system, items) if anchor is None else (system, items, anchor)
+
+
 def _frame(cut: int, prompts: Prompts, recall: bool) -> str:
     texts = [prompts.summary_prefix, RECALL_HINT] if recall else [prompts.summary_prefix]
     return "\n".join(texts).replace("{seq}", str(max(0, cut - 1)))
 
 
 def surrounding_blocks(surroundings: Surroundings) -> list[str]:
-    """Return pins, todo list and running jobs as tagged texts, without the empty ones."""
+    """Return pins, todo list, running jobs and notes of extensions as tagged texts, without the empty ones."""
     blocks: list[str] = []
     if surroundings.pins:
         blocks.append("\n".join(("<pins>", *surroundings.pins, "</pins>")))
@@ -69,6 +86,8 @@ def surrounding_blocks(surroundings: Surroundings) -> list[str]:
         blocks.append("\n".join(("<todo>", *lines, "</todo>")))
     if surroundings.jobs:
         blocks.append("\n".join(("<running-jobs>", *surroundings.jobs, "</running-jobs>")))
+    if surroundings.notes:
+        blocks.append("\n".join(("<extension-notes>", *surroundings.notes, "</extension-notes>")))
     return blocks
 
 
@@ -80,7 +99,7 @@ def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
     """
     message = plan.turn_message
     if message is not None:
-        bare = UserMessage(parts=message.parts, origin=message.origin)
+        bare = UserMessage(parts=bound_images(message.parts), origin=message.origin)
         limit = max(room + plan.allowance.spare, plan.allowance.user_messages)
         if estimate_message(bare) <= limit:
             return bare

@@ -38,6 +38,8 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     reserve_tokens: int | None = None
     keep_recent_tokens: int | None = None
     max_summary_tokens: int | None = None
+    remote_compaction: Literal["", "off", "request", "endpoint", "automatic"] = ""
+    clear_tool_uses: bool = False
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     strategy: str = ""
     model: str = ""
     remote: bool = False
+    idle: bool = False
+    ahead: bool = False
     prompts: PromptSettings = PromptSettings()
 
 
@@ -83,6 +87,18 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     bash_timeout: float = 120.0
     bash_max_timeout: float = 600.0
     fetch_timeout: float = 30.0
+
+
+class ExtensionSettings(Section, frozen=True, kw_only=True):
+    """Python extensions. `paths` are files, packages or folders of them, seen from Tenuto's home; `disabled` names.
+
+    `hook_timeout` is the seconds that one extension has for an answer.
+    """
+
+    enabled: bool = True
+    paths: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+    hook_timeout: float = 120.0
 
 
 class UiSettings(Section, frozen=True, kw_only=True):
@@ -117,6 +133,7 @@ class Settings(Section, frozen=True, kw_only=True):
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()
     tools: ToolSettings = ToolSettings()
+    extensions: ExtensionSettings = ExtensionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
 
@@ -181,8 +198,18 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                 if not isinstance(inner, dict):
                     inner = place[section] = {}
                 place = cast("dict[str, Any]", inner)
-            place[key] = value
+            place[key] = _list_or_text(value)
     return values
+
+
+def _list_or_text(value: str) -> object:
+    """Read `["a", "b"]` as TOML does; everything else is a text, and what does not fit is named later."""
+    if not value.startswith("["):
+        return value
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
 
 
 def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ class AutomaticCompaction:
     """What is known of the session's automatic compactions. Token counts."""
 
     ineffective: int = 0
+    done: int = 0
+    """How many compactions of any kind this run has had."""
     _waits_for_measure: bool = False
     _not_under: float = 0.0
 
@@ -31,6 +33,7 @@ class AutomaticCompaction:
 
     def note_done(self, *, manual: bool) -> None:
         """A compaction is on disk; the next measured request tells whether it was of use."""
+        self.done += 1
         if manual:
             self.reset()
         self._waits_for_measure = True

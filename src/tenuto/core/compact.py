@@ -1,43 +1,39 @@
 """The one compaction procedure, for the operation, the running task and the Python API (DESIGN sections 5 and 6).
 
-Plan, ask for a summary, fall back to the digest that needs no model, check, and write one line. Nothing is appended
-before everything is ready, so a cancelled compaction leaves the log as it was; nothing is awaited between the check
-and the line, so one that is on disk is complete (R-016, R-046, R-047).
+A strategy proposes, the gate checks, and one line is written. Nothing is appended before everything is ready, so a
+cancelled compaction leaves the log as it was; nothing is awaited between the check and the line, so one that is on
+disk is complete (R-016, R-046, R-047).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
-from tenuto.compaction.prompts import Prompts, prompts_from
-from tenuto.compaction.proposal import Proposal, find_flaw, propose_digest, propose_summary
-from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
-from tenuto.compaction.view import Surroundings
-from tenuto.config.instructions import read_instructions
-from tenuto.core.errors import TaskFailedError, describe_failure
-from tenuto.core.gaps import describe_job
+import msgspec
+
+from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
+from tenuto.compaction.gate import Proposal, find_flaw, weigh
+from tenuto.compaction.ladder import LadderCompaction
+from tenuto.compaction.sequence import outcome_of
+from tenuto.core.environment import bind_context
+from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
+from tenuto.core.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed
 from tenuto.core.live import LiveSession
-from tenuto.core.pin_notes import fitting_pins
-from tenuto.core.replay import compaction_end
+from tenuto.core.log_check import check_log
+from tenuto.core.replay import compaction_end, compaction_of_edits
 from tenuto.core.sizes import describe_sizes
-from tenuto.core.summarisers import find_summarisers
+from tenuto.core.strategies import choose_strategy
 from tenuto.core.system import refreshed_system_entry
+from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
-from tenuto.protocol.message import CompactionEntry, NoticeEntry
-from tenuto.protocol.model import ModelFacts
+from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
-
-KEEP_SHARES = (1, 2, 8)
-"""What the digest's tail is divided by, one attempt after the other: keep, half, next to nothing."""
-
-
-OVERFLOW_DIVISOR = 3
-"""Of a refused request at most this part stays word for word."""
 
 
 class NothingToCompactError(TaskFailedError):
@@ -46,189 +42,118 @@ class NothingToCompactError(TaskFailedError):
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction did. `entry` is on disk."""
+    """What a compaction did; it is on disk. `entry` tells of mere edits of the view in the same form."""
 
     entry: CompactionEntry
 
 
 class Compaction:
-    """One compaction of one session, from plan to line. `attempt` counts from 0; each keeps half of the one before."""
+    """One compaction of one session, from the strategy's proposal to the line."""
 
-    def __init__(
-        self, live: LiveSession, submission_id: str, reason: CompactionReason, focus: str, attempt: int
-    ) -> None:
+    def __init__(self, live: LiveSession, hooked: Hooked, strategy: CompactionStrategy) -> None:
         self._live = live
-        self._submission_id = submission_id
-        self._reason: CompactionReason = reason
-        self._focus = focus
-        self._keep = self._tail_to_keep(attempt)
-        self._prompts: Prompts = prompts_from(live.settings.compaction.prompts)
-        self._failure = ""
-        self._usage = Usage()
+        self._hooked = hooked
+        self._context = hooked.context
+        self._strategy = strategy
 
     async def run(self) -> CompactionResult:
         """Compact, or raise `NothingToCompactError`, `TaskFailedError` or `CancelledError` with nothing appended."""
         started = time.monotonic()
-        plan = self._plan(self._keep)
-        if isinstance(plan, NothingToCompact):
-            return self._edit_instead(plan, started)
-        proposal = await self._summarise(plan) or self._digest()
+        try:
+            proposal = self._take_supplied() or await self._propose()
+        except BaseException as error:
+            self._live.session.hold_usage(self._context.environment.spending.usage)
+            if isinstance(error, asyncio.CancelledError):
+                self._context.cancel.set()
+            raise
         return CompactionResult(self._write(proposal, time.monotonic() - started))
 
-    def _tail_to_keep(self, attempt: int) -> int | None:
-        """Return how much of the end stays, `None` for the usual.
+    def _take_supplied(self) -> Proposal | None:
+        """Return what an extension supplied, if it may be written."""
+        outcome = self._hooked.take(self._live)
+        return weigh(outcome, self._context.environment.standing) if outcome is not None else None
 
-        After an overflow, a silent one too (R-022), the real window or the real size is not what we believe it to be.
-        """
-        live = self._live
-        size, budget = live.measure(), live.budget()
-        is_silent = self._reason == "threshold" and size.tokens >= budget.window
-        if self._reason != "overflow" and not is_silent:
-            return None
-        return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
-
-    def _plan(self, keep_tokens: int | None = None) -> CompactionPlan | NothingToCompact:
-        live = self._live
-        return plan_compaction(
-            live.session.path(),
-            live.session.get_llm_history(),
-            size=live.measure(),
-            budget=live.budget(),
-            meter=live.meter,
-            model_id=live.facts.id,
-            manual=self._reason == "manual",
-            keep_tokens=keep_tokens,
-            tracker=live.session.state.files,
-        )
-
-    async def _summarise(self, plan: CompactionPlan) -> Proposal | None:
-        """Return the proposal of the first model whose summary can be used; `None`, with the reason noted, if none."""
-        for facts in await find_summarisers(self._live):
-            proposal = await self._ask(facts, plan)
-            if proposal is not None:
-                return proposal
-        return None
-
-    async def _ask(self, facts: ModelFacts, plan: CompactionPlan) -> Proposal | None:
-        """Ask one model; what it cost is added up, whatever comes of it."""
-        live = self._live
-        context = SummaryContext(
-            facts=facts,
-            budget=live.budget(facts),
-            prompts=self._prompts,
-            focus=self._focus,
-            constraints=self._constraints(),
-            calibration=plan.size.calibration,
-        )
-        summariser = Summariser(live.models.client(facts.provider), context, self._progress)
+    async def _propose(self) -> Proposal:
+        """Return what is to be written. A strategy of somebody else that fails is named, and the ladder takes over."""
         try:
-            summary = await summariser.summarise(plan)
-        except asyncio.CancelledError:
-            live.session.hold_usage(self._usage + summariser.usage)
-            raise
-        except SummaryError as error:
-            self._usage += summariser.usage
-            self._failure = str(error)
-            return None
-        self._usage += summariser.usage
-        proposal = propose_summary(plan, summary, self._surroundings(), self._prompts, self._usage)
-        self._failure = find_flaw(proposal, plan) or self._over_trigger(proposal)
-        return None if self._failure else proposal
-
-    def _over_trigger(self, proposal: Proposal) -> str:
-        """An automatic compaction has to bring the next request under the trigger (R-004)."""
-        size, budget = self._live.measure(), self._live.budget()
-        limit = budget.trigger if size.fixed + size.queued < budget.trigger else budget.window
-        if self._reason == "manual" or proposal.tokens_after <= limit:
-            return ""
-        return f"the context would still be over its limit ({proposal.tokens_after:,} of {limit:,} tokens)"
-
-    def _digest(self) -> Proposal:
-        """Return the proposal that needs no model, with as much of the tail as fits (R-003)."""
-        flaw = self._failure
-        best: Proposal | None = None
-        for divisor in KEEP_SHARES:
-            plan = self._plan((self._keep or self._live.budget().keep_recent) // divisor)
-            if isinstance(plan, NothingToCompact):
-                flaw = plan.reason
-                continue
-            proposal = propose_digest(plan, self._surroundings(), self._prompts, self._usage)
-            flaw = find_flaw(proposal, plan)
-            if flaw:
-                continue
-            best = proposal
-            if not self._over_trigger(proposal):
-                break
-        if best is not None:
-            return best
-        self._live.session.hold_usage(self._usage)
-        raise TaskFailedError(f"the conversation could not be made smaller: {flaw}{self._sizes()}")
-
-    def _write(self, proposal: Proposal, duration: float) -> CompactionEntry:
-        """Append the entry: from here on the compaction counts as done."""
-        live = self._live
-        system = refreshed_system_entry(live)
-        system_seq = live.session.append(system).seq if system is not None else 0
-        entry = proposal.to_entry(self._reason, focus=self._focus, duration=duration, system_seq=system_seq)
-        stored = live.session.append(entry)
-        if self._failure:
-            live.notify(
-                f"No model summary could be used ({self._failure}); the older part was condensed without a model.",
+            return await self._ask(self._strategy)
+        except NothingLeftError as error:
+            raise NothingToCompactError(f"nothing to compact: {error}{self._sizes()}") from error
+        except RungError as error:
+            if isinstance(self._strategy, LadderCompaction):
+                raise TaskFailedError(f"{error}{self._sizes()}") from error
+            self._live.notify(
+                f"The compaction strategy {type(self._strategy).__name__} could not be used ({error}); "
+                "the built-in one is used.",
                 "warning",
                 keep=True,
             )
+            self._strategy = LadderCompaction()
+            return await self._propose()
+
+    async def _ask(self, strategy: CompactionStrategy) -> Proposal:
+        """Return the strategy's proposal, checked. Raises `RungError`."""
+        standing = self._context.environment.standing
+        outcome = self._read(await self._run(strategy), type(strategy).__name__)
+        if outcome is None and self._context.reason == "overflow" and not isinstance(strategy, LadderCompaction):
+            return await self._ask(LadderCompaction())  # the request cannot be made as it is
+        if outcome is None:
+            raise NothingLeftError("the strategy leaves everything as it is")
+        spent = self._context.environment.spending.usage
+        if outcome.usage is None and spent != Usage():
+            outcome = msgspec.structs.replace(outcome, usage=spent)
+        proposal = weigh(outcome, standing)
+        flaw = find_flaw(proposal, standing)
+        if flaw:
+            raise RungError(flaw)
+        return proposal
+
+    async def _run(self, strategy: CompactionStrategy) -> object:
+        """Return whatever the strategy returns: what somebody else wrote is a promise and not a fact."""
+        try:
+            return await strategy.compact(self._context)
+        except RungError:
+            raise
+        except Exception as error:  # anything can happen in somebody else's code
+            raise StrategyError(describe_failure(error)) from error
+
+    def _read(self, output: object, name: str) -> CompactionOutcome | None:
+        if output is None or isinstance(output, CompactionOutcome):
+            return output
+        if isinstance(output, Sequence) and not isinstance(output, str | bytes):
+            return outcome_of(cast("Sequence[object]", output), self._context.environment.standing, name)
+        raise StrategyError(f"it returned {type(output).__name__}, and not messages, an outcome or None")
+
+    def _write(self, proposal: Proposal, duration: float) -> CompactionEntry:
+        """Append what was proposed: from here on the compaction counts as done."""
+        live, context, outcome = self._live, self._context, proposal.outcome
+        if outcome.first_kept_index:
+            system = refreshed_system_entry(live)
+            system_seq = live.session.append(system).seq if system is not None else 0
+            entry = proposal.to_entry(context.reason, focus=context.focus, duration=duration, system_seq=system_seq)
+            stored = live.session.append(entry)
+        else:
+            stored = compaction_of_edits(live.session.append(self._edits(proposal, duration)))
+        for note in outcome.notes:
+            live.notify(note, "warning", keep=True)
         return stored
 
-    def _edit_instead(self, nothing: NothingToCompact, started: float) -> CompactionResult:
-        """Shorten huge results when nothing else can be done; raise when that is not possible either."""
-        if not nothing.edits:
-            raise NothingToCompactError(f"nothing to compact: {nothing.reason}{self._sizes()}")
-        live = self._live
-        before = live.measure().tokens
-        live.session.append(ViewEditEntry(edits=nothing.edits, reason=self._reason, tokens_before=before))
-        after = live.measure().tokens
-        duration = time.monotonic() - started
-        # The end event shows it now; the log keeps it for a resumed transcript.
-        live.session.append(NoticeEntry(text=f"Shortened {len(nothing.edits)} large results in the model's view."))
-        return CompactionResult(
-            CompactionEntry(
-                summary="",
-                first_kept_index=0,
-                tokens_before=before,
-                tokens_after=after,
-                trigger=live.budget().trigger,
-                reason=self._reason,
-                rung="truncate",
-                duration=duration,
-            )
+    def _edits(self, proposal: Proposal, duration: float) -> ViewEditEntry:
+        return ViewEditEntry(
+            edits=proposal.outcome.edits,
+            reason=self._context.reason,
+            rung=proposal.outcome.rung,
+            tokens_before=proposal.tokens_before,
+            tokens_after=proposal.tokens_after,
+            trigger=proposal.trigger,
+            duration=duration,
         )
 
     def _sizes(self) -> str:
         """Return what fills the window, for an automatic compaction that cannot help; nobody asked (R-005)."""
         size, trigger = self._live.measure(), self._live.budget().trigger
         is_said = size.fixed + size.queued >= trigger  # the plan's own reason has the sizes of the fixed parts
-        return "" if self._reason != "threshold" or is_said else f" ({describe_sizes(self._live)})"
-
-    def _constraints(self) -> str:
-        files = read_instructions(self._live.home, self._live.session.cwd)
-        return "\n\n".join(file.text for file in files)
-
-    def _surroundings(self) -> Surroundings:
-        state = self._live.session.state
-        return Surroundings(
-            pins=tuple(pin.text for pin in fitting_pins(state.pins, self._live.budget().window)),
-            todo=state.todo,
-            jobs=tuple(describe_job(job) for job in self._live.tool_context.jobs.running()),
-            recall=self._live.tools.get("recall") is not None,
-        )
-
-    def _progress(self, stage: str, tokens: int) -> None:
-        live = self._live
-        live.bus.publish(
-            CompactionProgressEvent(
-                session_id=live.id, submission_id=self._submission_id, stage=stage, summary_tokens=tokens
-            )
-        )
+        return "" if self._context.reason != "threshold" or is_said else f" ({describe_sizes(self._live)})"
 
 
 async def run_compaction(
@@ -239,38 +164,72 @@ async def run_compaction(
     focus: str = "",
     will_retry: bool = False,
     attempt: int = 0,
+    strategy: CompactionStrategy | None = None,
 ) -> CompactionResult:
-    """Compact the session's view and tell the front-ends. Raises what `Compaction.run` raises, after the end event."""
+    """Compact the session's view and tell the front-ends. Raises what `Compaction.run` raises, after the end event.
+
+    A strategy other than the ladder is asked once more when the context is over its trigger still (DESIGN section 6).
+    """
+    strategy = strategy or choose_strategy(live)
+    operation = CompactSessionOperation(
+        session_id=live.id, submission_id=submission_id, reason=reason, focus=focus, will_retry=will_retry
+    )
+    result = await _compact_once(live, strategy, operation, attempt)
+    is_over = reason == "threshold" and live.measure().tokens > live.budget().trigger
+    if not is_over or isinstance(strategy, LadderCompaction):
+        return result
+    try:
+        return await _compact_once(live, strategy, operation, attempt)
+    except TaskFailedError:
+        return result  # the first one counts, and its end event has said that it was not enough
+
+
+async def _compact_once(
+    live: LiveSession, strategy: CompactionStrategy, operation: CompactSessionOperation, attempt: int
+) -> CompactionResult:
+    submission_id, reason = operation.submission_id, operation.reason
+
+    def progress(stage: str, tokens: int) -> None:
+        live.bus.publish(
+            CompactionProgressEvent(session_id=live.id, submission_id=submission_id, stage=stage, summary_tokens=tokens)
+        )
+
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
-        result = await Compaction(live, submission_id, reason, focus, attempt).run()
+        check_log(live)
+        context = bind_context(live, reason, progress, focus=operation.focus or "", attempt=attempt)
+        hooked = await ask_before_compaction(live, context, operation, strategy)
+        result = await Compaction(live, hooked, strategy).run()
     except asyncio.CancelledError:
-        _publish_failure(live, submission_id, reason, aborted=True)
+        _publish_failure(live, operation, "", aborted=True)
         raise
     except Exception as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
         live.automatic.note_failed(live.measure().tokens)
-        _publish_failure(live, submission_id, reason, error=describe_failure(error))
+        if isinstance(error, CompactionRefusedError):
+            live.notify(f"Not compacted: {error}.", "warning")
+        _publish_failure(live, operation, describe_failure(error), aborted=isinstance(error, CompactionRefusedError))
         raise
-    live.automatic.note_done(manual=reason == "manual")
-    live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=will_retry))
+    live.prepared = None  # it was used, or stands for what is gone from the view now
+    if result.entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
+        live.automatic.note_done(manual=reason == "manual")
+    live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=operation.will_retry))
     live.publish_usage()
+    tell_compacted(live, result.entry, operation)
     return result
 
 
-def _publish_failure(
-    live: LiveSession, submission_id: str, reason: CompactionReason, *, aborted: bool = False, error: str | None = None
-) -> None:
-    tokens = live.measure().tokens
+def _publish_failure(live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool) -> None:
     live.bus.publish(
         CompactionEndEvent(
             session_id=live.id,
-            submission_id=submission_id,
-            reason=reason,
+            submission_id=operation.submission_id,
+            reason=operation.reason,
             aborted=aborted,
-            error=error,
-            tokens_before=tokens,
+            error=error or None,
+            tokens_before=live.measure().tokens,
         )
     )
+    tell_failed(live, operation, error, aborted=aborted)
 
 
 class CompactionTask:
@@ -281,7 +240,7 @@ class CompactionTask:
         self._operation = operation
 
     async def run(self) -> None:
-        """Compact. That there is nothing to compact is an answer and not a failure."""
+        """Compact. That there is nothing to compact, or that an extension is against it, is no failure."""
         operation = self._operation
         try:
             await run_compaction(
@@ -291,5 +250,5 @@ class CompactionTask:
                 focus=operation.focus or "",
                 will_retry=operation.will_retry,
             )
-        except NothingToCompactError:
+        except (NothingToCompactError, CompactionRefusedError):
             return

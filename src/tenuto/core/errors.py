@@ -16,6 +16,10 @@ class TaskFailedError(TenutoError):
     """A task cannot go on; the session can."""
 
 
+class CompactionRefusedError(TaskFailedError):
+    """An extension cancelled a compaction; the text names it and says why. The person has been told."""
+
+
 class UsageError(TenutoError):
     """The person asked for something that does not exist or does not fit (exit code 2)."""
 

@@ -216,7 +216,7 @@ class Executor:
         live = self._opener.live(event.session_id)
         live.last_outcome, live.last_error = event.outcome, event.error
         if event.outcome != "completed":
-            live.queue_waiting = True
+            live.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
             live.publish_queue()
         if live.submissions:
             return

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, should_compact_threshold
+from tenuto.compaction.prepared import PreparedSummary
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.bus import EventBus
+from tenuto.core.extensions import Extensions
 from tenuto.core.gaps import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
+from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
 from tenuto.protocol.message import NoticeEntry
@@ -43,9 +46,21 @@ class LiveSession:
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
     pin_notes: PinNotes = field(default_factory=PinNotes)
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
+    strategy: CompactionStrategy | None = None
+    """How the view is made smaller; found at the first compaction unless the Python API named one."""
+    extensions: Extensions | None = None
+    """Whose hooks are called; `None`: nobody's."""
+    told_once: set[str] = field(default_factory=set[str])
+    """Kinds of notices that this session has had and that are not given a second time."""
+    items_refused: bool = False
+    """The provider did not read its own compaction again: it is not asked for another while this process lives."""
+    prepared: PreparedSummary | None = None
+    """A summary that was written while nothing ran, for the next compaction."""
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False
+    checked_window: int = 0
+    """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""
     _budgets: dict[ModelFacts, Budget] = field(default_factory=dict[ModelFacts, Budget])
     settled: bool = True
     last_outcome: Outcome = "completed"

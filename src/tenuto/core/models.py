@@ -30,6 +30,7 @@ async def change_model(live: LiveSession, text: str) -> None:
     live.models.require(model)
     live.facts = await live.models.refresh(model)
     live.automatic.reset()
+    live.items_refused = False
     state = live.session.state
     if (state.model, state.effort) != (model, effort):
         live.session.append(ModelEntry(model=model, effort=effort))

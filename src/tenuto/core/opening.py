@@ -12,6 +12,7 @@ from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import UsageError
+from tenuto.core.extensions import Extensions
 from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
 from tenuto.core.replay import replay
@@ -68,6 +69,7 @@ class Opener:
         self._bus = bus
         self._tools = ToolRegistry()
         self.models = ModelRegistry(settings, start.home, start.environ)
+        self._extensions = Extensions(start.home, settings.extensions)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
@@ -120,6 +122,7 @@ class Opener:
         """Close the open session and the connections."""
         if self._current is not None:
             await self._leave()
+        await self._extensions.close()
         await self.models.close()
 
     def _create(self, cwd: Path) -> Session:
@@ -181,7 +184,9 @@ class Opener:
             clock=start.clock,
             interactive=start.interactive,
             extra_prompt=start.extra_prompt,
-            queue_waiting=resumed,
+            strategy=start.compaction,
+            extensions=self._extensions,
+            queue_waiting=resumed and bool(state.queue),
         )
         self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)
@@ -189,6 +194,7 @@ class Opener:
             self._current.notify(problem, "warning")
         elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
             self._current.notify(FIRST_RUN)
+        self._extensions.begin(self._current)
         self._refresh(self._current)
 
     def _refresh(self, live: LiveSession) -> None:

@@ -1,20 +1,34 @@
-"""Recovery from an overflow: compact and repeat the same step, a bounded number of times (DESIGN section 6)."""
+"""Recovery from a request that is too long: the overflow decision tree (seed 001, DESIGN section 6).
+
+Compact and repeat the same step, at most three times, each time with less; where that is not possible shorten results
+that are over the ceiling, once; then condense without a model; then an error that names the sizes. The chain of a step
+ends when a request of that step is accepted. A request with too many bytes first loses its oldest images.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from tenuto.core.errors import TaskFailedError
+from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
+from tenuto.protocol.entry import ViewEditEntry
+from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.model import ModelError, ModelRequest
+from tenuto.protocol.part import ImagePart
+from tenuto.session.projection import standing_marks
 
 MAX_COMPACTIONS = 3
+MAX_IMAGE_CUTS = 2
 MIN_USEFUL_OUTPUT = 1_024
 MIN_DOUBTED = 8_192
 """Tokens: a smaller request is not believed to have been too long for any model."""
 AMBIGUOUS_SHARE = 0.8
 """Of the window: an error without words is an overflow only above this (R-020)."""
+BYTES_SHARE = 0.6
+"""Of the byte limit: what a request may have once images had to go, so that the next ones do not go one by one."""
+SAFE_BYTES = 8_000_000
+"""What is tried after a provider refused a request for its bytes and named no limit."""
 
 
 def is_overflow(error: ModelError, tokens: int, window: int) -> bool:
@@ -34,6 +48,18 @@ def leaves_no_room(error: ModelError) -> bool:
     )
 
 
+def has_too_many_bytes(error: ModelError, request: ModelRequest) -> bool:
+    """Say whether a request was refused for its bytes; a bare 413 can only mean that where there are images."""
+    if error.kind == "ambiguous" and error.status == 413:
+        return any(
+            isinstance(part, ImagePart)
+            for message in request.messages
+            if isinstance(message, UserMessage | ToolResultMessage)
+            for part in message.parts
+        )
+    return error.kind == "too_many_bytes"
+
+
 class OverflowChain:
     """One step's chain of recoveries; a new step begins a new one."""
 
@@ -41,6 +67,9 @@ class OverflowChain:
         self._live = live
         self._submission_id = submission_id
         self._compactions = 0
+        self._image_cuts = 0
+        self._is_truncated: bool | None = None
+        self._is_condensed = False
 
     async def recover(self, error: ModelError, request: ModelRequest) -> None:
         """Make the view smaller, so that the step can be repeated.
@@ -48,30 +77,102 @@ class OverflowChain:
         Raises `TaskFailedError` with the sizes when that is switched off, tried often enough, or not possible.
         """
         live = self._live
-        self.learn(error)
-        if not self._names_window(error):
-            self._doubt_window(request)
+        if has_too_many_bytes(error, request):
+            if self._leave_out_images(error, request):
+                return
+        else:
+            self.learn(error)
+            if not self._names_window(error):
+                self._doubt_window(request)
         if not live.settings.compaction.enabled:
             raise TaskFailedError(
                 f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
                 "compaction is off: /compact makes it smaller, /model changes to a model with a larger window"
             ) from error
+        failure = await self._compact()
+        if failure is None or self._shorten_results():
+            return
+        if not self._is_condensed:
+            self._is_condensed = True
+            if await self._condense() is None:
+                return
+        raise TaskFailedError(self._describe(error, request, failure)) from error
+
+    async def _compact(self) -> TaskFailedError | None:
+        """Compact with less kept than the time before. Returns why nothing came of it, `None` when it did.
+
+        Raises `TaskFailedError` where an extension is against it: nothing else is tried behind its back (R-061).
+        """
         if self._compactions >= MAX_COMPACTIONS:
-            raise TaskFailedError(
-                f"{request.model.id} still refuses the request as too long after {self._compactions} compactions "
-                f"({describe_sizes(live)}): {error}. /new starts afresh, /model changes the model"
-            ) from error
+            return TaskFailedError(f"{self._compactions} compactions were not enough")
         from tenuto.core.compact import run_compaction
 
         attempt = self._compactions
         self._compactions += 1
         try:
-            await run_compaction(live, "overflow", submission_id=self._submission_id, will_retry=True, attempt=attempt)
-        except TaskFailedError as failure:
+            await run_compaction(
+                self._live, "overflow", submission_id=self._submission_id, will_retry=True, attempt=attempt
+            )
+        except CompactionRefusedError as refusal:
             raise TaskFailedError(
-                f"the request does not fit the model's window and could not be made smaller: {failure} "
-                f"({describe_sizes(live)})"
-            ) from error
+                f"the request does not fit the model's window, and {refusal} ({describe_sizes(self._live)})"
+            ) from refusal
+        except TaskFailedError as failure:
+            return failure
+        return None
+
+    def _shorten_results(self) -> bool:
+        """Shorten the results over the window's ceiling, once until a request is accepted, over restarts too."""
+        if self._is_truncated is None:
+            self._is_truncated = _were_results_shortened(self._live)
+        if self._is_truncated:
+            return False
+        from tenuto.core.view_edits import shorten_oversized_results
+
+        self._is_truncated = True
+        return shorten_oversized_results(self._live, "overflow", self._submission_id)
+
+    async def _condense(self) -> TaskFailedError | None:
+        """Condense without a model, with next to nothing kept word for word. Returns why nothing came of it."""
+        from tenuto.compaction.strategies import DigestCompaction
+        from tenuto.core.compact import run_compaction
+
+        try:
+            await run_compaction(
+                self._live,
+                "overflow",
+                submission_id=self._submission_id,
+                will_retry=True,
+                attempt=MAX_COMPACTIONS,
+                strategy=DigestCompaction(),
+            )
+        except TaskFailedError as failure:
+            return failure
+        return None
+
+    def _leave_out_images(self, error: ModelError, request: ModelRequest) -> bool:
+        """Leave out the oldest images, at a second refusal all of them (R-053, R-054); `False`: there are none."""
+        if self._image_cuts >= MAX_IMAGE_CUTS:
+            return False
+        from tenuto.compaction.images import image_bytes
+        from tenuto.core.view_edits import leave_out_images
+
+        self._image_cuts += 1
+        images = image_bytes(request.messages)
+        most = 0
+        if self._image_cuts == 1 and error.observed is not None and error.limit is not None:
+            most = int(BYTES_SHARE * error.limit) - (error.observed - images)
+        elif self._image_cuts == 1:
+            most = min(images // 2, SAFE_BYTES)
+        return leave_out_images(self._live, max(0, most), self._submission_id)
+
+    def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
+        """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
+        tried = "; results over the ceiling were shortened" if self._is_truncated else ""
+        last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
+        if self._compactions >= MAX_COMPACTIONS:
+            return f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
+        return f"the request does not fit the model's window and could not be made smaller: {failure}{last}"
 
     def _doubt_window(self, request: ModelRequest) -> None:
         """A refusal without numbers: for this session the window is not larger than what was refused."""
@@ -98,3 +199,14 @@ class OverflowChain:
         if live.models.learn_window(live.facts.id, limit):
             live.facts = live.models.facts(live.facts.id)
             live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)
+
+
+def _were_results_shortened(live: LiveSession) -> bool:
+    """Say whether results were shortened for an overflow since the last request that was accepted."""
+    standing = {mark.seq for mark in standing_marks(live.session.path())}
+    for entry in reversed(live.session.path()):
+        if isinstance(entry, AssistantMessage):
+            return False
+        if isinstance(entry, ViewEditEntry) and (entry.rung, entry.reason) == ("truncate", "overflow"):
+            return entry.seq in standing
+    return False

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenuto.config.settings import load_settings
 from tenuto.core.bus import EventBus, Listener
@@ -18,10 +19,14 @@ from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
 from tenuto.core.submit import submit_prompt
+from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode, Origin
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ContentPart
+
+if TYPE_CHECKING:
+    from tenuto.core.ahead import AheadOfTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Start:
     temporary: bool = False
     interactive: bool = True
     extra_prompt: str = ""
+    compaction: CompactionStrategy | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     clock: Callable[[], float] = time.time
 
@@ -54,6 +60,12 @@ class Runtime:
         self.opener.stop_tasks = self.executor.stop
         self._settled: asyncio.Future[TaskSettledEvent] | None = None
         self.bus.subscribe(self._note)
+        self._ahead: AheadOfTime | None = None
+        if self.settings.compaction.ahead or self.settings.compaction.idle:
+            from tenuto.core.ahead import AheadOfTime  # it brings the whole of compaction along
+
+            self._ahead = AheadOfTime(lambda: self.live, self.executor.submit)
+            self.bus.subscribe(self._ahead.note)
 
     @property
     def live(self) -> LiveSession:
@@ -100,6 +112,8 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop what runs, end background jobs, close the log and the connections."""
+        if self._ahead is not None:
+            self._ahead.stop()
         await self.opener.close()
 
     def _note(self, event: AnyEvent) -> None:

@@ -16,9 +16,12 @@ from typing import cast
 
 import msgspec
 
+from tenuto.core.door import pass_door
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
-from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
+from tenuto.core.overflow import OverflowChain, has_too_many_bytes, is_overflow, leaves_no_room
+from tenuto.core.request import build_request
+from tenuto.core.server_context import tell_edit, tell_ignored
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -41,6 +44,7 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import TextPart
 
 MAX_BUDGET_CUTS = 3
+ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
 FULL_SHARE = 0.99
 """Of the window: an empty answer above this was cut off by the window (R-022)."""
 
@@ -77,11 +81,13 @@ class ModelCall:
 
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
+        pass_door(self._live, self._submission_id)
         request = build_request(self._live)
         while True:
             estimate = self._live.measure().estimate
             try:
-                answer = self._check(await self._stream(request))
+                end = await self._stream(request)
+                answer = self._check(end.message)
             except ModelError as error:
                 self._withdraw(error)
                 request = await self._next_request(request, error)
@@ -90,13 +96,34 @@ class ModelCall:
                 raise
             else:
                 thinking = self._shown.thinking_ended - self._shown.thinking_began
-                return self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
+                if end.edit is not None or end.compacted is not None:
+                    estimate = 0  # what the server counted is not what was sent: nothing to calibrate by
+                stored = self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
+                self._note_server(stored, end)
+                return stored
+
+    def _note_server(self, answer: AssistantMessage, end: Finished) -> None:
+        """Take over what the server did to the context while it answered."""
+        if end.edit is not None:
+            tell_edit(self._live, end.edit)
+        if end.ignored:
+            tell_ignored(self._live, end.ignored)
+        if end.compacted is not None:
+            from tenuto.core.provider_items import adopt_compaction
+
+            adopt_compaction(self._live, self._submission_id, answer, end.compacted)
 
     async def _next_request(self, request: ModelRequest, error: ModelError) -> ModelRequest:
         """Return what to send after a failure; raises when the failure is final."""
         live = self._live
         if error.kind == "bad_thinking" and request.thinking:
             return msgspec.structs.replace(request, thinking=False)
+        if error.kind in ITEM_REFUSALS:
+            from tenuto.core.provider_items import give_up_items, refuses_items
+
+            if refuses_items(live, error, request):
+                await give_up_items(live, self._submission_id, error)
+                return build_request(live)
         if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
             self._budget_cuts += 1
             self._chain.learn(error)
@@ -104,7 +131,8 @@ class ModelCall:
                 lowered = lower_output(request, error)
                 self._remember_output_limit(error, lowered.max_output_tokens)
                 return lowered
-        if leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window):
+        too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
+        if too_long or has_too_many_bytes(error, request):
             await self._chain.recover(error, request)
             return build_request(live)
         self._failures += 1
@@ -130,15 +158,15 @@ class ModelCall:
             return answer
         raise TaskFailedError(f"{answer.model} answered with nothing; send the request again or change the model")
 
-    async def _stream(self, request: ModelRequest) -> AssistantMessage:
-        """Make one attempt and publish what arrives."""
+    async def _stream(self, request: ModelRequest) -> Finished:
+        """Make one attempt, publish what arrives, and return its end."""
         self._shown = Shown()
         client = self._live.models.client(request.model.provider)
         answer = cast("AsyncGenerator[StreamPart, None]", client.stream(request))
         async with aclosing(answer) as stream:
             async for part in stream:
                 if isinstance(part, Finished):
-                    return part.message
+                    return part
                 self._show(part)
         raise ModelError("broken_stream", "the stream ended before the answer was complete")
 
@@ -221,18 +249,6 @@ class ModelCall:
             AssistantMessageEvent(session_id=self._live.id, submission_id=self._submission_id, message=stored)
         )
         return stored
-
-
-def build_request(live: LiveSession) -> ModelRequest:
-    """Return the request for the present view; its output budget is what the window leaves (R-007)."""
-    return ModelRequest(
-        model=live.facts,
-        messages=tuple(live.session.get_llm_history()),
-        tools=live.tool_schemas(),
-        max_output_tokens=live.budget().output_for(live.measure().tokens),
-        effort=live.effort,
-        cache_key=live.id,
-    )
 
 
 def lower_output(request: ModelRequest, error: ModelError) -> ModelRequest:

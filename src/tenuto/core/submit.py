@@ -5,6 +5,7 @@ The full-screen and inline front-ends, print mode and the Agent Client Protocol 
 
 from __future__ import annotations
 
+from tenuto.core.door import pass_door
 from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
@@ -52,6 +53,7 @@ async def submit_prompt(
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
     """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
     ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)
+    pass_door(live)
     if live.is_compaction_due():
         operation = CompactSessionOperation(session_id=live.id, reason="threshold")
         finished = await executor.wait_for(await executor.submit(operation))
@@ -71,11 +73,11 @@ async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry |
 
 def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:
     """Take the prompt out of the queue and hand it to the editor."""
-    live.queue_waiting = True
     live.last_outcome, live.last_error = "failed", reason
     if queued is not None and queued in live.session.state.queue:
         live.session.append(DequeuedEntry(target=queued.seq, reason="edited"))
         live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=queued.parts, reason=reason))
     else:
         live.notify(reason, "warning")
+    live.queue_waiting = bool(live.session.state.queue)
     live.publish_queue()

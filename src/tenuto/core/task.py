@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 from tenuto.core.calls import CallRunner
-from tenuto.core.errors import TaskFailedError
+from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
 from tenuto.core.pins import tell_pins
+from tenuto.core.repetition import RepeatedCalls
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.step import ModelCall
 from tenuto.core.system import ensure_system_entry
@@ -17,8 +17,6 @@ from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
 from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart
-
-MAX_SAME_FAILURES = 3
 
 
 class AgentTask:
@@ -28,7 +26,7 @@ class AgentTask:
         self._live = live
         self._submission_id = submission_id
         self._step = 0
-        self._failures: Counter[tuple[str, str]] = Counter()
+        self._repeated = RepeatedCalls()
 
     async def run(self) -> None:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
@@ -56,7 +54,7 @@ class AgentTask:
                 return
             if calls:
                 results = await CallRunner(self._live, self._submission_id).run(calls)
-                self._stop_on_repeated_failure(calls, results)
+                self._stop_when_repeating(calls, results)
             self._send_steering()
             await self._compact_between_steps()
 
@@ -90,8 +88,9 @@ class AgentTask:
         try:
             await run_compaction(live, "threshold", submission_id=self._submission_id)
         except TaskFailedError as error:
-            # The end event has shown it already; the log keeps it for a resumed transcript (R-012).
-            live.session.append(NoticeEntry(text=f"Automatic compaction failed: {error}", level="warning"))
+            if not isinstance(error, CompactionRefusedError):
+                # The end event has shown it already; the log keeps it for a resumed transcript (R-012).
+                live.session.append(NoticeEntry(text=f"Automatic compaction failed: {error}", level="warning"))
             if live.measure().tokens >= live.budget().window:
                 raise
 
@@ -103,7 +102,7 @@ class AgentTask:
         ensure_system_entry(self._live)
         self._tell_what_changed()
         self._send(queue[0])
-        self._failures.clear()
+        self._repeated.clear()
         return True
 
     def _send_steering(self) -> None:
@@ -136,19 +135,12 @@ class AgentTask:
         if changed:
             live.session.append(changed_files_message(changed))
 
-    def _stop_on_repeated_failure(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> None:
-        """The same failing call three times in a row ends the task (R-096)."""
+    def _stop_when_repeating(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> None:
+        """A model that goes round in circles is stopped, and the person is told why."""
         for call, result in zip(calls, results, strict=True):
-            key = (call.name, call.arguments)
-            if not result.is_error:
-                self._failures.pop(key, None)
-                continue
-            self._failures[key] += 1
-            if self._failures[key] >= MAX_SAME_FAILURES:
-                raise TaskFailedError(
-                    f"stopped: the model made the same failing call {MAX_SAME_FAILURES} times "
-                    f"({call.name} {call.arguments[:120]}); say how to go on"
-                )
+            reason = self._repeated.find(call, result, self._live.automatic.done)
+            if reason:
+                raise TaskFailedError(f"{reason}; say how to go on")
 
     def _explain_end(self, message: AssistantMessage) -> None:
         """Say why an answer ended, when it did not end by itself."""

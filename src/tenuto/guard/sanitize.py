@@ -25,7 +25,7 @@ _SEQUENCE = re.compile(
     rf"|[{_UNSAFE}]"
 )
 _REPLACED = re.compile("[\ud800-\udfff]")
-_CARRIAGE = re.compile(r"[^\n]*\r(?!\n)(?=[^\n])")
+_CARRIAGE = re.compile(r"^[^\n]*\r(?!\n)(?=[^\n])", re.MULTILINE)  # anchored, or a long line costs its square
 
 
 def sanitize_for_terminal(text: str) -> str:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from urllib.parse import quote
+
+import msgspec
 
 from tenuto.model import wire_json
 from tenuto.model.abilities import nearest_effort
-from tenuto.model.anthropic_encoder import CACHE_MARK, AnthropicEncoder, join_messages
+from tenuto.model.anthropic_compaction import (
+    CLEAR_TOOL_USES,
+    COMPACTION,
+    COMPACTION_BETA,
+    EDITING_BETA,
+    MANAGEMENT,
+    begins_with_block,
+    compaction_field,
+    editing_field,
+    explain_absence,
+    join_betas,
+)
+from tenuto.model.anthropic_encoder import CACHE_MARK, AnthropicEncoder, ask_on, join_messages
 from tenuto.model.anthropic_stream import AnthropicDecoder
 from tenuto.model.calls import taken_ids
-from tenuto.model.client import Call, Field, WireClient, join_array, join_object
-from tenuto.model.conversation import Encoded, LoadBlob
+from tenuto.model.client import Call, Field, WireClient, join_array, join_object, last_part
+from tenuto.model.conversation import Encoded, LoadBlob, Run
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.transport import Transport
-from tenuto.protocol.model import ModelFacts, ModelRequest, StreamPart
+from tenuto.protocol.model import CompactedItems, ModelFacts, ModelRequest, StreamPart
 
 VERSION = "2026-10-21"
 OFFICIAL_HOST = "api.anthropic.com"
 MAX_MARKS = 4
 MAX_PAGES = 10
-OPTIONAL = {"thinking": "thinking|adaptive", "output_config": "output_config|effort"}
+WAYS = frozenset({"request"})
+OPTIONAL = {
+    "thinking": "thinking|adaptive",
+    "output_config": "output_config|effort",
+    MANAGEMENT: f"{MANAGEMENT}|{CLEAR_TOOL_USES}|{EDITING_BETA}",
+}
 """Fields that gateways and older models do not know, and how their refusals name them."""
 
 
@@ -35,16 +54,50 @@ class AnthropicClient:
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
         encoded = self._wire.cache.encode(request)
-        url, headers = self._endpoint.url("/v1/messages"), self._headers()
+        url = self._endpoint.url("/v1/messages")
         # A view that ends with an answer is sent with a line after it that no later request has.
         prefix = "" if encoded.runs and encoded.runs[-1][0] else encoded.prefix
 
         def prepare() -> Call:
             decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages))
-            head: list[Field] = [("max_tokens", b"%d" % request.max_output_tokens), ("stream", b"true")]
-            return Call(url, headers, self._body(request, encoded, head), decoder, prefix)
+            wanted = editing_field(request.server)
+            ignored = self._wire.negotiation.ignored(MANAGEMENT, wanted)
+            editing = b"" if ignored else wanted
+            head: list[Field] = [
+                ("max_tokens", b"%d" % request.max_output_tokens),
+                ("stream", b"true"),
+                (MANAGEMENT, editing),
+            ]
+            headers = self._headers(request, EDITING_BETA if editing else "")
+            body = self._body(request, encoded, head, ask_on(encoded.runs))
+            return Call(url, headers, body, decoder, prefix, ignored)
 
         return self._wire.call(request, prepare)
+
+    @property
+    def ways(self) -> frozenset[str]:
+        """The ways of compacting that this wire knows (see `RemoteCompactor`)."""
+        return WAYS
+
+    async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
+        """Return the signed block that stands for the conversation (see `RemoteCompactor`)."""
+        encoded = self._wire.cache.encode(request)
+        head: list[Field] = [
+            ("max_tokens", b"%d" % request.max_output_tokens),
+            ("stream", b"true"),
+            (COMPACTION, compaction_field(instructions, focus)),
+        ]
+
+        def prepare() -> Call:
+            decoder = AnthropicDecoder(self._endpoint.provider, set())
+            body = self._body(request, encoded, head, encoded.runs)
+            headers = self._headers(request, COMPACTION_BETA)
+            return Call(self._endpoint.url("/v1/messages"), headers, body, decoder, "")
+
+        end = await last_part(self._wire.call(request, prepare))
+        if end.compacted is None or len(end.compacted.items) != 1:
+            raise explain_absence(end.message.stop_reason)
+        return msgspec.structs.replace(end.compacted, usage=end.message.usage)
 
     async def models(self) -> list[ModelFacts]:
         """Return what the provider says of its models, page by page. Raises `ModelError`."""
@@ -61,17 +114,19 @@ class AnthropicClient:
 
     async def count(self, request: ModelRequest) -> int | None:
         """Return the provider's count of the request's tokens. Raises `ModelError`."""
-        body = self._body(request, self._wire.cache.encode(request), [])
-        found = await self._wire.post_json(self._endpoint.url("/v1/messages/count_tokens"), self._headers(), body)
+        encoded = self._wire.cache.encode(request)
+        body = self._body(request, encoded, [], ask_on(encoded.runs))
+        url = self._endpoint.url("/v1/messages/count_tokens")
+        found = await self._wire.post_json(url, self._headers(request), body)
         return wire_json.as_count(found.get("input_tokens")) or None
 
     async def close(self) -> None:
         """Close the connections."""
         await self._wire.close()
 
-    def _headers(self) -> dict[str, str]:
+    def _headers(self, request: ModelRequest | None = None, beta: str = "") -> dict[str, str]:
         """Return the headers. The API takes the key as a bearer token; gateways may know only `x-api-key`, so both
-        go to every other address (anchors A1.1).
+        go to every other address (anchors A1.1). A request that carries a compaction block names its beta (A1.9).
         """
         endpoint = self._endpoint
         headers = {"content-type": "application/json", "anthropic-version": VERSION}
@@ -79,9 +134,13 @@ class AnthropicClient:
             headers["authorization"] = f"Bearer {endpoint.key}"
             if endpoint.host != OFFICIAL_HOST and not endpoint.bearer_only:
                 headers["x-api-key"] = endpoint.key
-        return {**headers, **endpoint.headers}
+        headers.update(endpoint.headers)
+        carries = request is not None and begins_with_block(request.messages, endpoint.provider)
+        own = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
+        betas = join_betas(*own, beta, COMPACTION_BETA if carries else "")
+        return {**headers, "anthropic-beta": betas} if betas else headers
 
-    def _body(self, request: ModelRequest, encoded: Encoded, head: list[Field]) -> bytes:
+    def _body(self, request: ModelRequest, encoded: Encoded, head: list[Field], runs: Sequence[Run]) -> bytes:
         """Return the request with its cache marks: the end of each of the first two system blocks, then of as many of
         the last user messages as are left of four.
 
@@ -97,7 +156,7 @@ class AnthropicClient:
                 *self._thinking(request),
                 ("tools", encoded.tools),
                 ("system", join_array(system) if system else b""),
-                ("messages", join_messages(encoded.runs, marks)),
+                ("messages", join_messages(runs, marks)),
             ]
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tenuto.model import wire_json
+from tenuto.model.anthropic_compaction import BLOCK_START
 from tenuto.model.calls import arguments_object, wire_call_id, wire_name
 from tenuto.model.conversation import ImageSource
 from tenuto.model.layout import EMPTY_TEXT, Gap
@@ -110,17 +111,20 @@ def _image_block(part: ImagePart, images: ImageSource) -> dict[str, Any]:
     return {"type": "image", "source": source}
 
 
+def ask_on(runs: Sequence[tuple[bool, bytes]]) -> list[tuple[bool, bytes]]:
+    """Return the runs so that an answer can follow: after an answer a fixed line of the user's stands in."""
+    return [*runs, (False, LAST_LINE)] if runs and runs[-1][0] else list(runs)
+
+
 def join_messages(runs: Sequence[tuple[bool, bytes]], marks: int) -> list[bytes]:
     """Return the pieces of the messages as a JSON array, with cache marks at the end of the last `marks` gaps.
 
-    Roles alternate, the first and the last message are the user's: where the view has it otherwise a fixed line
-    stands in.
+    Roles alternate, and the first message is the user's: where the view has it otherwise a fixed line stands in.
+    A compaction block comes first of all, whatever its role.
     """
     runs = list(runs)
-    if not runs or runs[0][0]:
+    if not runs or (runs[0][0] and not runs[0][1].startswith(BLOCK_START)):
         runs.insert(0, (False, FIRST_LINE))
-    if runs[-1][0]:
-        runs.append((False, LAST_LINE))
     bodies = [body for _, body in runs]
     for place in mark_places(runs, marks):
         bodies[place] = bodies[place][:-1] + CACHE_MARK

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from tenuto.model import wire_json
+from tenuto.model.anthropic_compaction import COMPACTION, applied_edit, compacted_items
 from tenuto.model.calls import CallDraft, finish_call
 from tenuto.model.sse import ServerEvent
 from tenuto.model.stream import Answer
-from tenuto.model.wire_json import as_count, as_dict, as_text
+from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart
@@ -59,6 +60,7 @@ class AnthropicDecoder:
         self._blocks: dict[int, Block] = {}
         self._calls = 0
         self._usage: dict[str, Any] = {}
+        self._context_management: dict[str, Any] = {}
         self._stop_reason = ""
         self._ended = False
 
@@ -89,6 +91,7 @@ class AnthropicDecoder:
             case "message_delta":
                 self._stop_reason = as_text(as_dict(data.get("delta")).get("stop_reason")) or self._stop_reason
                 self._take_usage(data)
+                self._context_management = as_dict(data.get("context_management")) or self._context_management
             case "message_stop":
                 self._ended = True
             case "error":
@@ -107,11 +110,22 @@ class AnthropicDecoder:
         cut_off = stop_reason in {"max_tokens", "window_exceeded"}
         last = max(self._blocks, default=-1)
         parts: list[AssistantPart] = []
+        compacted: list[dict[str, Any]] = []
         for index, block in sorted(self._blocks.items()):
+            if block.fields.get("type") == COMPACTION:
+                compacted.append(block.close())
+                continue
             part = self._part(block, cut_off=cut_off and index == last)
             if part is not None:
                 parts.append(part)
-        return Answer(tuple(parts), stop_reason, self._normal_usage(), self._id)
+        return Answer(
+            tuple(parts),
+            stop_reason,
+            self._normal_usage(),
+            self._id,
+            edit=applied_edit(self._context_management),
+            compacted=compacted_items(compacted),
+        )
 
     def _start_block(self, data: dict[str, Any]) -> list[StreamPart]:
         fields = as_dict(data.get("content_block"))
@@ -142,6 +156,8 @@ class AnthropicDecoder:
             block.text_field = _DELTA_FIELDS[kind]
             text = as_text(delta.get(block.text_field))
             block.texts.append(text)
+            if delta.get("encrypted_content"):
+                block.fields["encrypted_content"] = delta["encrypted_content"]
             if kind == "text_delta":
                 return [TextDelta(text)]
             return [ThinkingDelta(text)] if kind == "thinking_delta" else []
@@ -174,15 +190,24 @@ class AnthropicDecoder:
                 return OpaquePart(provider=self._provider, block=msgspec.Raw(wire_json.encode(fields)))
 
     def _normal_usage(self) -> Usage | None:
-        usage = self._usage
-        if not usage:
+        """Return the usage; what the server's own compaction cost is named apart from the totals and belongs to it."""
+        if not self._usage:
             return None
-        output = as_count(usage.get("output_tokens"))
-        thinking = as_count(as_dict(usage.get("output_tokens_details")).get("thinking_tokens"))
-        return Usage(
-            input=as_count(usage.get("input_tokens")),
-            cache_read=as_count(usage.get("cache_read_input_tokens")),
-            cache_write=as_count(usage.get("cache_creation_input_tokens")),
-            output=output,
-            reasoning=min(thinking, output),
-        )
+        usage = _normal(self._usage)
+        for value in as_list(self._usage.get("iterations")):
+            iteration = as_dict(value)
+            if iteration.get("type") == COMPACTION:
+                usage += _normal(iteration)
+        return usage
+
+
+def _normal(usage: dict[str, Any]) -> Usage:
+    output = as_count(usage.get("output_tokens"))
+    thinking = as_count(as_dict(usage.get("output_tokens_details")).get("thinking_tokens"))
+    return Usage(
+        input=as_count(usage.get("input_tokens")),
+        cache_read=as_count(usage.get("cache_read_input_tokens")),
+        cache_write=as_count(usage.get("cache_creation_input_tokens")),
+        output=output,
+        reasoning=min(thinking, output),
+    )

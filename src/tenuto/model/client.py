@@ -11,20 +11,24 @@ from tenuto.model import wire_json
 from tenuto.model.conversation import ConversationCache, LoadBlob, WireEncoder
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.negotiation import Negotiation
-from tenuto.model.stream import StreamDecoder, finished_message, read_answer
+from tenuto.model.stream import StreamDecoder, finished, read_answer
 from tenuto.model.transport import Transport, make_transport
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, ready to be sent, and what reads its answer. `prefix` is what the answer stores."""
+    """One request, ready to be sent, and what reads its answer. `prefix` is what the answer stores.
+
+    `ignored` names a field that was asked for and that the server has refused before.
+    """
 
     url: str
     headers: Mapping[str, str]
     body: bytes
     decoder: StreamDecoder
     prefix: str
+    ignored: str = ""
 
 
 class WireClient:
@@ -68,14 +72,15 @@ class WireClient:
         async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder)) as parts:
             async for part in parts:
                 yield part
-        yield Finished(finished_message(call.decoder.finish(), request.model, call.prefix))
+        yield finished(call.decoder.finish(), request.model, call.prefix, call.ignored)
 
     def check_size(self, body: bytes) -> None:
         """Raise `ModelError` for a body that is over the byte limit, before it is sent (R-053)."""
         limit = self.endpoint.max_request_bytes
         if len(body) > limit:
             text = f"the request has {len(body):,} bytes, the limit is {limit:,}"
-            raise ModelError("too_many_bytes", text, hint="leave out images, or compact (/compact)")
+            hint = "leave out images, or compact (/compact)"
+            raise ModelError("too_many_bytes", text, observed=len(body), limit=limit, hint=hint)
 
     async def post_json(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Return the JSON object that a request is answered with. Raises `ModelError`."""
@@ -87,6 +92,15 @@ class WireClient:
     async def close(self) -> None:
         """Close the connections."""
         await self.transport.close()
+
+
+async def last_part(parts: AsyncGenerator[StreamPart]) -> Finished:
+    """Read an answer to its end and return the last part alone. Raises `ModelError`."""
+    async with aclosing(parts):
+        async for part in parts:
+            if isinstance(part, Finished):
+                return part
+    raise ModelError("broken_stream", "the stream ended before the answer was complete")
 
 
 Field = tuple[str, bytes | Sequence[bytes]]

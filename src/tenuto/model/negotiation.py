@@ -29,6 +29,10 @@ class Negotiation:
         """Whether the field may be sent."""
         return field not in self._refused
 
+    def ignored(self, field: str, wanted: bytes) -> str:
+        """Return the field's name if a value for it is wanted and the server has refused it, else an empty text."""
+        return field if wanted and not self.allows(field) else ""
+
     def learn(self, error: ModelError) -> bool:
         """Note the fields that an error refuses; whether there is a new one, so that it is worth asking again."""
         if error.kind not in {"invalid", "not_found", "unknown"} or not _REFUSAL.search(error.text):

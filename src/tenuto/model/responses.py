@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+
+import msgspec
 
 from tenuto.model import wire_json
 from tenuto.model.calls import taken_ids
-from tenuto.model.client import Call, Field, WireClient, join_array, join_object
+from tenuto.model.client import Call, Field, WireClient, join_array, join_object, last_part
 from tenuto.model.conversation import Encoded, LoadBlob
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
-from tenuto.model.responses_encoder import ResponsesEncoder
-from tenuto.model.responses_stream import ResponsesDecoder
+from tenuto.model.responses_compaction import (
+    ENDPOINT,
+    MANAGEMENT,
+    TRIGGER,
+    check_one,
+    context_management,
+    read_endpoint_output,
+)
+from tenuto.model.responses_encoder import ResponsesEncoder, encode_message, input_text
+from tenuto.model.responses_stream import ResponsesDecoder, normal_usage
+from tenuto.model.stream import priced
 from tenuto.model.transport import Transport
-from tenuto.protocol.model import ModelFacts, ModelRequest, StreamPart
+from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
 MIN_OUTPUT_TOKENS = 16
+WAYS = frozenset({"request", "endpoint"})
 OPTIONAL = {
     "reasoning.summary": r"reasoning\.summary|reasoning summar(?:y|ies)",
     "reasoning": r"reasoning(?:\.effort)?(?! summar)(?!\.summary)",
     "include": r"include|reasoning\.encrypted_content",
     "prompt_cache_key": "prompt_cache_key",
     "max_output_tokens": "max_output_tokens",
+    MANAGEMENT: f"{MANAGEMENT}|compact_threshold",
 }
 """Fields that some models and servers do not know, and how their refusals name them."""
 
@@ -40,9 +53,47 @@ class ResponsesClient:
 
         def prepare() -> Call:
             decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
-            return Call(url, headers, self._body(request, encoded), decoder, encoded.prefix)
+            body = self._body(request, encoded)
+            ignored = self._wire.negotiation.ignored(MANAGEMENT, context_management(request.server))
+            return Call(url, headers, body, decoder, encoded.prefix, ignored)
 
         return self._wire.call(request, prepare)
+
+    @property
+    def ways(self) -> frozenset[str]:
+        """The ways of compacting that this wire knows (see `RemoteCompactor`)."""
+        return WAYS
+
+    async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
+        """Return what stands for the conversation (see `RemoteCompactor`). The provider takes no instructions."""
+        del instructions
+        encoded = self._wire.cache.encode(request)
+        wish = [encode_message("developer", [input_text(focus)])] if focus else []
+        if request.server.compaction == "endpoint":
+            return await self._compact_at_endpoint(request, encoded, wish)
+
+        def prepare() -> Call:
+            decoder = ResponsesDecoder(self._endpoint.provider, set())
+            body = self._body(request, encoded, [*wish, TRIGGER])
+            return Call(self._endpoint.url("/responses"), self._headers(), body, decoder, "")
+
+        end = await last_part(self._wire.call(request, prepare))
+        if end.compacted is None and end.message.stop_reason == "max_tokens":
+            raise ModelError("invalid", "the provider's compaction was cut off at the output limit")
+        check_one(len(end.compacted.items) if end.compacted is not None else 0)
+        assert end.compacted is not None
+        return msgspec.structs.replace(end.compacted, usage=end.message.usage)
+
+    async def _compact_at_endpoint(self, request: ModelRequest, encoded: Encoded, wish: list[bytes]) -> CompactedItems:
+        """Ask at the address that is for nothing else; it takes no tools and does not stream."""
+        key = wire_json.encode(request.cache_key) if request.cache_key else b""
+        fields = [field for field in self._conversation(request, encoded, wish) if field[0] != "tools"]
+        body = join_object([*fields, ("prompt_cache_key", key)])
+        self._wire.check_size(body)
+        found = await self._wire.post_json(self._endpoint.url(ENDPOINT), self._headers(), body)
+        usage = normal_usage(wire_json.as_dict(found.get("usage")))
+        items = read_endpoint_output(found)
+        return msgspec.structs.replace(items, usage=None if usage is None else priced(usage, request.model))
 
     async def models(self) -> list[ModelFacts]:
         """Return what the provider says of its models. Raises `ModelError`."""
@@ -65,17 +116,21 @@ class ResponsesClient:
             headers["authorization"] = f"Bearer {self._endpoint.key}"
         return {**headers, **self._endpoint.headers}
 
-    def _body(self, request: ModelRequest, encoded: Encoded) -> bytes:
-        """Return the request. Nothing is stored at the provider; reasoning comes back encrypted instead."""
+    def _body(self, request: ModelRequest, encoded: Encoded, further: Sequence[bytes] = ()) -> bytes:
+        """Return the request. Nothing is stored at the provider; reasoning comes back encrypted instead.
+
+        `further` items come after the conversation; with them it is a compaction that is asked for.
+        """
         output = max(MIN_OUTPUT_TOKENS, request.max_output_tokens)
         options = {
             "prompt_cache_key": wire_json.encode(request.cache_key) if request.cache_key else b"",
             "max_output_tokens": b"%d" % output,
             "reasoning": self._reasoning(request),
             "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
+            MANAGEMENT: b"" if further else context_management(request.server),
         }
         allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
-        model, *conversation = self._conversation(request, encoded)
+        model, *conversation = self._conversation(request, encoded, further)
         return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
 
     def _reasoning(self, request: ModelRequest) -> bytes:
@@ -87,12 +142,12 @@ class ResponsesClient:
             fields["summary"] = "auto"
         return wire_json.encode(fields) if fields else b""
 
-    def _conversation(self, request: ModelRequest, encoded: Encoded) -> list[Field]:
+    def _conversation(self, request: ModelRequest, encoded: Encoded, further: Sequence[bytes] = ()) -> list[Field]:
         """Return model, instructions, tools and input; the input comes last, so that requests share their start."""
-        instructions, further = encoded.head[:1], encoded.head[1:]
+        instructions, summaries = encoded.head[:1], encoded.head[1:]
         return [
             ("model", wire_json.encode(request.model.name)),
             ("instructions", instructions[0] if instructions else b""),
             ("tools", encoded.tools),
-            ("input", join_array([*further, *encoded.bodies])),
+            ("input", join_array([*summaries, *encoded.bodies, *further])),
         ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from tenuto.model import wire_json
 from tenuto.model.calls import CallDraft, finish_call
+from tenuto.model.responses_compaction import COMPACTION, compacted_items
 from tenuto.model.sse import ServerEvent
 from tenuto.model.stream import Answer
 from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
@@ -99,6 +101,8 @@ class ResponsesDecoder:
             reason = as_text(as_dict(response.get("incomplete_details")).get("reason"))
             stop_reason = INCOMPLETE.get(reason, "other")
         parts: list[AssistantPart] = []
+        compacted = [item for item in items if item.get("type") == COMPACTION]
+        items = [item for item in items if item.get("type") != COMPACTION]
         refused = False
         for place, item in enumerate(items):
             cut_off = stop_reason == "max_tokens" and place == len(items) - 1
@@ -107,7 +111,15 @@ class ResponsesDecoder:
             stop_reason = "tool_use"
         elif stop_reason == "end_turn" and refused:
             stop_reason = "refusal"
-        return Answer(tuple(parts), stop_reason, self._normal_usage(parts), as_text(response.get("id")))
+        elif stop_reason == "end_turn" and compacted and not parts:
+            stop_reason = "pause"
+        return Answer(
+            tuple(parts),
+            stop_reason,
+            normal_usage(as_dict(response.get("usage")), parts),
+            as_text(response.get("id")),
+            compacted=compacted_items(compacted) if compacted else None,
+        )
 
     def _fail(self, error: Any) -> None:
         from tenuto.model.errors import classify_object
@@ -164,20 +176,21 @@ class ResponsesDecoder:
         text = "\n\n".join(text for text in texts if text)
         return ThinkingPart(text=text, provider=self._provider, block=msgspec.Raw(block))
 
-    def _normal_usage(self, parts: list[AssistantPart]) -> Usage | None:
-        usage = as_dict(self._response.get("usage"))
-        if not usage:
-            return None
-        details = as_dict(usage.get("input_tokens_details"))
-        read, written = as_count(details.get("cached_tokens")), as_count(details.get("cache_write_tokens"))
-        output = as_count(usage.get("output_tokens"))
-        reasoning = min(output, as_count(as_dict(usage.get("output_tokens_details")).get("reasoning_tokens")))
-        sent_back = any(isinstance(part, ThinkingPart) and bytes(part.block) for part in parts)
-        return Usage(
-            input=max(0, as_count(usage.get("input_tokens")) - read - written),
-            cache_read=read,
-            cache_write=written,
-            output=output,
-            reasoning=reasoning,
-            unsent_reasoning=0 if sent_back else reasoning,
-        )
+
+def normal_usage(usage: dict[str, Any], parts: Sequence[AssistantPart] = ()) -> Usage | None:
+    """Return a usage object in normal form, `None` for an empty one; `parts` is the answer that it belongs to."""
+    if not usage:
+        return None
+    details = as_dict(usage.get("input_tokens_details"))
+    read, written = as_count(details.get("cached_tokens")), as_count(details.get("cache_write_tokens"))
+    output = as_count(usage.get("output_tokens"))
+    reasoning = min(output, as_count(as_dict(usage.get("output_tokens_details")).get("reasoning_tokens")))
+    sent_back = any(isinstance(part, ThinkingPart) and bytes(part.block) for part in parts)
+    return Usage(
+        input=max(0, as_count(usage.get("input_tokens")) - read - written),
+        cache_read=read,
+        cache_write=written,
+        output=output,
+        reasoning=reasoning,
+        unsent_reasoning=0 if sent_back else reasoning,
+    )

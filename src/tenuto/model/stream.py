@@ -11,7 +11,16 @@ from typing import Protocol
 from tenuto.model import wire_json
 from tenuto.model.sse import EventReader, ServerEvent
 from tenuto.protocol.message import AssistantMessage, StopReason
-from tenuto.protocol.model import ModelError, ModelFacts, StreamPart, TextDelta, ThinkingDelta
+from tenuto.protocol.model import (
+    CompactedItems,
+    Finished,
+    ModelError,
+    ModelFacts,
+    ServerEdit,
+    StreamPart,
+    TextDelta,
+    ThinkingDelta,
+)
 from tenuto.protocol.part import AssistantPart
 from tenuto.protocol.usage import Usage
 
@@ -30,6 +39,8 @@ class Answer:
     stop_reason: StopReason
     usage: Usage | None
     response_id: str
+    edit: ServerEdit | None = None
+    compacted: CompactedItems | None = None
 
 
 class StreamDecoder(Protocol):
@@ -132,8 +143,8 @@ def merge_deltas(parts: list[StreamPart]) -> list[StreamPart]:
     return merged
 
 
-def finished_message(answer: Answer, facts: ModelFacts, prefix: str) -> AssistantMessage:
-    """Return the answer as a message with its cost.
+def finished(answer: Answer, facts: ModelFacts, prefix: str, ignored: str = "") -> Finished:
+    """Return the end of a stream: the answer as a message with its cost, and what the server did to the context.
 
     Raises `ModelError` of kind overflow for an answer that is none: cut off at its first token because the input
     fills the window (R-022).
@@ -149,7 +160,7 @@ def finished_message(answer: Answer, facts: ModelFacts, prefix: str) -> Assistan
     ):
         text = f"the input of {usage.sent} tokens fills the window of {window}; there was no room for an answer"
         raise ModelError("overflow", text, observed=usage.sent)
-    return AssistantMessage(
+    message = AssistantMessage(
         parts=answer.parts,
         model=facts.id,
         stop_reason=answer.stop_reason,
@@ -157,6 +168,7 @@ def finished_message(answer: Answer, facts: ModelFacts, prefix: str) -> Assistan
         prefix=prefix,
         response_id=answer.response_id,
     )
+    return Finished(message, answer.edit, answer.compacted, ignored)
 
 
 def priced(usage: Usage, facts: ModelFacts) -> Usage:

@@ -58,22 +58,35 @@ class ShellEntry(Entry, frozen=True, kw_only=True, tag="shell"):
 
 
 class ViewEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one result looks in the view from now on; `keep_head` and `keep_tail` are characters."""
+    """How one result or user message looks in the view from now on; `keep_head` and `keep_tail` are characters.
+
+    The newest edit of a target holds. With an `image_text`, which stands in their place, only the last `keep_images`
+    images of a truncated message stay.
+    """
 
     target: int
     kind: Literal["hidden", "truncated", "omitted"]
     text: str = ""
     keep_head: int = 0
     keep_tail: int = 0
+    image_text: str = ""
+    keep_images: int = 0
 
 
 class ViewEditEntry(Entry, frozen=True, kw_only=True, tag="view_edit"):
-    """Edits to the view; the history stays as it is."""
+    """Edits to the view; the history stays as it is.
+
+    `rung` names the compaction that made them (empty: none did); `trigger` is what the context should come under, in
+    tokens; `duration` is seconds.
+    """
 
     edits: tuple[ViewEdit, ...]
     reason: str = ""
+    rung: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    trigger: int = 0
+    duration: float = 0.0
 
 
 class UndoEntry(Entry, frozen=True, kw_only=True, tag="undo"):

@@ -278,6 +278,7 @@ class CompactionProgressEvent(Event, frozen=True, kw_only=True, tag="compaction_
 class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end"):
     """A compaction ended. `entry` is what was written; nothing was when `aborted`, nor when there is only an `error`.
 
+    `aborted` with an `error`: not the person cancelled it, but an extension, for that reason.
     With an `entry`, `error` says that the context is still over its limit: it may not be shown as a plain success.
     """
 

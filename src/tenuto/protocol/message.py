@@ -6,7 +6,7 @@ converted on the way. A message with `seq == 0` is not an entry (it stands in a 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -36,13 +36,13 @@ from tenuto.protocol.entry import (
     ViewEdit,
     ViewEditEntry,
 )
-from tenuto.protocol.part import AssistantPart, ContentPart
+from tenuto.protocol.operation import CompactionReason
+from tenuto.protocol.part import AssistantPart, ContentPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 
 StopReason = Literal[
     "end_turn", "tool_use", "max_tokens", "refusal", "pause", "window_exceeded", "interrupted", "other"
 ]
-CompactionReasonName = Literal["threshold", "overflow", "manual", "model_switch"]
 
 
 class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
@@ -51,6 +51,7 @@ class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
     In the log this is the `system` entry. In a compaction's `replacement` it carries the framed summary.
     """
 
+    role: ClassVar[str] = "system"
     text: str
     tools: tuple[str, ...] = ()
     tools_digest: str = ""
@@ -59,6 +60,7 @@ class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
 class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
     """Something that the harness tells the model (mode, todo, date, changed files); belongs to its gap (DESIGN 3)."""
 
+    role: ClassVar[str] = "developer"
     text: str
     kind: str = ""
 
@@ -66,6 +68,7 @@ class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
 class UserMessage(Entry, frozen=True, kw_only=True, tag="user"):
     """What the person, or something in the person's name, said. `from_queued` is the seq of its `queued` entry."""
 
+    role: ClassVar[str] = "user"
     parts: tuple[ContentPart, ...]
     origin: Origin = "typed"
     from_queued: int = 0
@@ -79,6 +82,7 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
     `thinking_duration` (until the first text or call) are seconds.
     """
 
+    role: ClassVar[str] = "assistant"
     parts: tuple[AssistantPart, ...]
     model: str = ""
     stop_reason: StopReason = "end_turn"
@@ -88,6 +92,11 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
     response_id: str = ""
     duration: float = 0.0
     thinking_duration: float = 0.0
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        """The calls that the answer asks for; all of them together are one group (seed 004)."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
 
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -133,6 +142,7 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
     one of a call that was not allowed to run.
     """
 
+    role: ClassVar[str] = "tool"
     call_id: str
     name: str
     parts: tuple[ContentPart, ...]
@@ -146,15 +156,24 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
     denied: bool = False
     duration: float = 0.0
 
+    @property
+    def tool_call_id(self) -> str:
+        """The id of the call under the name that strategies know it by (seed 004)."""
+        return self.call_id
+
 
 Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolResultMessage
 
 
 class CompactionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read."""
+    """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read.
+
+    `extension` is what the extension that supplied the compaction wants to find in it again.
+    """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
+    extension: dict[str, Any] = {}
 
 
 class ProviderItems(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +200,7 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
     tokens_before: int | None = None
     tokens_after: int | None = None
     trigger: int = 0
-    reason: CompactionReasonName = "manual"
+    reason: CompactionReason = "manual"
     rung: str = ""
     focus: str = ""
     details: CompactionDetails | None = None

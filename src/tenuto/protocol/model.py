@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from tenuto.protocol.message import AssistantMessage, Message
+from tenuto.protocol.usage import Usage
 
 ErrorKind = Literal[
     "overflow",
@@ -67,11 +68,30 @@ class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
     parameters: msgspec.Raw
 
 
+RemoteWay = Literal["", "request", "endpoint"]
+"""How a provider is asked for a compaction: within a normal request, or at an address of its own; empty: not at all."""
+
+
+class ServerContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person lets the provider do with the context. Tokens; 0: not asked for.
+
+    `compaction` is how a compaction of ours asks for the provider's. `compact_over`: the server compacts by itself in
+    a normal request that is larger. `clear_over`: it hides old tool results in one that is larger, if at least
+    `clear_at_least` are saved.
+    """
+
+    compaction: RemoteWay = ""
+    compact_over: int = 0
+    clear_over: int = 0
+    clear_at_least: int = 0
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `messages` is the view: the first is the system prompt, developer messages in their place.
 
     `max_output_tokens` is what this request may produce. `cache_key` is stable for a session. `thinking=False` leaves
-    every thinking block out (the one retry after a refused signature, and summaries).
+    every thinking block out (the one retry after a refused signature, and summaries). A client ignores what of
+    `server` its provider does not have.
     """
 
     model: ModelFacts
@@ -81,6 +101,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     effort: str = ""
     cache_key: str = ""
     thinking: bool = True
+    server: ServerContext = ServerContext()
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -103,10 +124,37 @@ class ToolCallDelta(msgspec.Struct, frozen=True):
     fragment: str = ""
 
 
+class ServerEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server left out of a request by itself: how many tool results, and their tokens."""
+
+    cleared_results: int = 0
+    cleared_tokens: int = 0
+
+
+class CompactedItems(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's own compaction: `items` are sent first in later requests, in the place of what it covers.
+
+    `text` is the summary as far as it can be read (empty: it cannot). `has_user_messages`: the person's own messages
+    are among the items.
+    """
+
+    items: tuple[msgspec.Raw, ...]
+    text: str = ""
+    usage: Usage | None = None
+    has_user_messages: bool = False
+
+
 class Finished(msgspec.Struct, frozen=True):
-    """The terminal event arrived: the whole answer, with usage, stop reason and prefix hash. Always the last part."""
+    """The terminal event arrived: the whole answer, with usage, stop reason and prefix hash. Always the last part.
+
+    `edit` is what the server left out of this request, `compacted` what it compacted in the middle of it; the items
+    are not in the message. `ignored` names the field by which that was asked for, where the server does not know it.
+    """
 
     message: AssistantMessage
+    edit: ServerEdit | None = None
+    compacted: CompactedItems | None = None
+    ignored: str = ""
 
 
 StreamPart = TextDelta | ThinkingDelta | ToolCallDelta | Finished
@@ -160,4 +208,22 @@ class ModelClient(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
+        ...
+
+
+@runtime_checkable
+class RemoteCompactor(Protocol):
+    """A client whose provider compacts conversations itself; the others have no such method."""
+
+    @property
+    def ways(self) -> frozenset[str]:
+        """The ways that the wire knows; whether the server does shows when it is asked."""
+        ...
+
+    async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
+        """Return what stands for the whole conversation of `request`, asked for by `request.server.compaction`.
+
+        `instructions` is how a summary is to be written, for a provider that can be told; `focus` what the person
+        wants stressed. Raises `ModelError`, also when nothing usable comes back; never retries by itself.
+        """
         ...

@@ -10,7 +10,7 @@ import msgspec
 
 from tenuto.protocol.entry import Mode
 
-CompactionReason = Literal["threshold", "overflow", "manual", "model_switch"]
+CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle"]
 Decision = Literal["once", "session", "deny"]
 
 

@@ -228,7 +228,12 @@ def _edit_parts(parts: tuple[ContentPart, ...], edit: ViewEdit) -> tuple[Content
     edited = TextPart(text=_edit_text(text_of(parts), edit))
     if edit.kind != "truncated":
         return (edited,)
-    return (edited, *(part for part in parts if not isinstance(part, TextPart)))
+    images = tuple(part for part in parts if not isinstance(part, TextPart))
+    if not edit.image_text or len(images) <= edit.keep_images:
+        return (edited, *images)
+    kept = images[len(images) - edit.keep_images :]
+    # Providers take no empty text.
+    return (*((edited,) if edited.text else ()), TextPart(text=edit.image_text), *kept)
 
 
 def _edit_text(text: str, edit: ViewEdit) -> str:

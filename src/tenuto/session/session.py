@@ -160,8 +160,7 @@ class Session:
         """Write what a crash left out: the header of a log that lost it, the results of the last answer's calls."""
         if not self._tree.history.headers:
             self._write(msgspec.structs.replace(self.header, ts=self._clock()))
-        for call in self._tree.open_calls():
-            self.append(interrupted_result(call))
+        self.close_open_calls()
 
     def close(self) -> None:
         """Save the metadata, let go of the files, and remove a temporary session. Safe to call twice."""
@@ -222,6 +221,11 @@ class Session:
         if isinstance(stored, BranchEntry):
             stored = msgspec.structs.replace(stored, parent=self._tree.end_of_step(stored.parent))
         return cast("AppendedT", self._write(cast("HistoryEvent", stored)))
+
+    def close_open_calls(self) -> None:
+        """Append a result for every call of the last answer that has none and that nobody works on (R-068)."""
+        for call in self._tree.open_calls():
+            self.append(interrupted_result(call))
 
     def _write(self, entry: HistoryEvent) -> HistoryEvent:
         if self._log is None:

@@ -128,6 +128,16 @@ def bound_middle(text: str, max_chars: int, max_lines: int | None = None) -> Bou
     )
 
 
+def head_length(text: str, max_chars: int) -> int:
+    """Return how much of the start of `text` to keep: at most `max_chars`, to the end of a line in the last fifth."""
+    return len(text) if len(text) <= max_chars else _head_end(text, max(max_chars, 0), None)
+
+
+def tail_length(text: str, max_chars: int) -> int:
+    """Return how much of the end of `text` to keep: at most `max_chars`, from a line's start in the first fifth."""
+    return len(text) if len(text) <= max_chars else len(text) - _tail_start(text, max(max_chars, 0), None)
+
+
 def take_head(text: str, max_chars: int, max_lines: int) -> str:
     """Return the start of `text` within both limits, whole lines if possible; all of it when it fits."""
     if len(text) <= max_chars and text.count("\n") < max_lines:

@@ -25,7 +25,7 @@ def summarise_call(name: str, arguments: str) -> str:
     """Return the path, command or pattern of a call; for other tools its short arguments. One line, bounded."""
     try:
         decoded: Any = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):  # no JSON, no Unicode, or too deep
         return ""
     if not isinstance(decoded, dict):
         return ""

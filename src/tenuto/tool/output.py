@@ -11,15 +11,13 @@ import msgspec
 from tenuto.protocol.message import FileUse, ResultView, ToolResultMessage
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, text_of
 from tenuto.text.bounding import Bounded, bound_middle, replace_surrogates
+from tenuto.text.ceiling import result_ceiling
 from tenuto.text.estimate import estimate_text
 
 Store = Callable[[str, str], Path]
 IMAGE_TOKENS = 1_200
 RESULT_OVERHEAD = 4
 """Tokens of a result's frame."""
-MIN_RESULT_CHARS = 2_000
-MAX_RESULT_CHARS = 400_000
-_WINDOW_SHARE = 0.3
 _NOTICE_TOKENS = 80
 _SMALLEST_CUT = 200
 """Characters that a cut result keeps even in a step that has no room left: its notice must be readable."""
@@ -85,13 +83,6 @@ def bound_output(output: ToolOutput, max_chars: int, max_lines: int, name: str, 
         output_path=path,
         output_size=size,
     )
-
-
-def result_ceiling(window: int | None) -> int:
-    """Return the most characters that one result may have in a window of so many tokens."""
-    if window is None:
-        return MAX_RESULT_CHARS
-    return max(min(int(_WINDOW_SHARE * window) * 4, MAX_RESULT_CHARS), MIN_RESULT_CHARS)
 
 
 @dataclass(slots=True)

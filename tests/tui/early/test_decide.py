@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.cli.arguments import MODES, RESERVED, Options, parse_arguments
+from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
 from tenuto.tui.early import decide
 from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready
@@ -46,7 +46,7 @@ def test_the_usual_ways_to_start_have_one(line: str) -> None:
 
 
 def test_the_words_are_those_of_the_command_line() -> None:
-    assert {"sessions", *RESERVED} == decide.SUBCOMMANDS
+    assert {*SUBCOMMANDS, *RESERVED} == decide.SUBCOMMANDS
     assert set(MODES) == decide.MODES
 
 

@@ -183,6 +183,7 @@ _REASONS = {
     "overflow": "the context was over full",
     "manual": "as you asked",
     "model_switch": "for the other model",
+    "idle": "ahead of time",
 }
 
 
@@ -196,7 +197,7 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
         sizes = f"{format_count(entry.tokens_before)} {frame.glyphs.arrow} {format_count(entry.tokens_after)} tokens"
         facts.insert(0, sizes)
     if entry.rung:
-        facts.append(sanitize_line(entry.rung))
+        facts.append(sanitize_line(f"{entry.rung} {entry.from_extension}"))
     if entry.duration or item.seconds:
         facts.append(format_seconds(entry.duration or item.seconds))
     if entry.usage is not None and entry.usage.cost is not None:

@@ -1,0 +1,93 @@
+"""`tenuto sessions export`: a session as a file, without a front-end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from tenuto.cli.arguments import BAD_USAGE
+from tenuto.guard.sanitize import sanitize_line
+from tenuto.session.catalog import find_session
+from tenuto.session.errors import SessionAmbiguous, SessionError
+from tenuto.session.exporters.export import Export, Wish
+from tenuto.session.exporters.target import FORMATS, ExportRefused, choose_format
+from tenuto.text.figures import format_bytes
+
+FAILED = 1
+_STANDARD_OUTPUT = "-"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line."""
+        _complain(f"{message}; tenuto sessions export --help shows how")
+        raise SystemExit(BAD_USAGE)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the words behind `tenuto sessions export`."""
+    parser = _Parser(
+        prog="tenuto sessions export",
+        description="Write a session to a file that only you can read. Nothing in it is loaded from anywhere, and "
+        "nothing of the conversation can run in it.",
+    )
+    parser.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    parser.add_argument("--format", choices=FORMATS, default="", help="else by the file's name, else html")
+    parser.add_argument("--output", default="", metavar="PATH", help="a file, a folder, or “-” for standard output")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--active-path", action="store_true", help="with jsonl: without the branches that were left")
+    return parser
+
+
+def run_export(arguments: tuple[str, ...], home: Path) -> int:
+    """Export one session; returns the exit code."""
+    try:
+        parsed = build_parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    wish = Wish(
+        output=parsed.output,
+        format=parsed.format,
+        force=parsed.force,
+        active_path=parsed.active_path,
+    )
+    try:
+        export = _find(parsed.id, home)
+        if wish.output == _STANDARD_OUTPUT:
+            return _print(export, wish)
+        done = export.write(wish, Path.cwd())
+    except (ExportRefused, SessionAmbiguous) as error:
+        return _complain(str(error))
+    except SessionError as error:
+        _complain(str(error))
+        return FAILED
+    print(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")  # noqa: T201
+    return 0
+
+
+def _find(name: str, home: Path) -> Export:
+    directory = find_session(home, name)
+    if directory is None:
+        raise ExportRefused(f"there is no session {name}; tenuto sessions list shows them")
+    return Export.of_directory(directory)
+
+
+def _print(export: Export, wish: Wish) -> int:
+    form = choose_format(wish.format, "", Path())
+    try:
+        for chunk in export.chunks(form, wish):
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Whoever read our output is gone; the flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return 0
+
+
+def _complain(message: str) -> int:
+    print(f"tenuto: {sanitize_line(message)}", file=sys.stderr)  # noqa: T201
+    return BAD_USAGE

@@ -1,0 +1,181 @@
+"""The gate that every proposal passes before it is written, whoever made it (DESIGN sections 5 and 6). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tenuto.compaction.budget import Budget
+from tenuto.compaction.entries import active_compaction, calls_of, is_complete, position_of, valid_cuts, visible_items
+from tenuto.compaction.meter import ContextSize, Meter
+from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    HistoryEvent,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+)
+from tenuto.protocol.operation import CompactionReason
+from tenuto.session.projection import edit_message, project
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """The context as it is now. `path` is the entries from root to leaf, `view` the live view, `size` its measure."""
+
+    path: Sequence[HistoryEvent]
+    view: Sequence[Message]
+    size: ContextSize
+    budget: Budget
+    meter: Meter
+    model_id: str
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """An outcome with what it comes to, in tokens. `trigger` is what the context should come under."""
+
+    outcome: CompactionOutcome
+    tokens_before: int
+    tokens_after: int
+    trigger: int
+
+    def to_entry(
+        self, reason: CompactionReason, *, focus: str = "", duration: float = 0.0, system_seq: int = 0
+    ) -> CompactionEntry:
+        """Return the entry to append; `duration` is seconds, `system_seq` the `system` entry that came with it."""
+        outcome = self.outcome
+        return CompactionEntry(
+            summary=outcome.summary,
+            first_kept_index=outcome.first_kept_index,
+            replacement=outcome.replacement,
+            edits=outcome.edits,
+            system_seq=system_seq,
+            tokens_before=self.tokens_before,
+            tokens_after=self.tokens_after,
+            trigger=self.trigger,
+            reason=reason,
+            rung=outcome.rung,
+            focus=focus,
+            details=outcome.details,
+            provider_items=outcome.provider_items,
+            from_extension=outcome.from_extension,
+            usage=outcome.usage,
+            duration=duration,
+        )
+
+
+def weigh(outcome: CompactionOutcome, standing: Standing) -> Proposal:
+    """Return what the next request would come to.
+
+    Edits alone change part of a request whose size is known, so that only the difference is estimated.
+    """
+    size, meter = standing.size, standing.meter
+    messages = _without_system(view_after(outcome, standing))
+    if outcome.first_kept_index:
+        after = size.fixed + size.queued + round(meter.estimate_all(messages) * size.calibration)
+    else:
+        saved = meter.estimate_all(_without_system(standing.view)) - meter.estimate_all(messages)
+        after = size.tokens - round(saved * size.calibration)
+    return Proposal(outcome=outcome, tokens_before=size.tokens, tokens_after=after, trigger=standing.budget.trigger)
+
+
+def view_after(outcome: CompactionOutcome, standing: Standing) -> list[Message]:
+    """Return the view that the outcome leads to, system prompt first."""
+    first = outcome.first_kept_index
+    previous = active_compaction(standing.path, standing.model_id)
+    if first and previous is not None and first < previous.first_kept_index:
+        return project(_with_entry(outcome, standing.path), standing.model_id)
+    system = list(standing.view[:1]) if standing.view and isinstance(standing.view[0], SystemMessage) else []
+    messages = standing.view[len(system) :]
+    if first:
+        start = next((index for index, message in enumerate(messages) if message.seq >= first), len(messages))
+        messages = [*outcome.replacement, *messages[start:]]
+    edits = {edit.target: edit for edit in outcome.edits}
+    whole = _originals(standing.path, set(edits))
+    shown = (
+        edit_message(whole.get(message.seq, message), edits[message.seq]) if message.seq in edits else message
+        for message in messages
+    )
+    return [*system, *(message for message in shown if message is not None)]
+
+
+def find_flaw(proposal: Proposal, standing: Standing) -> str:
+    """Return why a proposal must not be written, as one line for a person; empty when it may.
+
+    It has to be smaller than what there is, to begin its tail where a cut may fall, and to leave every call with its
+    result (R-004, R-048).
+    """
+    outcome = proposal.outcome
+    if proposal.tokens_after >= proposal.tokens_before:
+        return (
+            f"it would not make the context smaller ({proposal.tokens_before:,} tokens now, "
+            f"{proposal.tokens_after:,} afterwards)"
+        )
+    if not outcome.first_kept_index:
+        return "" if outcome.edits else "it changes nothing"
+    if not outcome.replacement:
+        return "nothing would stand for the summarised part"
+    if has_open_calls(outcome.replacement):
+        return "the messages that replace the history contain a call without its result, or a result without its call"
+    if not is_valid_cut(outcome.first_kept_index, standing):
+        return f"entry {outcome.first_kept_index} is not a place where the conversation can be cut"
+    return ""
+
+
+def has_open_calls(messages: Sequence[Message]) -> bool:
+    """Say whether a call lacks its result, or a result its call."""
+    waiting: set[str] = set()
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            waiting.update(call.id for call in calls_of(message))
+        elif isinstance(message, ToolResultMessage):
+            if message.call_id not in waiting:
+                return True
+            waiting.discard(message.call_id)
+    return bool(waiting)
+
+
+def is_valid_cut(seq: int, standing: Standing) -> bool:
+    """Say whether a kept tail may begin with entry `seq`, or behind everything."""
+    path = standing.path
+    previous = active_compaction(path, standing.model_id)
+    start = previous.first_kept_index if previous is not None else 0
+    if seq < start:
+        view = {message.seq: message for message in project(path[: position_of(path, start)]) if message.seq}
+        start = 0
+    else:
+        view = {message.seq: message for message in standing.view if message.seq}
+    entries = [item.entry for item in visible_items(path[position_of(path, start) :], view, standing.meter)]
+    if not entries:
+        return False
+    if seq > entries[-1].seq:
+        return is_complete(entries)
+    return any(entries[index].seq == seq for index in valid_cuts(entries))
+
+
+def _without_system(view: Sequence[Message]) -> Sequence[Message]:
+    return view[1:] if view and isinstance(view[0], SystemMessage) else view
+
+
+def _originals(path: Sequence[HistoryEvent], seqs: set[int]) -> dict[int, Message]:
+    """Return the results that are to be edited as they are in the log, found from the end of the path."""
+    found: dict[int, Message] = {}
+    for entry in reversed(path) if seqs else ():
+        if entry.seq in seqs and isinstance(entry, ToolResultMessage):
+            found[entry.seq] = entry
+            if len(found) == len(seqs):
+                break
+    return found
+
+
+def _with_entry(outcome: CompactionOutcome, path: Sequence[HistoryEvent]) -> list[HistoryEvent]:
+    entry = CompactionEntry(
+        seq=path[-1].seq + 1,
+        first_kept_index=outcome.first_kept_index,
+        replacement=outcome.replacement,
+        summary=outcome.summary,
+        edits=outcome.edits,
+    )
+    return [*path, entry]

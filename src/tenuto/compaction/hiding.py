@@ -1,0 +1,65 @@
+"""Rung 1: old tool results become a short placeholder, decided by structure alone (seed 004, section 3). Pure.
+
+Every answer with tool calls is one group, parallel calls included. The last groups stay as they are; in the older
+ones the results are replaced, the calls and their ids stay. Nothing is deleted: it is an edit of the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenuto.compaction.entries import calls_of
+from tenuto.compaction.meter import Meter, estimate_message
+from tenuto.protocol.entry import ViewEdit
+from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
+from tenuto.protocol.part import text_of
+from tenuto.session.projection import edit_message
+
+PRESERVED_GROUPS = 5
+MIN_WARM_SAVING = 12_500
+"""Tokens: with a warm prefix cache a smaller saving costs more than it brings (DESIGN section 6)."""
+MIN_WARM_SAVING_SHARE = 0.05
+
+
+def hidden_text(seq: int) -> str:
+    """Return the placeholder for the result with this seq: always the same, so that it is recognised."""
+    return f"[This result is hidden to save room; it was not empty. Entry {seq} has it: use recall to read it.]"
+
+
+def hide_results(view: Sequence[Message], preserved_groups: int = PRESERVED_GROUPS) -> tuple[ViewEdit, ...]:
+    """Return the edits that hide the results of all but the newest groups; empty when nothing would change.
+
+    What is hidden already does not count, nor does a result that is no longer than its placeholder.
+    """
+    old = _old_call_ids(view, preserved_groups)
+    edits: list[ViewEdit] = []
+    for message in view:
+        if not isinstance(message, ToolResultMessage) or not message.seq or message.call_id not in old:
+            continue
+        edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq))
+        if text_of(message.parts) != edit.text and saved_by(edit, message) > 0:
+            edits.append(edit)
+    return tuple(edits)
+
+
+def saved_by(edit: ViewEdit, message: Message, meter: Meter | None = None) -> int:
+    """Return the estimated tokens that an edit of a message saves."""
+    before = estimate_message(message) if meter is None else meter.estimate(message)
+    after = edit_message(message, edit)
+    return before - (estimate_message(after) if after is not None else 0)
+
+
+def is_worth_a_cold_cache(saved: int, window: int) -> bool:
+    """Say whether a saving pays for what comes after the first edit and has to be read anew."""
+    return saved >= max(MIN_WARM_SAVING, int(MIN_WARM_SAVING_SHARE * window))
+
+
+def _old_call_ids(view: Sequence[Message], preserved_groups: int) -> set[str]:
+    """Return the ids of all calls but those of the newest groups."""
+    groups = [
+        {call.id for call in calls}
+        for message in view
+        if isinstance(message, AssistantMessage) and (calls := calls_of(message))
+    ]
+    old = groups[: max(0, len(groups) - preserved_groups)]
+    return set[str]().union(*old) - set[str]().union(*groups[len(old) :])

@@ -1,0 +1,46 @@
+"""A summary that was written ahead of time, and when it still holds (R-060). Pure.
+
+It covers a frozen beginning of the path. What came later is kept word for word behind it, so it may be used as long as
+that beginning is still there, nothing changed the view since, and the later part is small.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tenuto.compaction.gate import Standing
+from tenuto.protocol.entry import BranchEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.message import CompactionEntry
+
+_CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry)
+
+
+class PreparedSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """`summary` stands for everything before the entry `first_kept_index`, as of the leaf `covered`; both are seqs."""
+
+    summary: str
+    first_kept_index: int
+    covered: int
+    model_id: str
+
+
+def still_holds(prepared: PreparedSummary, standing: Standing) -> bool:
+    """Say whether the history begins with exactly what was covered, and little has come since."""
+    if prepared.model_id != standing.model_id:
+        return False
+    for entry in reversed(standing.path):
+        if entry.seq <= prepared.covered:
+            return entry.seq == prepared.covered and uncovered_tokens(prepared, standing) <= standing.budget.keep_recent
+        if isinstance(entry, _CHANGES):
+            return False
+    return False
+
+
+def uncovered_tokens(prepared: PreparedSummary, standing: Standing) -> int:
+    """Return the estimated tokens of what came after it was written."""
+    total = 0
+    for message in reversed(standing.view):
+        if message.seq and message.seq <= prepared.covered:
+            break
+        total += standing.meter.estimate(message)
+    return total

@@ -1,0 +1,109 @@
+"""What a compaction is given: the session's whole environment at that moment (DESIGN section 6, seed 001)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenuto.compaction.entries import active_compaction
+from tenuto.compaction.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
+from tenuto.compaction.gate import Standing
+from tenuto.compaction.prompts import prompts_from
+from tenuto.compaction.view import Surroundings
+from tenuto.config.instructions import read_instructions
+from tenuto.core.counted_client import CountedClient
+from tenuto.core.gaps import describe_job
+from tenuto.core.live import LiveSession
+from tenuto.core.pin_notes import fitting_pins
+from tenuto.core.request import build_request
+from tenuto.core.summarisers import find_summarisers
+from tenuto.protocol.compaction import CacheState, CompactionModel
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.model import RemoteCompactor
+from tenuto.protocol.operation import CompactionReason
+
+CACHE_LIFETIME = 300.0
+"""Seconds that providers keep a prefix at least, counted from its last use."""
+OVERFLOW_DIVISOR = 3
+"""Of a refused request at most this part stays word for word."""
+
+
+def bind_context(
+    live: LiveSession, reason: CompactionReason, progress: Progress, *, focus: str = "", attempt: int = 0
+) -> BoundContext:
+    """Return what a strategy works on. `attempt` counts from 0; each keeps half of the one before."""
+    size, budget = live.measure(), live.budget()
+    path = live.session.path()
+    standing = Standing(
+        path=path,
+        view=tuple(live.session.get_llm_history()),
+        size=size,
+        budget=budget,
+        meter=live.meter,
+        model_id=live.facts.id,
+    )
+    spending = Spending()
+    client = live.models.client(live.facts.provider)
+    previous = active_compaction(path, live.facts.id)
+    return BoundContext(
+        history=standing.view,
+        token_count=size.tokens,
+        max_context_size=budget.window,
+        reserved_context_size=budget.window - budget.trigger,
+        llm=CompactionModel(live.facts, CountedClient(client, spending)),
+        reason=reason,
+        focus=focus,
+        previous_summary=previous.summary if previous is not None else "",
+        cache=cache_state(live),
+        environment=CompactionEnvironment(
+            standing=standing,
+            request=build_request(live),
+            summarisers=lambda: _summary_models(live),
+            progress=progress,
+            prompts=prompts_from(live.settings.compaction.prompts),
+            constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd)),
+            surroundings=_surroundings(live),
+            tracker=live.session.state.files,
+            keep_tokens=_tail_to_keep(live, reason, attempt),
+            compactor=client if isinstance(client, RemoteCompactor) else None,
+            spending=spending,
+            prepared=live.prepared,
+        ),
+    )
+
+
+def cache_state(live: LiveSession) -> CacheState:
+    """Return whether the provider is likely to have the present prefix in its cache still."""
+    for entry in reversed(live.session.path()):
+        if isinstance(entry, AssistantMessage):
+            age = max(0.0, live.clock() - entry.ts)
+            return CacheState(entry.model == live.facts.id and age < CACHE_LIFETIME, age)
+    return CacheState()
+
+
+async def _summary_models(live: LiveSession) -> Sequence[SummaryModel]:
+    return [
+        SummaryModel(CompactionModel(facts, live.models.client(facts.provider)), live.budget(facts))
+        for facts in await find_summarisers(live)
+    ]
+
+
+def _surroundings(live: LiveSession) -> Surroundings:
+    state = live.session.state
+    return Surroundings(
+        pins=tuple(pin.text for pin in fitting_pins(state.pins, live.budget().window)),
+        todo=state.todo,
+        jobs=tuple(describe_job(job) for job in live.tool_context.jobs.running()),
+        recall=live.tools.get("recall") is not None,
+    )
+
+
+def _tail_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+    """Return how much of the end stays, `None` for the usual.
+
+    After an overflow, a silent one too (R-022), the real window or the real size is not what we believe it to be.
+    """
+    size, budget = live.measure(), live.budget()
+    is_silent = reason == "threshold" and size.tokens >= budget.window
+    if reason != "overflow" and not is_silent:
+        return None
+    return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt

@@ -1,0 +1,20 @@
+"""The request that the present view makes, for a step and for a summary that shares its prefix."""
+
+from __future__ import annotations
+
+from tenuto.core.live import LiveSession
+from tenuto.core.server_context import server_context
+from tenuto.protocol.model import ModelRequest
+
+
+def build_request(live: LiveSession) -> ModelRequest:
+    """Return the request for the present view; its output budget is what the window leaves (R-007)."""
+    return ModelRequest(
+        model=live.facts,
+        messages=tuple(live.session.get_llm_history()),
+        tools=live.tool_schemas(),
+        max_output_tokens=live.budget().output_for(live.measure().tokens),
+        effort=live.effort,
+        cache_key=live.id,
+        server=server_context(live),
+    )

@@ -1,0 +1,75 @@
+"""What the provider is asked to do with the context itself: data that travels with each request (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from tenuto.core.live import LiveSession
+from tenuto.protocol.entry import Level
+from tenuto.protocol.message import NoticeEntry
+from tenuto.protocol.model import RemoteCompactor, RemoteWay, ServerContext, ServerEdit
+
+MIN_CLEAR_OVER = 50_000
+"""Tokens: in a smaller request old results are not worth the prefix cache that leaving them out costs."""
+CLEAR_SHARE = 0.3
+MIN_CLEARED = 12_500
+CLEARED_SHARE = 0.05
+EDIT_KIND = "server_edit"
+IGNORED_KIND = "server_ignored"
+
+
+def server_context(live: LiveSession) -> ServerContext:
+    """Return what the person lets this model's provider do.
+
+    `[models] remote_compaction` decides; where it is unset, `compaction.remote` does for every provider that has a
+    compaction of its own.
+    """
+    settings, budget = live.settings, live.budget()
+    own = settings.models.get(live.facts.id)
+    chosen = _chosen_compaction(live)
+    way: RemoteWay = "endpoint" if chosen == "endpoint" else "request" if chosen in {"request", "automatic"} else ""
+    server = ServerContext(
+        compaction=way, compact_over=budget.target if chosen == "automatic" and settings.compaction.enabled else 0
+    )
+    if own is None or not own.clear_tool_uses:
+        return server
+    return ServerContext(
+        compaction=server.compaction,
+        compact_over=server.compact_over,
+        clear_over=min(max(MIN_CLEAR_OVER, int(CLEAR_SHARE * budget.window)), budget.target),
+        clear_at_least=max(MIN_CLEARED, int(CLEARED_SHARE * budget.window)),
+    )
+
+
+def _chosen_compaction(live: LiveSession) -> str:
+    own = live.settings.models.get(live.facts.id)
+    if live.items_refused:
+        return "off"
+    if own is not None and own.remote_compaction:
+        return own.remote_compaction
+    can = live.settings.compaction.remote and isinstance(live.models.client(live.facts.provider), RemoteCompactor)
+    return "request" if can else "off"
+
+
+def tell_edit(live: LiveSession, edit: ServerEdit) -> None:
+    """Tell the person, once a session, that the server left old results out of a request."""
+    text = (
+        f"{live.facts.provider} left {edit.cleared_results} old tool results ({edit.cleared_tokens:,} tokens) out of "
+        "what the model reads, as clear_tool_uses asks for. The session keeps them; this is not said again."
+    )
+    _tell_once(live, EDIT_KIND, text, "info")
+
+
+def tell_ignored(live: LiveSession, field: str) -> None:
+    """Tell the person, once a session, that the server does not know what the settings ask it for."""
+    text = (
+        f"{live.facts.provider} does not take {field}, which the settings of {live.facts.id} ask for; the context is "
+        "kept small here instead."
+    )
+    _tell_once(live, IGNORED_KIND, text, "warning")
+
+
+def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:
+    if kind in live.told_once:
+        return
+    live.told_once.add(kind)
+    if not any(isinstance(entry, NoticeEntry) and entry.kind == kind for entry in live.session.path()):
+        live.notify(text, level, kind, keep=True)

@@ -1,0 +1,77 @@
+"""Edits of the view outside a compaction: oversized results shortened, images left out (DESIGN section 6, rung 6).
+
+Nothing is awaited, so there is nothing to cancel. The front-ends are told as of any compaction, and like one it can be
+undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tenuto.compaction.gate import Standing, weigh
+from tenuto.compaction.images import drop_oldest_images
+from tenuto.compaction.truncation import (
+    session_likely_has_oversized_tool_results,
+    truncate_oversized_tool_results_in_session,
+)
+from tenuto.core.live import LiveSession
+from tenuto.core.replay import compaction_end, compaction_of_edits
+from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.entry import ViewEditEntry
+from tenuto.protocol.event import CompactionStartEvent
+from tenuto.protocol.operation import CompactionReason
+
+IMAGES_RUNG = "images"
+
+
+def shorten_oversized_results(
+    live: LiveSession, reason: CompactionReason, submission_id: str, *, untouched: Collection[int] = ()
+) -> bool:
+    """Shorten every result over the ceiling of the window by one edit of the view; say whether there was any."""
+    window = live.budget().window
+    if not session_likely_has_oversized_tool_results(live.session.get_llm_history(), window):
+        return False
+    done = truncate_oversized_tool_results_in_session(
+        live.session, window, standing=_standing(live), reason=reason, untouched=untouched
+    )
+    if done.entry is not None:
+        _announce(live, done.entry, submission_id)
+    return done.truncated
+
+
+def leave_out_images(live: LiveSession, most_bytes: int, submission_id: str) -> bool:
+    """Leave the oldest images out of the view until they take at most so many bytes; say whether any was."""
+    session = live.session
+    edits = drop_oldest_images(
+        session.get_llm_history(), most_bytes, original=session.find, standing=session.reading.edits
+    )
+    if not edits:
+        return False
+    proposal = weigh(CompactionOutcome(edits=edits, rung=IMAGES_RUNG), _standing(live))
+    entry = ViewEditEntry(
+        edits=edits,
+        reason="overflow",
+        rung=IMAGES_RUNG,
+        tokens_before=proposal.tokens_before,
+        tokens_after=proposal.tokens_after,
+    )
+    _announce(live, session.append(entry), submission_id)
+    return True
+
+
+def _standing(live: LiveSession) -> Standing:
+    return Standing(
+        path=live.session.path(),
+        view=live.session.get_llm_history(),
+        size=live.measure(),
+        budget=live.budget(),
+        meter=live.meter,
+        model_id=live.facts.id,
+    )
+
+
+def _announce(live: LiveSession, entry: ViewEditEntry, submission_id: str) -> None:
+    shown = compaction_of_edits(entry)
+    live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=shown.reason))
+    live.bus.publish(compaction_end(live.id, shown, submission_id, will_retry=shown.reason == "overflow"))
+    live.publish_usage()

@@ -1,0 +1,249 @@
+"""The loaded extensions: their hooks are asked one after the other, and whatever is wrong with one is told once.
+
+Nothing that an extension does raises out of here: a handler that throws, hangs or answers badly is named to the
+person, and everything goes on as if it had not been there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from tenuto.extension.api import ExtensionApi, Handler
+from tenuto.extension.lane import Lane, LaneTimeoutError
+from tenuto.extension.loading import LoadingError, Source
+from tenuto.protocol.entry import Level
+from tenuto.protocol.hooks import (
+    BeforeCompactAnswer,
+    BeforeTreeAnswer,
+    HookEvent,
+    HookName,
+    SessionBeforeCompact,
+    SessionBeforeTree,
+)
+
+MAX_TIMEOUTS = 2
+"""Answers in a row that may come too late, before an extension is not waited for any more."""
+CLOSE_PATIENCE = 5.0
+"""Seconds that the program's end waits for handlers that are being told something."""
+MAX_REPORT = 300
+"""Characters of an extension's error that the person is shown."""
+
+Notify = Callable[[str, Level], None]
+Asking = Callable[[str], None]
+"""Told the name of the extension that is being asked now."""
+A = TypeVar("A", BeforeCompactAnswer, BeforeTreeAnswer)
+
+
+class Named(msgspec.Struct, Generic[A], frozen=True):
+    """An answer, and the name of the extension that gave it."""
+
+    extension: str
+    answer: A
+
+
+class _Extension:
+    """One loaded extension. `timeouts` counts the answers in a row that came too late.
+
+    `telling` is the last thing that it is being told: what it is told or asked next comes after that.
+    """
+
+    def __init__(self, api: ExtensionApi, lane: Lane) -> None:
+        self.api = api
+        self.lane = lane
+        self.timeouts = 0
+        self.telling: asyncio.Task[None] | None = None
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.timeouts >= MAX_TIMEOUTS
+
+
+class ExtensionHost:
+    """Holds the loaded extensions. Its methods are for the event loop that it was made on.
+
+    `notify` shows what extensions say, `report` what is wrong with one; `timeout` is seconds.
+    """
+
+    def __init__(self, notify: Notify, report: Callable[[str], None], timeout: float) -> None:
+        self._notify = notify
+        self._report_fault = report
+        self._timeout = max(0.1, timeout)
+        self._loop = asyncio.get_running_loop()
+        self._extensions: list[_Extension] = []
+        self._told: set[str] = set()
+        self._telling: dict[asyncio.Task[None], _Extension] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loaded extensions, in the order in which they are asked."""
+        return tuple(extension.api.name for extension in self._extensions)
+
+    async def load(self, sources: Iterable[Source]) -> None:
+        """Import and set up what was found; what cannot be is told, and the others are loaded."""
+        for source in sources:
+            if source.name not in self.names:
+                await self._load(source)
+
+    def listens(self, hook: HookName) -> bool:
+        """Say whether anybody has to be asked or told."""
+        return any(extension.api.handlers(hook) for extension in self._extensions if not extension.is_given_up)
+
+    async def ask_before_compact(self, event: SessionBeforeCompact, asking: Asking) -> list[Named[BeforeCompactAnswer]]:
+        """Return what is answered to `session_before_compact`, in order; a cancel is the last one."""
+        return await self._ask("session_before_compact", event, BeforeCompactAnswer, asking)
+
+    async def ask_before_tree(self, event: SessionBeforeTree, asking: Asking) -> list[Named[BeforeTreeAnswer]]:
+        """Return what is answered to `session_before_tree`, in order; a cancel is the last one.
+
+        A summary that nobody wants is left out.
+        """
+        named = await self._ask("session_before_tree", event, BeforeTreeAnswer, asking)
+        if event.preparation.user_wants_summary:
+            return named
+        return [Named(one.extension, msgspec.structs.replace(one.answer, summary=None)) for one in named]
+
+    def tell(self, hook: HookName, event: HookEvent) -> None:
+        """Tell everybody who listens; nothing waits for that but their own next hook, and the program's end."""
+        for extension in self._extensions:
+            if extension.api.handlers(hook):
+                task = asyncio.create_task(self._tell(extension, hook, event, extension.telling), name=hook)
+                extension.telling = task
+                self._telling[task] = extension
+                task.add_done_callback(self._telling.pop)
+
+    async def close(self) -> None:
+        """Wait a moment for what is being told, then let go of everything."""
+        for task, extension in self._telling.items():
+            if extension.lane.is_stuck:
+                task.cancel()  # it would not be heard
+        if self._telling:
+            _, late = await asyncio.wait(tuple(self._telling), timeout=CLOSE_PATIENCE)
+            for task in late:
+                task.cancel()
+        for extension in self._extensions:
+            extension.lane.close()
+        self._extensions.clear()
+
+    async def _load(self, source: Source) -> None:
+        name = source.name
+        api = ExtensionApi(name, lambda text, level: self._notify_from_anywhere(f"{name}: {text}", level))
+        lane = Lane(name, lambda error: self._notify_from_anywhere(_describe(name, "the background", error), "warning"))
+
+        def set_up() -> object:
+            return source.load()(api)
+
+        try:
+            await lane.call(set_up, timeout=self._timeout)
+            self._extensions.append(_Extension(api, lane))
+        except LoadingError as error:
+            self._report(f"The extension {name} ({source.place}) is not loaded: {error}")
+        except Exception as error:  # noqa: BLE001 - an extension's fault ends here and becomes a notice
+            self._report(f"The extension {name} ({source.place}) is not loaded: {_fault(error)}")
+        finally:
+            if name not in self.names:
+                lane.close()
+
+    async def _ask(self, hook: HookName, event: HookEvent, kind: type[A], asking: Asking) -> list[Named[A]]:
+        answers: list[Named[A]] = []
+        for extension in tuple(self._extensions):
+            for handler in extension.api.handlers(hook):
+                if extension.is_given_up:
+                    break
+                asking(extension.api.name)
+                if extension.telling is not None:
+                    await asyncio.wait((extension.telling,))
+                given = await self._call(extension, hook, handler, event)
+                answer = self._read(extension, hook, given, kind) if given is not None else None
+                if answer is None:
+                    continue
+                answers.append(Named(extension.api.name, answer))
+                if answer.cancel:
+                    return answers
+        return answers
+
+    async def _tell(
+        self, extension: _Extension, hook: HookName, event: HookEvent, before: asyncio.Task[None] | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait((before,))
+        for handler in extension.api.handlers(hook):
+            if not extension.is_given_up:
+                await self._call(extension, hook, handler, event)
+
+    async def _call(self, extension: _Extension, hook: HookName, handler: Handler, event: HookEvent) -> object:
+        """Return what a handler returns; `None`, with the fault told, when it fails or is too late."""
+        name = extension.api.name
+        signal = threading.Event()
+        if isinstance(event, SessionBeforeCompact | SessionBeforeTree):
+            event = msgspec.structs.replace(event, signal=signal)
+        try:
+            answer = await extension.lane.call(handler, event, timeout=self._timeout)
+        except LaneTimeoutError as error:
+            extension.timeouts += 1
+            ending = "; it is not asked any more" if extension.is_given_up else ""
+            self._report(f"{_describe(name, hook, error)}{ending}")
+            return None
+        except Exception as error:  # noqa: BLE001 - an extension's fault ends here and becomes a notice
+            self._report(_describe(name, hook, error))
+            return None
+        finally:
+            signal.set()
+        extension.timeouts = 0
+        return answer
+
+    def _read(self, extension: _Extension, hook: HookName, given: object, kind: type[A]) -> A | None:
+        try:
+            return read_answer(given, kind)
+        except ValueError as error:
+            self._report(f"The extension {extension.api.name} answered {hook} with what is no answer: {error}")
+            return None
+
+    def _report(self, text: str) -> None:
+        """Tell the person, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self._report_fault(text)
+
+    def _notify_from_anywhere(self, text: str, level: Level) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._notify, text, level)
+
+
+def read_answer(given: object, kind: type[A]) -> A:
+    """Return an answer from a struct or a dict of its shape. Raises `ValueError` that names what does not fit.
+
+    What goes into the log is made plain JSON here, so that nothing of the extension's own objects is kept.
+    """
+    try:
+        return msgspec.convert(msgspec.json.decode(msgspec.json.encode(given)), kind)
+    except (msgspec.ValidationError, TypeError, UnicodeError, OverflowError, RecursionError) as error:
+        raise ValueError(_one_line(str(error))) from error
+
+
+def _describe(name: str, where: str, error: BaseException) -> str:
+    return f"The extension {name} failed in {where}: {_fault(error)}"
+
+
+def _fault(error: BaseException) -> str:
+    """Return an extension's error as one line, with the last place in the code that it came from."""
+    if isinstance(error, LaneTimeoutError):
+        return str(error)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(frame.filename)]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return _one_line(f"{type(error).__name__}: {error}")[:MAX_REPORT] + place
+
+
+def _is_foreign(filename: str) -> bool:
+    """Say whether a frame is neither the import machinery's nor ours."""
+    return not filename.startswith("<frozen") and Path(filename).parent != Path(__file__).parent
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

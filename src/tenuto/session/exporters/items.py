@@ -1,0 +1,141 @@
+"""What a reader is shown of a stretch of history: answers with the results of their calls, and the entries beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tenuto.protocol.entry import (
+    ApprovalEntry,
+    BranchSummaryEntry,
+    ExtensionEntry,
+    ModeEntry,
+    ModelEntry,
+    NoticeEntry,
+    PinEntry,
+    ShellEntry,
+    UndoEntry,
+    UnknownEntry,
+    UnpinEntry,
+    ViewEditEntry,
+)
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    DeveloperMessage,
+    HistoryEvent,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ToolCallPart
+from tenuto.session.projection import standing_marks
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """A call and its result, `None` when there is none."""
+
+    part: ToolCallPart
+    result: ToolResultMessage | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of a model and what its calls came to, in the order of the calls."""
+
+    message: AssistantMessage
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def seq(self) -> int:
+        """The answer's own seq."""
+        return self.message.seq
+
+    @property
+    def ts(self) -> float:
+        """When it was complete, in seconds since the epoch."""
+        return self.message.ts
+
+
+Mark = (
+    CompactionEntry
+    | ViewEditEntry
+    | UndoEntry
+    | BranchSummaryEntry
+    | PinEntry
+    | UnpinEntry
+    | ModelEntry
+    | ModeEntry
+    | ApprovalEntry
+    | NoticeEntry
+)
+Item = (
+    Answer
+    | UserMessage
+    | SystemMessage
+    | DeveloperMessage
+    | ToolResultMessage
+    | ShellEntry
+    | ExtensionEntry
+    | UnknownEntry
+    | Mark
+)
+_SHOWN_ENTRIES = (
+    UserMessage,
+    SystemMessage,
+    DeveloperMessage,
+    ToolResultMessage,
+    ShellEntry,
+    ExtensionEntry,
+    UnknownEntry,
+    CompactionEntry,
+    ViewEditEntry,
+    UndoEntry,
+    BranchSummaryEntry,
+    PinEntry,
+    UnpinEntry,
+    ModelEntry,
+    ModeEntry,
+    ApprovalEntry,
+    NoticeEntry,
+)
+
+
+def is_shown(entry: HistoryEvent) -> bool:
+    """Return whether an entry has a place of its own in the transcript."""
+    if isinstance(entry, ExtensionEntry):
+        return bool(entry.parts)
+    return isinstance(entry, (AssistantMessage, *_SHOWN_ENTRIES))
+
+
+def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
+    """Return the items of a path or a piece of one, in order; a result stands with its call.
+
+    What only keeps state (queue, titles, labels, todo, usage) is left out: it shows in the page's own parts.
+    """
+    items: list[Item] = []
+    waiting: dict[str, list[Call]] = {}
+    for entry in entries:
+        match entry:
+            case AssistantMessage():
+                calls = tuple(Call(part=part) for part in entry.parts if isinstance(part, ToolCallPart))
+                waiting = {}
+                for call in calls:
+                    waiting.setdefault(call.part.id, []).append(call)
+                items.append(Answer(message=entry, calls=calls))
+            case ToolResultMessage() if waiting.get(entry.call_id):
+                waiting[entry.call_id].pop(0).result = entry
+            case ExtensionEntry() if not entry.parts:
+                continue
+            case _ if isinstance(entry, _SHOWN_ENTRIES):
+                items.append(entry)
+            case _:
+                continue
+    return items
+
+
+def find_undone(path: Sequence[HistoryEvent]) -> frozenset[int]:
+    """Return the seqs of the compactions, view edits and undos that an undo on the path took back."""
+    standing = {mark.seq for mark in standing_marks(path)}
+    marks = (entry.seq for entry in path if isinstance(entry, (CompactionEntry, ViewEditEntry, UndoEntry)))
+    return frozenset(seq for seq in marks if seq not in standing)

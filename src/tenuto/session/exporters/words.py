@@ -1,0 +1,231 @@
+"""The words that every export uses for the same things."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from tenuto.guard.sanitize import sanitize_line
+from tenuto.protocol.entry import (
+    ApprovalEntry,
+    BranchSummaryEntry,
+    ModeEntry,
+    ModelEntry,
+    NoticeEntry,
+    PinEntry,
+    UndoEntry,
+    UnpinEntry,
+    ViewEditEntry,
+)
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    DiffView,
+    ShellView,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ImagePart, text_of
+from tenuto.protocol.usage import Usage
+from tenuto.session.exporters.items import Call
+from tenuto.session.exporters.outline import Piece
+from tenuto.text.call_summary import summarise_call
+from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
+
+LONG_LINES = 30
+LONG_CHARACTERS = 3_000
+"""An output above either is folded where not everything is."""
+REASONS = {
+    "threshold": "the context was nearly full",
+    "overflow": "the context was over full",
+    "manual": "as asked",
+    "model_switch": "for another model",
+    "idle": "ahead of time",
+}
+_WHO = {
+    "typed": "You",
+    "command": "You, by a command",
+    "skill": "A skill",
+    "hook": "A hook",
+    "extension": "An extension",
+    "continuation": "Going on",
+}
+
+
+def is_long(text: str) -> bool:
+    """Return whether a text is too long to be shown unfolded."""
+    return len(text) > LONG_CHARACTERS or text.count("\n") >= LONG_LINES
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines a text has, a last empty one not counted."""
+    return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
+
+
+def who_said(message: UserMessage) -> str:
+    """Return who is speaking in a user message."""
+    return _WHO[message.origin]
+
+
+def first_line(text: str, length: int = 80) -> str:
+    """Return how a text begins, on one line of at most `length` characters."""
+    line = sanitize_line(text[: length * 4])
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def branch_name(piece: Piece) -> str:
+    """Return what a branch is called: how it begins, and how much it is."""
+    said = next((entry for entry in piece.entries if isinstance(entry, UserMessage)), None)
+    begin = first_line(text_of(said.parts), 60) if said is not None else ""
+    return f"{begin or 'left here'} ({len(piece.entries):,} {'entry' if len(piece.entries) == 1 else 'entries'})"
+
+
+def call_subject(call: Call) -> str:
+    """Return the path, command or pattern of a call, on one line."""
+    return sanitize_line(summarise_call(call.part.name, call.part.arguments))
+
+
+def call_state(result: ToolResultMessage | None) -> str:
+    """Return how a call ended, in one word: done, failed, denied, interrupted, or unanswered."""
+    if result is None:
+        return "unanswered"
+    if result.denied:
+        return "denied"
+    if result.interrupted:
+        return "interrupted"
+    return "failed" if result.is_error else "done"
+
+
+def result_facts(result: ToolResultMessage | None) -> list[str]:
+    """Return what became of a call, most telling first."""
+    facts = [] if call_state(result) == "done" else [call_state(result)]
+    if result is None:
+        return facts
+    for view in result.ui:
+        if isinstance(view, DiffView):
+            facts.append(f"+{view.added} −{view.removed}" + (" new file" if view.created else ""))
+        elif isinstance(view, ShellView):
+            facts += ["in the background"] if view.background else _exit(view.exit_code)
+    text = text_of(result.parts)
+    if text:
+        facts.append(plural(count_lines(text), "line"))
+    images = sum(isinstance(part, ImagePart) for part in result.parts)
+    if images:
+        facts.append(plural(images, "image"))
+    if result.duration >= 1:
+        facts.append(format_seconds(result.duration))
+    return facts
+
+
+def _exit(code: int | None) -> list[str]:
+    return [f"exit {code}"] if code else []
+
+
+def cut_note(result: ToolResultMessage) -> str:
+    """Return the note about an output that was too long for the model; it stays beside the log."""
+    name = sanitize_line(result.output_path.replace("\\", "/").rpartition("/")[2])
+    size = f" ({format_bytes(result.output_size)})" if result.output_size else ""
+    where = f"; all of it{size} is in outputs/{name} of the session" if name else ""
+    return f"This is what the model was sent{where}."
+
+
+def image_name(part: ImagePart) -> str:
+    """Return the words that stand for an image."""
+    facts = [
+        part.media_type,
+        f"{part.width}×{part.height}" if part.width else "",
+        format_bytes(part.size) if part.size > 0 else "",
+    ]
+    return sanitize_line(f"{part.name or 'image'} ({', '.join(fact for fact in facts if fact)})")
+
+
+def answer_facts(message: AssistantMessage) -> list[str]:
+    """Return what an answer cost and how it ended, where that is known."""
+    facts = [message.model] if message.model else []
+    if message.usage is not None:
+        facts.append(f"{format_count(message.usage.sent)} tokens in, {format_count(message.usage.output)} out")
+        if message.usage.cost is not None:
+            facts.append(format_cost(message.usage.cost))
+    if message.duration >= 1:
+        facts.append(format_seconds(message.duration))
+    if message.stop_reason not in ("end_turn", "tool_use"):
+        facts.append(message.stop_reason.replace("_", " "))
+    return [sanitize_line(fact) for fact in facts]
+
+
+def compaction_facts(entry: CompactionEntry, *, undone: bool) -> list[str]:
+    """Return reason, sizes, rung, time and cost of a compaction."""
+    facts = [f"{entry.reason} ({REASONS[entry.reason]})"]
+    if entry.tokens_before is not None and entry.tokens_after is not None:
+        facts.insert(0, f"{format_count(entry.tokens_before)} → {format_count(entry.tokens_after)} tokens")
+    if entry.rung:
+        facts.append(f"rung {entry.rung}")
+    if entry.duration:
+        facts.append(format_seconds(entry.duration))
+    facts += _cost(entry.usage)
+    if entry.focus:
+        facts.append(f"focus: {first_line(entry.focus)}")
+    if entry.from_extension:
+        facts.append(f"by {entry.from_extension}")
+    if undone:
+        facts.append("taken back")
+    return [sanitize_line(fact) for fact in facts]
+
+
+def _cost(usage: Usage | None) -> list[str]:
+    return [format_cost(usage.cost)] if usage is not None and usage.cost is not None else []
+
+
+def edit_facts(entry: ViewEditEntry) -> str:
+    """Return what a view edit did, in a sentence without its end."""
+    kinds: dict[str, int] = {}
+    for edit in entry.edits:
+        kinds[edit.kind] = kinds.get(edit.kind, 0) + 1
+    done = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "nothing"
+    sizes = ""
+    if entry.tokens_before or entry.tokens_after:
+        sizes = f": {format_count(entry.tokens_before)} → {format_count(entry.tokens_after)} tokens"
+    return sanitize_line(f"Results in the model's view: {done}{sizes}")
+
+
+def describe_mark(entry: object) -> str:
+    """Return the one line that stands for a small entry."""
+    match entry:
+        case ViewEditEntry():
+            line = edit_facts(entry)
+        case UndoEntry():
+            line = f"Took back #{entry.target}"
+        case BranchSummaryEntry():
+            line = f"Summary of the branch that was left at #{entry.from_seq}"
+        case PinEntry():
+            line = f"Pinned: {first_line(entry.text, 200)}"
+        case UnpinEntry():
+            line = f"Took back the pin #{entry.target}"
+        case ModelEntry():
+            line = f"Model: {entry.model}" + (f", effort {entry.effort}" if entry.effort else "")
+        case ModeEntry():
+            line = f"Approval mode: {entry.mode}"
+        case ApprovalEntry():
+            line = f"Allowed for this session: {entry.tool} {entry.pattern}"
+        case NoticeEntry():
+            line = entry.text
+        case _:
+            line = ""
+    return sanitize_line(line)
+
+
+def read_arguments(arguments: str) -> list[tuple[str, str]]:
+    """Return a call's arguments as (name, text); what is no JSON object stays as it is, without a name."""
+    try:
+        values: object = msgspec.json.decode(arguments.encode("utf-8", "replace"))
+        if not isinstance(values, dict):
+            return [("", arguments)]
+        named = cast("dict[str, object]", values)
+        return [(name, value if isinstance(value, str) else _as_json(value)) for name, value in named.items()]
+    except (ValueError, RecursionError):
+        return [("", arguments)]
+
+
+def _as_json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,0 +1,232 @@
+"""The edge of an import: reads a source, never writes to it, and makes the session in one piece.
+
+The session is made beside the others and moved to them when it is complete, so an import that is killed leaves nothing
+that looks like a session. Its first entry says what it was made from; by that a second import of the same file is
+known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tenuto.protocol.entry import Entry, ExtensionEntry, ModelEntry, NoticeEntry, TitleEntry
+from tenuto.protocol.message import DeveloperMessage
+from tenuto.protocol.part import ImagePart
+from tenuto.session.errors import SessionLocked
+from tenuto.session.files import make_directory
+from tenuto.session.importers.fields import as_fields, field, raw_json, text
+from tenuto.session.importers.format import Context
+from tenuto.session.importers.formats import NotImportable, Source
+from tenuto.session.importers.importing import EXTENSION, Assembler
+from tenuto.session.importers.lines import parse_object, read_lines
+from tenuto.session.importers.report import Report
+from tenuto.session.lock import SessionLock
+from tenuto.session.log import LOG_NAME
+from tenuto.session.place import SESSIONS, new_session_id, project_directory
+from tenuto.session.session import Session
+
+STAGING = "importing"
+MAX_IMAGE_BYTES = 20_000_000
+OTHER_TOOLS = (
+    "The conversation up to here took place in {agent}. Its tools are not here: call only the tools that you are given "
+    "now, by their own names and with their own arguments. Files may have changed since; read them again before you "
+    "rely on what was said of them."
+)
+"""What the model is told once, because it would go on with the tools that it sees in use."""
+MARK_BYTES = 65_536
+MARK_LINES = 2
+Clock = Callable[[], float]
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that was made from a source. `earlier` says that it was made by an import before this one."""
+
+    id: str
+    directory: Path
+    source: Source
+    report: Report
+    earlier: bool = False
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What an imported session says of its source: the file's `size` in bytes at that time."""
+
+    directory: Path
+    format: str
+    session: str
+    path: str
+    size: int
+
+
+class SourceClock:
+    """Gives entries the times that they have in the source, in seconds since the epoch."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Return the time of the entry in hand."""
+        return self.now
+
+
+def import_source(
+    source: Source,
+    home: Path,
+    *,
+    cwd: Path | None = None,
+    accepts_model: Callable[[str], bool] = lambda model: False,
+    clock: Clock = time.time,
+) -> Imported:
+    """Make a session under `home` from a source, whatever was imported before.
+
+    It belongs to the source's working directory, or to `cwd` where that is given or the source knows none. It goes on
+    with the source's last model if `accepts_model` says so. Raises `NotImportable` when there is no message in the
+    source, `OSError`.
+    """
+    heading = source.heading
+    place = cwd or Path(heading.cwd or os.curdir)
+    started = heading.started or source.changed
+    session_id = new_session_id(started or clock())
+    _clear_staging(home)
+    staged = home / STAGING / session_id
+    times = SourceClock(started or clock())
+    session = Session.create(home, place.absolute(), clock=times, durability="none", directory=staged)
+    try:
+        report = _fill(session, source, times, accepts_model, clock())
+        unsaved = session.unsaved
+        session.close()
+        if unsaved is not None:
+            raise OSError(f"the imported session cannot be written: {unsaved.reason}")
+        with contextlib.suppress(OSError):
+            os.utime(staged / LOG_NAME, (times.now, times.now))
+        directory = project_directory(home, place.absolute()) / session_id
+        make_directory(directory.parent)
+        staged.rename(directory)
+    except BaseException:
+        session.close()
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    return Imported(id=session_id, directory=directory, source=source, report=report)
+
+
+def _fill(
+    session: Session, source: Source, times: SourceClock, accepts_model: Callable[[str], bool], now: float
+) -> Report:
+    report = Report()
+
+    def append(entry: Entry, ts: float) -> int:
+        times.now = ts or times.now
+        return session.append(entry).seq
+
+    def keep_image(data: bytes, media_type: str) -> ImagePart:
+        return session.store_blob(data, media_type)
+
+    mark = append(ExtensionEntry(extension=EXTENSION, state=raw_json(_mark(source, now))), 0.0)
+    context = Context(
+        keep_image=keep_image,
+        report=report,
+        load_image=lambda path: _load_image(source.path.parent / path),
+        heading=source.heading,
+    )
+    reader = source.format.reader(context)
+    agent = source.format.label
+    assembler = Assembler(append, report, last_seq=mark, agent=agent, cwd=source.heading.cwd)
+    with source.path.open("rb") as file:
+        for fields in read_lines(file, source.format.is_line, report):
+            for piece in reader.read(fields):
+                assembler.add(piece)
+    for piece in reader.finish():
+        assembler.add(piece)
+    assembler.finish()
+    if not (report.prompts or report.answers):
+        why = "only a sub-agent's transcript" if report.counts.get("sidechain") else "no conversation"
+        raise NotImportable(f"{source.path} holds {why}")
+    append(DeveloperMessage(text=OTHER_TOOLS.format(agent=agent), kind=EXTENSION), 0.0)
+    if source.heading.title and not session.state.title:
+        append(TitleEntry(title=source.heading.title), 0.0)
+    if source.heading.model and accepts_model(source.heading.model):
+        append(ModelEntry(model=source.heading.model), 0.0)
+    level = "warning" if report.damaged else "info"
+    append(NoticeEntry(text=describe_import(source, report), level=level, kind=EXTENSION), 0.0)
+    return report
+
+
+def describe_import(source: Source, report: Report) -> str:
+    """Return what was imported, and what of it is not as it was, as a person reads it."""
+    lines = [f"Imported from {source.format.label} ({source.path}): {report.taken}", *report.remarks]
+    return "\n".join(lines)
+
+
+def _mark(source: Source, now: float) -> dict[str, Any]:
+    return {
+        "format": source.format.name,
+        "session": source.heading.session_id,
+        "path": str(source.path.absolute()),
+        "size": source.size,
+        "imported": now,
+    }
+
+
+def _load_image(path: Path) -> bytes | None:
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_IMAGE_BYTES:
+            return None
+        return path.read_bytes()
+    except (OSError, ValueError):
+        return None
+
+
+def _clear_staging(home: Path) -> None:
+    """Remove what imports that were killed left behind."""
+    with contextlib.suppress(OSError):
+        for directory in (home / STAGING).iterdir():
+            lock = SessionLock(directory)
+            try:
+                lock.acquire()
+            except SessionLocked:
+                continue
+            shutil.rmtree(directory, ignore_errors=True)
+            lock.release()
+
+
+def find_marks(home: Path) -> list[Mark]:
+    """Return what the sessions under `home` that were imported say of their sources."""
+    return [mark for log in sorted((home / SESSIONS).glob(f"*/*/{LOG_NAME}")) if (mark := _read_mark(log))]
+
+
+def _read_mark(log: Path) -> Mark | None:
+    try:
+        with log.open("rb") as file:
+            lines = file.read(MARK_BYTES).split(b"\n")[:MARK_LINES]
+    except OSError:
+        return None
+    for line in lines:
+        fields = as_fields(parse_object(line) if b'"import"' in line else None)
+        state = field(fields, "state")
+        if fields.get("type") == "extension" and fields.get("extension") == EXTENSION and text(state, "format"):
+            size = state.get("size")
+            return Mark(
+                directory=log.parent,
+                format=text(state, "format"),
+                session=text(state, "session"),
+                path=text(state, "path"),
+                size=size if isinstance(size, int) else 0,
+            )
+    return None
+
+
+def matching_marks(source: Source, marks: list[Mark]) -> Iterator[Mark]:
+    """Yield the marks of the same source: the same session of the same agent, or the same file."""
+    for mark in marks:
+        if mark.format != source.format.name:
+            continue
+        if mark.path == str(source.path.absolute()) or (mark.session and mark.session == source.heading.session_id):
+            yield mark

@@ -1,0 +1,421 @@
+"""Claude Code: JSON lines that name their parents; one line a content block, results that point at their calls. Pure.
+
+The blocks of an answer share its message id. Each result's parent is the block with its call, so the file is no tree
+but a graph; the assembler takes an answer and its results as one step and sees a branch only where a step was left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tenuto.protocol.entry import Entry, NoticeEntry, Origin, ShellEntry, TitleEntry
+from tenuto.protocol.message import (
+    AssistantMessage,
+    CompactionEntry,
+    StopReason,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.operation import CompactionReason
+from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.protocol.usage import Usage
+from tenuto.session.importers.diffs import patch_views
+from tenuto.session.importers.fields import (
+    Fields,
+    arguments_text,
+    as_fields,
+    as_items,
+    base64_image,
+    field,
+    plain_parts,
+    raw_json,
+    seconds,
+    text,
+    texts,
+    tokens,
+    usage_or_none,
+)
+from tenuto.session.importers.format import Context, Format, Heading, home_of
+from tenuto.session.importers.importing import EXTENSION, Piece
+
+NAME = "claude-code"
+OPAQUE = "imported:claude-code"
+_TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle", "summary": "summary"}
+_BOOKKEEPING = frozenset(
+    {
+        "file-history-snapshot",
+        "queue-operation",
+        "progress",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "tag",
+        "agent-name",
+        "agent-color",
+        "agent-setting",
+        "pr-link",
+        "system",
+        "worktree-state",
+        "content-replacement",
+        *_TITLES,
+    }
+)
+_KNOWN = _BOOKKEEPING | {"user", "assistant", "attachment"}
+_STOPS: dict[str, StopReason] = {
+    "end_turn": "end_turn",
+    "stop_sequence": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "model_context_window_exceeded": "window_exceeded",
+}
+_BASH_INPUT = re.compile(r"\s*<bash-input>(.*)</bash-input>\s*\Z", re.DOTALL)
+_BASH_OUTPUT = re.compile(r"<bash-std(out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<system-reminder>", "<task-notification>")
+
+
+def is_line(fields: Fields) -> bool:
+    """Whether an object is a line of a session file of Claude Code."""
+    kind = text(fields, "type")
+    if kind in ("user", "assistant", "attachment", "system", "progress"):
+        return isinstance(fields.get("uuid"), str)
+    if kind == "summary":
+        return "leafUuid" in fields
+    return kind in _BOOKKEEPING and ("sessionId" in fields or "messageId" in fields)
+
+
+def describe(heading: Heading, fields: Fields) -> None:
+    """Add what a line says of the session."""
+    heading.session_id = heading.session_id or text(fields, "sessionId")
+    heading.cwd = heading.cwd or text(fields, "cwd")
+    heading.started = heading.started or seconds(fields.get("timestamp"))
+    kind = text(fields, "type")
+    if kind in ("ai-title", "custom-title"):
+        heading.title = text(fields, _TITLES[kind]) or heading.title
+    if kind in ("user", "assistant"):
+        heading.is_subagent = fields.get("isSidechain") is True
+    if kind == "user" and not heading.first_text and not fields.get("isMeta") and not heading.is_subagent:
+        found = _plain(field(fields, "message").get("content"))
+        heading.first_text = "" if found.startswith("<") else found
+
+
+def _plain(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = [as_fields(block) for block in as_items(content)]
+    return "\n".join(text(block, "text") for block in blocks if block.get("type") == "text").strip()
+
+
+class _Answer(msgspec.Struct):
+    """An answer whose blocks still come in, and the names that wait for it."""
+
+    message_id: str
+    message: AssistantMessage
+    parent: str | None
+    ts: float
+    names: list[str]
+    links: list[Piece]
+
+
+class ClaudeCodeReader:
+    """Reads one file."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._answer: _Answer | None = None
+        self._boundary: Fields = {}
+        self._command = ""
+        self._seen: set[str] = set()
+        self._titles: dict[str, str] = {}
+        self._summaries: dict[str, str] = {}
+
+    def read(self, fields: Fields) -> Iterable[Piece]:
+        """Return the pieces that a line completes."""
+        if fields.get("isSidechain") is True:
+            self._context.report.count("sidechain")
+            return
+        name = text(fields, "uuid")
+        kind = text(fields, "type")
+        if kind == "assistant" and self._continues(fields):
+            self._grow(fields, name)
+        elif kind in ("user", "assistant", "attachment"):
+            yield from self._flush()
+            yield from self._message(fields, name)
+        elif kind == "system" and text(fields, "subtype") == "compact_boundary":
+            yield from self._flush()
+            self._boundary = fields
+            yield self._link(fields, name, text(fields, "logicalParentUuid") or None)
+        elif kind in _TITLES:
+            self._note_title(kind, fields)
+        elif name:
+            link = self._link(fields, name, self._parent(fields))
+            if self._answer is not None:
+                self._answer.links.append(link)
+            else:
+                yield link
+        elif kind not in _KNOWN:
+            yield Piece(entry=self._context.aside("unknown", fields))
+        self._seen.add(name)
+
+    def finish(self) -> Iterable[Piece]:
+        """Return the last answer, and the title that counts most."""
+        yield from self._flush()
+        yield from self._flush_command()
+        summaries = [title for leaf, title in self._summaries.items() if leaf in self._seen]
+        named = [self._titles.get("custom-title"), self._titles.get("ai-title"), *summaries[-1:]]
+        title = next((title for title in named if title), "")
+        if title:
+            yield Piece(entry=TitleEntry(title=title))
+
+    # --- lines ---
+
+    def _parent(self, fields: Fields) -> str | None:
+        """Return the name of the line before; the first one's is the root, a cut chain goes on where it is."""
+        if "parentUuid" not in fields:
+            return None
+        parent = text(fields, "parentUuid")
+        return parent or text(fields, "logicalParentUuid") or (None if not self._seen or self._boundary else "")
+
+    def _link(self, fields: Fields, name: str, parent: str | None) -> Piece:
+        return Piece(entry=None, ts=seconds(fields.get("timestamp")), names=(name,) if name else (), parent=parent)
+
+    def _note_title(self, kind: str, fields: Fields) -> None:
+        """Keep a title. A `summary` may be another session's: it counts if its leaf is in this file."""
+        title = text(fields, _TITLES[kind])
+        if kind == "summary":
+            self._summaries[text(fields, "leafUuid")] = title
+        else:
+            self._titles[kind] = title or self._titles.get(kind, "")
+
+    def _message(self, fields: Fields, name: str) -> Iterable[Piece]:
+        kind = text(fields, "type")
+        parent, ts = self._parent(fields), seconds(fields.get("timestamp"))
+        names = (name,) if name else ()
+        if kind == "assistant":
+            yield from self._begin(fields, names, parent, ts)
+            return
+        if kind == "attachment":
+            yield Piece(entry=self._attachment(field(fields, "attachment")), ts=ts, names=names, parent=parent)
+            return
+        if fields.get("isCompactSummary") is True:
+            yield self._compaction(fields, names, parent, ts)
+            return
+        yield from self._user(fields, names, parent, ts)
+
+    # --- answers ---
+
+    def _continues(self, fields: Fields) -> bool:
+        message_id = text(field(fields, "message"), "id")
+        return self._answer is not None and bool(message_id) and self._answer.message_id == message_id
+
+    def _begin(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Iterable[Piece]:
+        message = field(fields, "message")
+        if fields.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
+            said = _plain(message.get("content"))
+            notice = NoticeEntry(text=said, level="warning", kind=EXTENSION) if said else None
+            yield Piece(entry=notice, ts=ts, names=names, parent=parent)
+            return
+        model = text(message, "model")
+        model = f"anthropic/{model}" if model and "/" not in model else model
+        self._context.heading.model = model or self._context.heading.model
+        answer = AssistantMessage(parts=(), model=model, response_id=text(message, "id"))
+        self._answer = _Answer(text(message, "id"), answer, parent, ts, list(names), [])
+        self._grow(fields, "")
+
+    def _grow(self, fields: Fields, name: str) -> None:
+        """Add a line's blocks to the answer; the last line has the final usage and stop reason."""
+        answer = self._answer
+        if answer is None:
+            return
+        message = field(fields, "message")
+        stop = text(message, "stop_reason")
+        answer.message = msgspec.structs.replace(
+            answer.message,
+            parts=(*answer.message.parts, *self._blocks(message.get("content"))),
+            usage=_usage(field(message, "usage")) or answer.message.usage,
+            stop_reason=_STOPS.get(stop, "other") if stop else answer.message.stop_reason,
+        )
+        if name:
+            answer.names.append(name)
+
+    def _blocks(self, content: Any) -> Iterator[AssistantPart]:
+        if isinstance(content, str):
+            yield from [TextPart(text=content)] if content else []
+            return
+        for value in as_items(content):
+            block = as_fields(value)
+            match block.get("type"):
+                case "text":
+                    yield from [TextPart(text=text(block, "text"))] if text(block, "text") else []
+                case "thinking":
+                    yield from [ThinkingPart(text=text(block, "thinking"))] if text(block, "thinking") else []
+                case "redacted_thinking":
+                    continue
+                case "tool_use":
+                    arguments = arguments_text(block.get("input"))
+                    name = text(block, "name") or "unknown"
+                    yield ToolCallPart(id=text(block, "id"), name=name, arguments=arguments)
+                case _:
+                    self._context.report.count("unknown")
+                    yield OpaquePart(provider=OPAQUE, block=raw_json(value))
+
+    def _flush(self) -> Iterable[Piece]:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            message = answer.message
+            if any(isinstance(part, ToolCallPart) for part in message.parts):
+                message = msgspec.structs.replace(message, stop_reason="tool_use")
+            names, group = tuple(answer.names), answer.message_id
+            yield Piece(entry=message, ts=answer.ts, names=names, parent=answer.parent, group=group)
+            yield from answer.links
+
+    # --- the person's side ---
+
+    def _user(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Iterable[Piece]:
+        content = field(fields, "message").get("content")
+        said: list[Any] = [content] if isinstance(content, str) else []
+        for value in as_items(content):
+            block = as_fields(value)
+            if block.get("type") != "tool_result":
+                said.append(value)
+                continue
+            result = self._result(block, as_fields(fields.get("toolUseResult")))
+            yield Piece(entry=result, ts=ts, names=names, parent=parent)
+            names, parent = (), None
+        parts = self._parts(said)
+        if not parts:
+            yield from [Piece(entry=None, ts=ts, names=names, parent=parent)] if names else []
+            return
+        yield from self._said(parts, Piece(entry=None, ts=ts, names=names, parent=parent), fields)
+
+    def _said(self, parts: tuple[ContentPart, ...], place: Piece, fields: Fields) -> Iterable[Piece]:
+        """Tell what the person typed from the commands and notes that travel as their messages."""
+        words = text_of(parts)
+        shell = _BASH_INPUT.match(words)
+        if shell is None and self._command and "<bash-std" in words:
+            command, self._command = self._command, ""
+            yield _at(place, _shell(command, words))
+            return
+        yield from self._flush_command()
+        if shell is not None:
+            self._command = shell[1]
+            yield place
+        elif words.lstrip().startswith(_HARNESS):
+            yield _at(place, self._context.aside("context", words))
+        else:
+            yield _at(place, _user_message(parts, words, is_meta=fields.get("isMeta") is True))
+
+    def _flush_command(self) -> Iterable[Piece]:
+        """Return a command of the person whose output is missing."""
+        command, self._command = self._command, ""
+        if command:
+            yield Piece(entry=ShellEntry(command=command))
+
+    def _result(self, block: Fields, details: Fields) -> ToolResultMessage:
+        content = block.get("content")
+        parts = self._parts([content] if isinstance(content, str) else as_items(content))
+        return ToolResultMessage(
+            call_id=text(block, "tool_use_id"),
+            name="",
+            parts=parts,
+            is_error=block.get("is_error") is True,
+            ui=patch_views(details),
+        )
+
+    def _parts(self, content: list[Any]) -> tuple[ContentPart, ...]:
+        parts: list[ContentPart] = []
+        for value in content:
+            block = as_fields(value)
+            if isinstance(value, str):
+                parts += plain_parts(value)
+            elif block.get("type") == "text":
+                parts += plain_parts(text(block, "text"))
+            elif block.get("type") == "image":
+                source = field(block, "source")
+                image = base64_image(text(source, "data"), text(source, "media_type"), self._context.keep_image)
+                self._context.image(image)
+                parts.append(image or TextPart(text="[an image that could not be read]"))
+            else:
+                self._context.report.count("unknown")
+                parts.append(TextPart(text=bytes(raw_json(value)).decode("utf-8", "replace")))
+        return tuple(parts)
+
+    def _attachment(self, attachment: Fields) -> Entry | None:
+        if attachment.get("type") == "queued_command":
+            prompt = attachment.get("prompt")
+            parts = self._parts([prompt] if isinstance(prompt, str) else as_items(prompt))
+            if parts and not text_of(parts).lstrip().startswith(_HARNESS):
+                return UserMessage(parts=parts)
+        return self._context.aside("context", attachment) if attachment else None
+
+    # --- compactions ---
+
+    def _compaction(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Piece:
+        boundary, self._boundary = self._boundary, {}
+        metadata = field(boundary, "compactMetadata")
+        reason: CompactionReason = "manual" if text(metadata, "trigger") == "manual" else "threshold"
+        entry = CompactionEntry(
+            summary=_plain(field(fields, "message").get("content")),
+            tokens_before=tokens(metadata, "preTokens") or None,
+            tokens_after=tokens(metadata, "postTokens") or None,
+            reason=reason,
+            duration=tokens(metadata, "durationMs") / 1000,
+        )
+        segment = field(metadata, "preservedSegment")
+        kept = texts(field(metadata, "preservedMessages"), "uuids")
+        kept += tuple(text(segment, name) for name in ("headUuid", "tailUuid"))
+        known = tuple(name for name in kept if name in self._seen)
+        target = known[0] if known else ""
+        return Piece(entry=entry, ts=ts, names=names, parent=parent, target=target, moved=known)
+
+
+def _at(place: Piece, entry: Entry) -> Piece:
+    return Piece(entry=entry, ts=place.ts, names=place.names, parent=place.parent)
+
+
+def _shell(command: str, words: str) -> ShellEntry:
+    """Return a command of the person. Its exit code is not stored; one that only complains has failed."""
+    found = [(name, output.strip("\n")) for name, output in _BASH_OUTPUT.findall(words) if output.strip()]
+    failed = bool(found) and all(name == "err" for name, _ in found)
+    return ShellEntry(command=command, output="\n".join(output for _, output in found), exit_code=int(failed))
+
+
+def _user_message(parts: tuple[ContentPart, ...], words: str, *, is_meta: bool) -> UserMessage:
+    command = _COMMAND.search(words)
+    origin: Origin = "extension" if is_meta else "typed"
+    if command is not None and words.lstrip().startswith("<command-"):
+        arguments = _COMMAND_ARGUMENTS.search(words)
+        line = " ".join(part for part in (command[1].strip(), arguments[1].strip() if arguments else "") if part)
+        images = tuple(part for part in parts if not isinstance(part, TextPart))
+        return UserMessage(parts=(TextPart(text=line), *images), origin="command")
+    return UserMessage(parts=parts, origin=origin)
+
+
+def _usage(usage: Fields) -> Usage | None:
+    return usage_or_none(
+        Usage(
+            input=tokens(usage, "input_tokens"),
+            cache_read=tokens(usage, "cache_read_input_tokens"),
+            cache_write=tokens(usage, "cache_creation_input_tokens"),
+            output=tokens(usage, "output_tokens"),
+        )
+    )
+
+
+def find(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Yield the session files of Claude Code, those of sub-agents left out."""
+    folder = home_of(environ, "CLAUDE_CONFIG_DIR", home, ".claude") / "projects"
+    for path in folder.glob("*/*.jsonl"):
+        if not path.name.startswith("agent-"):
+            yield path
+
+
+FORMAT = Format(name=NAME, label="Claude Code", is_line=is_line, describe=describe, reader=ClaudeCodeReader, find=find)

@@ -1,0 +1,145 @@
+"""Reading parsed JSON of strangers: whatever a field holds, asking for it never raises. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from tenuto.protocol.part import ContentPart, ImagePart, TextPart
+from tenuto.protocol.usage import Usage
+
+Fields = dict[str, Any]
+KeepImage = Callable[[bytes, str], ImagePart]
+"""Stores an image's bytes of a media type and returns the part that stands for it."""
+
+MAX_TOKENS = 1 << 50
+MAX_SECONDS = 32_503_680_000.0
+"""The year 3000; what is beyond is milliseconds."""
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+def as_fields(value: Any) -> Fields:
+    """Return `value` if it is an object, else an empty one."""
+    return cast("Fields", value) if isinstance(value, dict) else {}
+
+
+def as_items(value: Any) -> list[Any]:
+    """Return `value` if it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def field(fields: Fields, *names: str) -> Fields:
+    """Return the object that lies under these names, one in the other; an empty one where there is none."""
+    for name in names:
+        fields = as_fields(fields.get(name))
+    return fields
+
+
+def text(fields: Fields, name: str) -> str:
+    """Return a member that is a text, else an empty one."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def items(fields: Fields, name: str) -> list[Any]:
+    """Return a member that is a list, else an empty one."""
+    return as_items(fields.get(name))
+
+
+def texts(fields: Fields, name: str) -> tuple[str, ...]:
+    """Return the texts of a list."""
+    return tuple(item for item in items(fields, name) if isinstance(item, str))
+
+
+def tokens(fields: Fields, name: str) -> int:
+    """Return a member that is a sensible count, else 0."""
+    value = fields.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MAX_TOKENS:
+        return int(value)
+    return 0
+
+
+def cost(fields: Fields, name: str) -> float | None:
+    """Return a member that is a sensible price in dollars, else `None`."""
+    value = fields.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
+        return float(value)
+    return None
+
+
+def seconds(value: Any) -> float:
+    """Return a time (ISO text, seconds or milliseconds since the epoch) as seconds since the epoch, 0 for none."""
+    if isinstance(value, str):
+        try:
+            stamp = datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError, OSError):
+            return 0.0
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        stamp = value / 1000 if value > MAX_SECONDS else float(value)
+    else:
+        return 0.0
+    return stamp if 0 < stamp < MAX_SECONDS else 0.0
+
+
+def usage_or_none(usage: Usage) -> Usage | None:
+    """Return the usage if it says anything."""
+    return usage if usage.sent or usage.output else None
+
+
+def raw_json(value: Any) -> msgspec.Raw:
+    """Return a parsed value as the JSON that it stands for."""
+    try:
+        return msgspec.Raw(msgspec.json.encode(value))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return msgspec.Raw(b"null")
+
+
+def arguments_text(value: Any) -> str:
+    """Return a call's arguments, an object or its JSON text, as JSON text; the codecs of requests check it again."""
+    if isinstance(value, str):
+        return value or "{}"
+    if not isinstance(value, dict):
+        return "{}" if value is None else bytes(raw_json({"value": value})).decode()
+    return bytes(raw_json(value)).decode()
+
+
+def data_image(url: str, keep_image: KeepImage) -> ImagePart | None:
+    """Return the image of a `data:` URL, stored; `None` for any other URL and for what is no image."""
+    head, comma, body = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return base64_image(body, head[5:-7], keep_image)
+
+
+def base64_image(body: str, media_type: str, keep_image: KeepImage) -> ImagePart | None:
+    """Return an image in base64, stored; `None` for what providers do not take as one."""
+    kind = media_type.partition(";")[0].strip().lower().replace("image/jpg", "image/jpeg")
+    if kind not in _IMAGE_TYPES:
+        return None
+    try:
+        data = base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return keep_image(data, kind) if data else None
+
+
+def image_type(data: bytes) -> str:
+    """Return the media type of an image by its first bytes; empty for what providers do not take as one."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data[:6] in (b"GIF87a", b"GIF89a"):
+        return "image/gif"
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else ""
+
+
+def plain_parts(value: str) -> tuple[ContentPart, ...]:
+    """Return a text as parts; an empty one as none."""
+    return (TextPart(text=value),) if value else ()

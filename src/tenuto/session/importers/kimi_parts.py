@@ -1,0 +1,87 @@
+"""The content parts that both programs of Kimi write. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.session.importers.fields import (
+    Fields,
+    arguments_text,
+    as_fields,
+    as_items,
+    data_image,
+    field,
+    plain_parts,
+    raw_json,
+    text,
+)
+from tenuto.session.importers.format import Context
+
+OPAQUE = "imported:kimi"
+
+
+def plain_text(content: Any) -> str:
+    """Return the texts of a content joined."""
+    if isinstance(content, str):
+        return content
+    parts = [as_fields(part) for part in as_items(content)]
+    return "\n".join(text(part, "text") for part in parts if part.get("type") == "text")
+
+
+def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
+    """Return what a person said or a tool returned."""
+    if isinstance(content, str):
+        return plain_parts(content)
+    found: list[ContentPart] = []
+    for value in as_items(content):
+        part = as_fields(value)
+        match part.get("type"):
+            case "text":
+                found += plain_parts(text(part, "text"))
+            case "think":
+                continue
+            case "image_url":
+                url = text(field(part, "image_url"), "url") or text(part, "image_url") or text(part, "url")
+                found.append(_image(url, context) or TextPart(text=f"[image: {url[:200]}]"))
+            case _:
+                context.report.count("unknown")
+                found.append(TextPart(text=f"[{part.get('type', 'something')} that is not shown here]"))
+    return tuple(found)
+
+
+def _image(url: str, context: Context) -> ImagePart | None:
+    if url.startswith("blobref:"):
+        digest = url.rpartition(";")[2]
+        return context.file_image(f"blobs/{digest}") if digest.isalnum() else None
+    image = data_image(url, context.keep_image)
+    context.image(image)
+    return image
+
+
+def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
+    """Yield what a model wrote and thought; its calls stand elsewhere."""
+    if isinstance(content, str):
+        yield from [TextPart(text=content)] if content else []
+        return
+    for value in as_items(content):
+        part = as_fields(value)
+        match part.get("type"):
+            case "text":
+                yield from [TextPart(text=text(part, "text"))] if text(part, "text") else []
+            case "think":
+                yield from [ThinkingPart(text=text(part, "think"))] if text(part, "think") else []
+            case _:
+                context.report.count("unknown")
+                yield OpaquePart(provider=OPAQUE, block=raw_json(value))
+
+
+def call_part(call: Fields) -> ToolCallPart:
+    """Return a call, whose name and arguments may lie in a `function` object."""
+    inner = field(call, "function") or call
+    return ToolCallPart(
+        id=text(call, "id"),
+        name=text(inner, "name") or "unknown",
+        arguments=arguments_text(inner.get("arguments")),
+    )

@@ -1,0 +1,165 @@
+"""/export on a real runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tenuto.command.export_command import parse_wish
+from tenuto.command.outcome import Say
+from tenuto.core.errors import UsageError
+from tenuto.protocol.event import CompactionEndEvent
+from tenuto.session.exporters.export import Export, Wish
+from tenuto.session.exporters.target import FORMATS
+from tests.core.harness import Agent, agent, reopened
+from tests.server import Reply, Request, ScriptedServer, Tokens
+from tests.session.exporters.reading import check_page
+
+
+def echo(request: Request) -> Reply:
+    return Reply(f"You said {request.last_user.splitlines()[0]}.", usage=Tokens(input=1_200, output=30, cache_read=800))
+
+
+async def said(running: Agent, line: str) -> Say:
+    (outcome,) = await running.runtime.run_command(line)
+    assert isinstance(outcome, Say)
+    return outcome
+
+
+async def test_a_session_becomes_one_page_and_goes_on(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("mend the <roof>")
+        entries = len(list(running.session.entries()))
+        outcome = await said(running, "/export")
+        (made,) = (tmp_path / "work").glob("*.html")
+        assert str(made) in outcome.text and outcome.level == "info"
+        assert made.name.startswith("mend-the-roof-20")
+        page = check_page(made.read_text(encoding="utf-8"))
+        shown = page.by_id("transcript").text
+        assert "mend the <roof>" in shown and "You said mend the <roof>." in shown
+        assert len(page.all("rect", "fresh")) == 1
+        assert len(list(running.session.entries())) == entries, "an export is no part of the session"
+        assert (await running.ask("go on")).outcome == "completed"
+
+
+async def test_the_same_name_again_needs_force(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        await said(running, "/export notes.md")
+        before = (tmp_path / "work" / "notes.md").read_text(encoding="utf-8")
+        await running.ask("and more")
+        refused = await said(running, "/export notes.md")
+        assert refused.level == "error" and "--force" in refused.text and "\n" not in refused.text
+        assert (tmp_path / "work" / "notes.md").read_text(encoding="utf-8") == before
+        await said(running, "/export --force notes.md")
+        assert "and more" in (tmp_path / "work" / "notes.md").read_text(encoding="utf-8")
+
+
+async def test_json_lines_are_the_log(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        await said(running, f"/export jsonl {tmp_path}/all of it")
+        log = running.session.directory / "events.jsonl"
+        assert (tmp_path / "all of it.jsonl").read_bytes() == log.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("/export --pdf", "no --pdf"),
+        ("/export notes.docx", ".docx does not tell the format"),
+        ("/export missing/folder/x.html", "No such file"),
+        ("/export --active-path x.html", "only jsonl"),
+        ("/export \0", "null byte"),
+    ],
+)
+async def test_bad_arguments_give_one_clear_line(tmp_path: Path, line: str, part: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        outcome = await said(running, line)
+        assert outcome.level == "error"
+        assert part in outcome.text and "\n" not in outcome.text
+        assert list((tmp_path / "work").iterdir()) == []
+
+
+async def test_an_empty_and_a_temporary_session_can_be_exported(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo, temporary=True) as running:
+        assert (await said(running, "/export empty.html")).level == "info"
+        check_page((tmp_path / "work" / "empty.html").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("argument", "wish"),
+    [
+        ("", Wish()),
+        ("a b.html", Wish(output="a b.html")),
+        ('"a b.html"', Wish(output="a b.html")),
+        ("md", Wish(format="md")),
+        ("md --force", Wish(format="md", force=True)),
+        ("--force  jsonl --active-path  x y", Wish(output="x y", format="jsonl", force=True, active_path=True)),
+        ("x.html --force", Wish(output="x.html", force=True)),
+        ("x--force", Wish(output="x--force")),
+        ("html md", Wish(output="md", format="html")),
+    ],
+)
+def test_what_is_typed_behind_it(argument: str, wish: Wish) -> None:
+    assert parse_wish(argument) == wish
+
+
+def test_an_unknown_flag_is_refused() -> None:
+    with pytest.raises(UsageError, match="--path"):
+        parse_wish("--path x")
+
+
+FILLER = "some words that fill the window " * 600
+
+
+def words(request: Request) -> Reply:
+    is_prompt = request.last_user.startswith("prompt ")
+    return Reply(f"Understood. {FILLER}" if is_prompt else "## Goal\nThe person wants words.")
+
+
+async def exports(running: Agent, folder: Path) -> dict[str, bytes]:
+    """Every format of the session as it is now, by its name."""
+    folder.mkdir()
+    for form in FORMATS:
+        assert (await said(running, f"/export {form} {folder}/it")).level == "info"
+    return {form: (folder / f"it.{form}").read_bytes() for form in FORMATS}
+
+
+async def test_r028_t43_a_compacted_session_exports_the_same_after_a_restart(tmp_path: Path) -> None:
+    async with ScriptedServer(words, window=60_000) as server:
+        async with reopened(tmp_path, server) as running:
+            for number in range(4):
+                await running.ask(f"prompt {number} {FILLER}")
+            await running.runtime.run_command("/compact")
+            assert (await running.until(CompactionEndEvent)).entry is not None
+            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            before = await exports(running, tmp_path / "before")
+            entries = len(list(running.session.entries()))
+            log = running.session.directory / "events.jsonl"
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            after = await exports(running, tmp_path / "after")
+            assert len(list(running.session.entries())) == entries
+    assert after == before
+    assert all(f"prompt {number}".encode() in exported for number in range(4) for exported in after.values())
+    shown = check_page(after["html"].decode()).by_id("transcript").text
+    assert "Compacted" in shown and "The person wants words." in shown
+    log.write_bytes(b"".join(strip(line) for line in log.read_bytes().splitlines(keepends=True)))
+    stripped = Export.of_directory(log.parent)
+    for form in FORMATS:
+        again = stripped.write(Wish(output=f"stripped.{form}"), tmp_path).path.read_bytes()
+        assert all(f"prompt {number}".encode() in again for number in range(4))
+        assert form == "jsonl" or b"Compacted" in again
+
+
+def strip(line: bytes) -> bytes:
+    """A compaction with what it cannot do without; every other line as it is."""
+    entry = json.loads(line)
+    if entry["type"] != "compaction":
+        return line
+    kept = ("seq", "type", "ts", "summary", "first_kept_index")
+    return json.dumps({name: entry[name] for name in kept}).encode() + b"\n"

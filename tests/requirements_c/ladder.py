@@ -1,0 +1,169 @@
+"""Sessions that need compacting, four ways to bring a compaction about, and what must hold whatever came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tenuto.protocol.entry import ViewEditEntry
+from tenuto.protocol.event import CompactionProgressEvent, NoticeEvent
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, UserMessage
+from tenuto.protocol.model import ModelRequest
+from tenuto.protocol.part import TextPart
+from tenuto.session.session import Session
+from tests.core.harness import Agent, reopened
+from tests.model.bodies import Recording
+from tests.model.views import PROVIDERS, facts
+from tests.requirements_b.support import begin_compaction, compact, interrupt
+from tests.server import Call, Reply, Request, ScriptedServer
+from tests.server.anthropic_rules import check as check_anthropic
+from tests.server.openai_rules import check_chat, check_responses
+from tests.server.options import Options
+from tests.server.reply import AnyReply
+
+REASONS = ("manual", "threshold before a prompt", "threshold between steps", "overflow")
+STORED_REASONS = dict(zip(REASONS, ("manual", "threshold", "threshold", "overflow"), strict=True))
+SUMMARISED = {"same prefix", "serialised"}
+"""The rungs on which a model wrote the summary."""
+MODEL = "openai-chat/test"
+RULES = {"anthropic": check_anthropic, "openai": check_responses, "openai-chat": check_chat}
+Answering = Callable[[Request], AnyReply]
+
+
+def asks_for_summary(request: Request) -> bool:
+    """Say whether a request asks for a summary: without tools, or in place, behind the conversation."""
+    return not request.body.get("tools") or "## Goal\n[" in request.items[-1].text
+
+
+def summary_requests(server: ScriptedServer) -> list[Request]:
+    return [request for request in server.requests if asks_for_summary(request)]
+
+
+def step_requests(server: ScriptedServer) -> list[Request]:
+    return [request for request in server.requests if not asks_for_summary(request)]
+
+
+def answering(step: AnyReply | Answering, summary: AnyReply | Answering) -> Answering:
+    """Answer every step with `step`, every request for a summary with `summary`."""
+
+    def script(request: Request) -> AnyReply:
+        chosen = summary if asks_for_summary(request) else step
+        return chosen(request) if callable(chosen) else chosen
+
+    return script
+
+
+def words(tokens: int) -> str:
+    """Return prose of about this many estimated tokens."""
+    return ("word and " * (tokens * 4 // 9 + 1))[: tokens * 4]
+
+
+def write_history(tmp_path: Path, turns: int, *, size: int = 400, model: str = MODEL) -> None:
+    """Leave a session of so many turns, each about `size` × 2 tokens, for the next process to resume."""
+    (tmp_path / "work").mkdir(exist_ok=True)
+    session = Session.create(tmp_path / "home", (tmp_path / "work").resolve(), durability="none")
+    session.append(SystemMessage(text="You are an agent."))
+    for number in range(turns):
+        asked, said = f"QUESTION-{number} {words(size)}", f"ANSWER-{number} {words(size)}"
+        session.append(UserMessage(parts=(TextPart(text=asked),)))
+        session.append(AssistantMessage(parts=(TextPart(text=said),), model=model))
+    session.close()
+
+
+@asynccontextmanager
+async def with_history(
+    tmp_path: Path, script: Answering, turns: int, *, size: int = 400, options: dict, **changes
+) -> AsyncIterator[Agent]:
+    """Resume a session of so many turns against a server with these options."""
+    write_history(tmp_path, turns, size=size, model=changes.get("model", MODEL))
+    async with ScriptedServer(script, **options) as server:
+        async with reopened(tmp_path, server, resume_latest=True, **changes) as running:
+            yield running
+
+
+# --- the four ways ---
+
+HISTORY = {"overflow": 24}
+"""Turns of the session; 12 where nothing else is said."""
+OPTIONS: dict[str, dict] = {"overflow": {"window": 20_000, "listed_window": 200_000}}
+WINDOW = 32_000
+
+
+def options_for(reason: str) -> dict:
+    return OPTIONS.get(reason, {"window": WINDOW})
+
+
+def step_answer(reason: str) -> Answering:
+    """Answer steps; between two of them the context comes over its trigger where that is the reason."""
+
+    def answer(request: Request) -> AnyReply:
+        if "do the work" in request.last_user and request.items[-1].kind == "user":
+            return Reply(words(6_000), tool_calls=[Call("glob", {"pattern": "*"})], chunk_size=4_000)
+        return Reply(f"ANSWERED {request.index}")
+
+    return answer
+
+
+async def provoke(running: Agent, reason: str) -> str:
+    """Bring the compaction about and wait until everything has settled; returns the outcome."""
+    if reason == "manual":
+        return (await compact(running)).outcome
+    prompt = {
+        "threshold before a prompt": "a long prompt " + words(6_000),
+        "threshold between steps": "do the work",
+        "overflow": "and now?",
+    }[reason]
+    return (await running.ask(prompt)).outcome
+
+
+async def provoke_and_cancel(running: Agent, reason: str) -> None:
+    """Bring the compaction about, press Esc while the summary is waited for, and wait until all has settled."""
+    sending = asyncio.ensure_future(begin_compaction(running) if reason == "manual" else provoke(running, reason))
+    await running.until(CompactionProgressEvent)
+    async with asyncio.timeout(10):
+        while not summary_requests(running.server):
+            await asyncio.sleep(0.005)
+    await interrupt(running)
+    await asyncio.wait_for(sending, 10)
+    await asyncio.wait_for(running.runtime.wait_settled(), 10)
+
+
+# --- what must hold ---
+
+
+def made_smaller(running: Agent) -> list[CompactionEntry | ViewEditEntry]:
+    """The entries that changed the view."""
+    return [entry for entry in running.session.entries() if isinstance(entry, CompactionEntry | ViewEditEntry)]
+
+
+def told(running: Agent) -> list[str]:
+    """What the person was told about compacting, beside the block that shows it."""
+    return [event.text for event in running.of(NoticeEvent) if "ompact" in event.text or "condensed" in event.text]
+
+
+async def check_all_providers(running: Agent) -> None:
+    """The view as it is now, encoded for every provider, passes its rules."""
+    view = running.session.get_llm_history()
+    view = view if isinstance(view[-1], UserMessage) else [*view, UserMessage(parts=(TextPart(text="go on"),))]
+    options = Options(one_system=True, alternate=True)
+    for provider in PROVIDERS:
+        request = ModelRequest(
+            model=facts(provider), messages=tuple(view), tools=running.runtime.live.tool_schemas(), cache_key="s"
+        )
+        body = await Recording(provider).body(request)
+        RULES[provider](body, {"anthropic-version": "2023-06-01"}, options, 0, counting=False)
+
+
+async def check_usable(running: Agent, reason: str) -> None:
+    """A following prompt is answered; its request is under the window and under nobody's refusal."""
+    refused = len(running.server.refusals)
+    settled = await running.ask("and what comes next?")
+    assert settled.outcome == "completed", settled.error
+    last = step_requests(running.server)[-1]
+    assert "and what comes next?" in last.last_user
+    assert last.tokens <= options_for(reason)["window"]
+    assert len(running.server.refusals) == refused
+    assert not running.server.faults
+    await check_all_providers(running)

@@ -1,0 +1,142 @@
+"""Every way in which a summary can fail, for every reason to compact: the session goes on (R-003, R-010, R-046)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
+from tenuto.protocol.message import CompactionEntry
+from tests.core.harness import Agent
+from tests.requirements_b.support import SUMMARY, ends, log_of, starts, until
+from tests.requirements_c.ladder import (
+    HISTORY,
+    REASONS,
+    STORED_REASONS,
+    SUMMARISED,
+    answering,
+    check_usable,
+    made_smaller,
+    options_for,
+    provoke,
+    provoke_and_cancel,
+    step_answer,
+    summary_requests,
+    told,
+    with_history,
+)
+from tests.server import Call, Cut, Hang, HttpError, Reply, ScriptedServer
+from tests.server.reply import AnyReply
+
+FAULTS: dict[str, AnyReply] = {
+    "quota": HttpError(429, "You exceeded your current quota, please check your plan and billing details."),
+    "500": HttpError(500, "The server had an error", headers={"retry-after-ms": "5"}),
+    "empty": Reply(""),
+    "truncated": Reply("## Goal\nMend the", stop="max_tokens"),
+    "tool call": Reply("I will look", tool_calls=[Call("read", {"path": "x"})]),
+    "refusal": Reply("I can't help with that.", stop="refusal"),
+    "inflated": Reply("## Goal\n" + "longer than all that it stands for " * 6_000, chunk_size=60_000),
+    "summariser overflow": HttpError(400, "Your input exceeds the context window of this model."),
+}
+CUT = Cut(Reply(SUMMARY), 4)
+DIGESTED = "without a model"
+
+
+async def check_digest(running: Agent, reason: str) -> None:
+    """The digest stands in the log with its reason, it was told once, and the session goes on with it alone."""
+    (entry,) = made_smaller(running)
+    assert isinstance(entry, CompactionEntry)
+    assert (entry.rung, entry.reason) == ("digest", STORED_REASONS[reason])
+    assert entry.tokens_after < entry.tokens_before
+    assert len(starts(running)) == len(ends(running)) == 1
+    (end,) = ends(running)
+    assert (end.aborted, end.error) == (False, None)
+    assert [DIGESTED in text for text in told(running)] == [True], told(running)
+    await check_usable(running, reason)
+    assert made_smaller(running) == [entry], "once was enough"
+
+
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_whatever_the_summariser_does_the_session_goes_on(tmp_path, fault, reason):
+    script = answering(step_answer(reason), FAULTS[fault])
+    async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
+        assert await provoke(running, reason) == "completed"
+        assert summary_requests(running.server), "a model was asked first"
+        await check_digest(running, reason)
+
+
+def leave(server: ScriptedServer) -> None:
+    """Stop listening and break what is open, as when the network goes."""
+    assert server._server is not None
+    server._server.close()
+    for connection in list(server._connections):
+        if connection.transport is not None:
+            connection.transport.abort()
+
+
+async def run_without_network(tmp_path: Path, reason: str) -> None:
+    """The server is away for as long as the compaction takes: connections are refused."""
+    tmp_path.mkdir()
+    returning: list[asyncio.Task[None]] = []
+    script = answering(step_answer(reason), Reply(SUMMARY))
+    async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
+
+        def listen(event: object) -> None:
+            if isinstance(event, CompactionStartEvent):
+                leave(running.server)
+            elif isinstance(event, CompactionEndEvent):
+                returning.append(asyncio.ensure_future(running.server.start()))
+
+        running.runtime.subscribe(listen)
+        assert await provoke(running, reason) == "completed"
+        assert not summary_requests(running.server)
+        await check_digest(running, reason)
+
+
+async def run_with_cuts(tmp_path: Path, reason: str) -> None:
+    """Every stream of a summary breaks in the middle."""
+    tmp_path.mkdir()
+    script = answering(step_answer(reason), CUT)
+    async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
+        assert await provoke(running, reason) == "completed"
+        assert len(summary_requests(running.server)) >= 3, "passing failures are tried again"
+        await check_digest(running, reason)
+
+
+async def test_a_network_that_breaks_or_is_gone_for_every_reason(tmp_path):
+    """Side by side, because what is waited for between the attempts is real time."""
+    async with asyncio.TaskGroup() as group:
+        for reason in REASONS:
+            group.create_task(run_with_cuts(tmp_path / f"cut {reason}", reason), name=f"cut, {reason}")
+            group.create_task(run_without_network(tmp_path / f"gone {reason}", reason), name=f"gone, {reason}")
+
+
+LINES_OF_THE_PROMPT = ["QueuedEntry", "DeveloperMessage", "DeveloperMessage", "UserMessage"]
+APPENDED = {
+    "manual": [],
+    "threshold before a prompt": ["QueuedEntry", "DequeuedEntry"],
+    "threshold between steps": [*LINES_OF_THE_PROMPT, "AssistantMessage", "ToolResultMessage"],
+    "overflow": [*LINES_OF_THE_PROMPT, "NoticeEntry"],
+}
+"""What a cancelled compaction leaves in the log: the prompt and the step before it, and the window that was learned."""
+
+
+@pytest.mark.parametrize("reason", REASONS)
+async def test_r046_cancelled_nothing_is_appended_and_the_session_goes_on(tmp_path, reason):
+    hanging = [True]
+    script = answering(step_answer(reason), lambda _request: Hang(30) if hanging else Reply(SUMMARY))
+    async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
+        before, seen = log_of(running), len(list(running.session.entries()))
+        await provoke_and_cancel(running, reason)
+        assert not told(running)
+        assert [end.aborted for end in ends(running)] == [True]
+        await until(lambda: all(request.aborted for request in summary_requests(running.server)))
+        assert log_of(running).startswith(before)
+        assert [type(entry).__name__ for entry in running.session.entries()][seen:] == APPENDED[reason]
+        assert bool(running.of(PromptReturnedEvent)) == (reason == "threshold before a prompt")
+        hanging.clear()
+        await check_usable(running, reason)
+        assert {entry.rung for entry in made_smaller(running)} <= SUMMARISED
