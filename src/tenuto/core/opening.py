@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.bus import EventBus
+from tenuto.core.earlier import recent_events
 from tenuto.core.errors import UsageError
 from tenuto.core.extensions import Extensions
 from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
-from tenuto.core.replay import replay
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
@@ -261,7 +261,7 @@ class Opener:
                 directory=str(session.directory),
             )
         )
-        for event in replay(live.id, session.path()):
+        for event in recent_events(live):
             self._bus.publish(event)
         if state.todo:
             self._bus.publish(TodoChangedEvent(session_id=live.id, items=state.todo))

@@ -16,7 +16,7 @@ from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.protocol.part import ImagePart
-from tenuto.session.projection import standing_marks
+from tenuto.session.projection import cancelled_by_undo
 
 MAX_COMPACTIONS = 3
 MAX_IMAGE_CUTS = 2
@@ -203,10 +203,10 @@ class OverflowChain:
 
 def _were_results_shortened(live: LiveSession) -> bool:
     """Say whether results were shortened for an overflow since the last request that was accepted."""
-    standing = {mark.seq for mark in standing_marks(live.session.path())}
+    cancelled = cancelled_by_undo(live.session.path())
     for entry in reversed(live.session.path()):
         if isinstance(entry, AssistantMessage):
             return False
         if isinstance(entry, ViewEditEntry) and (entry.rung, entry.reason) == ("truncate", "overflow"):
-            return entry.seq in standing
+            return entry.seq not in cancelled
     return False
