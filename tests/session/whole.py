@@ -33,7 +33,7 @@ class WholeSession:
         """Return the position after which the entry continues, -1 for the root; for a branch the one that it names."""
         entry = self.entries[position]
         if isinstance(entry, BranchEntry):
-            return self._position(entry.parent, position)
+            return self._position(entry.parent, position + 1)
         before = position - 1
         if before >= 0 and isinstance(self.entries[before], BranchEntry):
             return self.parents[before]

@@ -107,7 +107,7 @@ class History:
 
     def _add(self, entry: HistoryEvent) -> None:
         position = len(self)
-        parent = self.position_at(entry.parent) if isinstance(entry, BranchEntry) else ROOT
+        parent = self._parent(entry, position) if isinstance(entry, BranchEntry) else ROOT
         known = len(self._open.odd)
         self._open.add(entry, parent)
         if isinstance(entry, BranchEntry):
@@ -115,6 +115,13 @@ class History:
         elif isinstance(entry, HeaderEntry):
             self.headers.append(position)
         self._odd.extend(self._open.odd[known:])
+
+    def _parent(self, branch: BranchEntry, position: int) -> int:
+        """Return where a branch leads; one that names something later than itself stays where it is."""
+        found = self.find(branch.parent)
+        if found is not None:
+            return found
+        return position if branch.parent >= branch.seq else self.last_up_to(branch.parent)
 
     def _finish_block(self, end: int, *, held: bool) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Sessions of any length, written as the program would have written them, for measuring what length costs."""
+"""Sessions of any length, written as the program would have written them, to see what length costs."""
 
 from __future__ import annotations
 
