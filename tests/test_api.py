@@ -7,6 +7,7 @@ import pytest
 import tenuto
 from tenuto.core.errors import TaskFailedError, UsageError
 from tenuto.protocol.event import AssistantTextDeltaEvent
+from tests.core.compacting import is_summary_request
 from tests.server import Reply, ScriptedServer
 
 
@@ -27,7 +28,7 @@ async def test_an_agent_answers_and_goes_on_later(tmp_path):
 
 async def test_compacting_by_the_api(tmp_path):
     def script(request):
-        return Reply("fine " * 600) if request.body.get("tools") else Reply("## Goal\nGo on.")
+        return Reply("## Goal\nGo on.") if is_summary_request(request) else Reply("fine " * 600)
 
     async with ScriptedServer(script, window=32_000) as server:
         options = {"cwd": tmp_path, "home": tmp_path / "home", "model": "openai-chat/test", "environ": server.environ()}

@@ -90,6 +90,20 @@ def test_a_file_that_cannot_be_imported_stops_no_other(run, tmp_path):
     assert "Imported from Pi" in done.stdout
 
 
+def test_a_disk_that_refuses_leaves_the_source_and_no_session(run, tmp_path):
+    def bound():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_500, 1_500))
+
+    path = write_lines(tmp_path / "session.jsonl", sources.pi_session())
+    done = run("import", path, preexec_fn=bound)
+    assert done.returncode == 1
+    assert "cannot be written: File too large" in done.stderr
+    assert run("sessions", "list").stdout == ""
+    assert run("import", path).returncode == 0
+
+
 def test_without_a_path_scripts_get_a_list(run, tmp_path):
     paths = write_all_sources(tmp_path / "person")
     plain = run("import")

@@ -92,7 +92,7 @@ def test_one_huge_last_result_does_not_defeat_compaction():
     assert isinstance(result, ToolResultMessage)
     assert result.parts[0].text.startswith("line one")
     assert result.parts[0].text.endswith("Error: disk full")
-    assert Meter().estimate(result) < plan.allowance.tail
+    assert Meter().estimate(result) <= plan.allowance.tail_room
 
 
 def test_many_large_parallel_results_are_shortened_until_the_step_fits():
@@ -278,3 +278,41 @@ def test_under_the_trigger_a_large_last_step_stays():
     last = history.answer(words(15_000))
     assert history.size().tokens < budget().trigger
     assert history.planned(manual=True).kept == (last,)
+
+
+def test_results_that_the_model_has_not_seen_are_bounded_by_the_room_and_not_by_a_share_of_the_tail():
+    history = long_history(turns=8)
+    history.user("read three files")
+    _, *results = history.step(words(2_500), words(2_600), words(2_400))
+    plan = history.planned()
+    assert plan.edits == ()
+    assert all(result in plan.kept for result in results)
+    assert plan.kept_tokens <= plan.allowance.tail_room
+
+
+def test_once_the_model_has_answered_such_results_are_shortened_as_any():
+    history = long_history(turns=8)
+    history.user("read three files")
+    _, *results = history.step(words(2_500), words(2_600), words(2_400))
+    history.answer("I see.")
+    plan = history.planned()
+    assert [edit.target for edit in plan.edits] == [result.seq for result in results if result in plan.kept]
+
+
+def test_a_small_result_beside_a_huge_one_stays_whole_while_neither_was_seen():
+    history = long_history(turns=8)
+    history.user("read two files")
+    _, small, huge = history.step(words(1_500), words(30_000))
+    plan = history.planned()
+    assert [edit.target for edit in plan.edits] == [huge.seq]
+    assert small in plan.kept
+    assert 5_000 < plan.kept_tokens <= plan.allowance.tail_room
+
+
+def test_a_steering_text_behind_unseen_results_does_not_push_them_into_the_summary():
+    history = long_history(turns=8)
+    history.user("read two files")
+    step = history.step(words(4_000), words(4_000))
+    steering = history.user("and hurry")
+    plan = history.planned(keep_tokens=300)
+    assert plan.kept == (*step, steering)

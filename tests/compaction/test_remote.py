@@ -247,6 +247,8 @@ class Refusing:
         ([ModelError("rate_limit", "slow down", retry_after=31.0)], [], False),
         ([ModelError("quota", "no money")], [], False),
         ([ModelError("bad_thinking", "signature")], [], True),
+        ([ModelError("output_budget", "too many", limit=4_000)], [], True),
+        ([ModelError("output_budget", "too many")] * 8, [], False),
         ([ModelError("bad_thinking", "signature")] * 2, [], False),
     ],
 )

@@ -4,13 +4,12 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.summary import (
     CRITICAL,
-    MAX_IDENTIFIERS,
     add_identifiers,
+    audit_identifiers,
     find_fault,
     find_identifiers,
     is_too_long,
     join_summaries,
-    missing_identifiers,
     shorten,
     text_of_summary,
 )
@@ -102,12 +101,17 @@ def test_identifiers_of_the_last_part_are_found():
     }
 
 
-def test_missing_identifiers_are_at_most_24_and_never_those_already_there():
+def test_the_audit_counts_names_and_names_the_missing_ones_latest_first():
     latest = " ".join(f"src/module_{number}.py" for number in range(80))
-    missing = missing_identifiers(latest, ("src/module_79.py is here",))
-    assert len(missing) == MAX_IDENTIFIERS
-    assert "src/module_79.py" not in missing
-    assert "src/module_78.py" in missing
+    audited = audit_identifiers(latest, ("src/module_79.py is here",))
+    assert audited.found == 80
+    assert len(audited.missing) == 79
+    assert audited.missing[:2] == ("src/module_78.py", "src/module_77.py")
+
+
+def test_the_audit_does_not_count_a_part_of_a_name_beside_it():
+    audited = audit_identifiers("edit src/core/deep.py, port 8080 on localhost:8080", ("",))
+    assert audited.missing == ("localhost:8080", "port 8080", "src/core/deep.py")
 
 
 def test_identifiers_go_under_critical_context():

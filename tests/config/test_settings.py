@@ -124,3 +124,28 @@ def test_a_hostile_project_file_is_a_problem_and_no_crash(home, tmp_path, text):
     assert loaded == Settings()
     assert len(problems) == 1
     assert str(place) in problems[0]
+
+
+def test_a_projects_settings_hold_in_its_folders_and_end_at_its_root(tmp_path):
+    root = tmp_path / "outer" / "project"
+    below = root / "src" / "deep"
+    below.mkdir(parents=True)
+    (root / ".git").mkdir()
+    for place, mode in ((tmp_path / "outer", "plan"), (root, "auto")):
+        (place / ".tenuto").mkdir()
+        (place / ".tenuto" / "settings.toml").write_text(f'mode = "{mode}"')
+    assert load_settings(tmp_path / "home", below, {})[0].mode == "auto"
+    (root / ".tenuto" / "settings.toml").unlink()
+    assert load_settings(tmp_path / "home", below, {})[0].mode == Settings().mode
+    (below / ".tenuto").mkdir()
+    (below / ".tenuto" / "settings.toml").write_text('mode = "edits"')
+    assert load_settings(tmp_path / "home", below, {})[0].mode == "edits", "the nearest one"
+
+
+def test_the_persons_own_settings_are_no_projects(tmp_path):
+    home = tmp_path / ".tenuto"
+    home.mkdir()
+    (home / "settings.toml").write_text('[providers.mine]\nbase_url = "http://localhost:1/v1"')
+    found, problems = load_settings(home, tmp_path, {})
+    assert problems == []
+    assert "mine" in found.providers

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from tenuto.compaction.prompts import SAME_PREFIX
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import CompactSessionOperation, InterruptOperation
@@ -39,6 +40,9 @@ Keep the tests green.
 ## Critical Context
 - nothing"""
 TURN_PREFIX = "## Original Request\nmend it\n\n## Progress So Far\n- looked\n\n## Context Needed to Continue\n- nothing"
+IN_PLACE = SAME_PREFIX.partition("\n")[0][:60]
+FROM_A_TRANSCRIPT = {"TENUTO_COMPACTION__SAME_PREFIX": "false"}
+"""For what is asked of a summary that is made from a transcript (rung 4)."""
 LONG_ANSWER = "fine " * 600
 """About 750 tokens."""
 
@@ -51,8 +55,13 @@ def words(tokens: int) -> str:
 
 
 def is_summary_request(request: Request) -> bool:
-    """Summary requests carry no tools."""
-    return not request.body.get("tools")
+    """Summary requests carry no tools, or are a step's request with one message more."""
+    return not request.body.get("tools") or is_in_place(request)
+
+
+def is_in_place(request: Request) -> bool:
+    """Say whether the model is asked to summarise what it has before it."""
+    return any(IN_PLACE in item.text for item in request.items[-3:] if item.kind == "user")
 
 
 def is_prefix_request(request: Request) -> bool:

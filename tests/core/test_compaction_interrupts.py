@@ -21,6 +21,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import text_of
 from tests.core.compacting import (
+    FROM_A_TRANSCRIPT,
     LONG_ANSWER,
     SUMMARY,
     TURN_PREFIX,
@@ -169,7 +170,7 @@ async def test_an_interrupt_at_this_point_leaves_the_log_as_it_was(tmp_path, nam
     point = POINTS[name]
     write_big_file(tmp_path)
     options = {"listed_window": 200_000}
-    async with agent(tmp_path, script(point.summary), options=options) as running:
+    async with agent(tmp_path, script(point.summary), options=options, environ=FROM_A_TRANSCRIPT) as running:
         await converse(running)
         before, view = log_of(running), list(running.session.get_llm_history())
         submission = await begin_compaction(running)

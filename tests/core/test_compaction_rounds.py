@@ -13,6 +13,7 @@ from tenuto.protocol.message import AssistantMessage, UserMessage
 from tenuto.session.projection import project
 from tenuto.session.session import Session
 from tests.core.compacting import (
+    FROM_A_TRANSCRIPT,
     LONG_ANSWER,
     SUMMARY,
     check_requests,
@@ -59,7 +60,8 @@ async def test_compact_reload_compact_reload_equals_the_live_view(tmp_path, prot
     async with ScriptedServer(talk(summary=numbered_summaries()), window=32_000) as server:
         before: list[object] = []
         for round_number in range(3):
-            async with reopened(tmp_path, server, model=f"{protocol}/test", resume_latest=round_number > 0) as running:
+            changes = {"model": f"{protocol}/test", "resume_latest": round_number > 0, "environ": FROM_A_TRANSCRIPT}
+            async with reopened(tmp_path, server, **changes) as running:
                 resumed = list(running.session.get_llm_history())
                 assert resumed[: len(before)] == before
                 assert not running.of(CompactionStartEvent), "R-101: resuming compacts nothing"
@@ -81,7 +83,8 @@ async def test_compact_reload_compact_reload_equals_the_live_view(tmp_path, prot
 
 async def test_a_second_cut_inside_the_first_kept_tail(tmp_path):
     """R-038: what the first compaction kept is summarised by the second, not lost and not summarised twice."""
-    async with agent(tmp_path, talk(summary=numbered_summaries()), options={"window": 64_000}) as running:
+    script, options = talk(summary=numbered_summaries()), {"window": 64_000}
+    async with agent(tmp_path, script, options=options, environ=FROM_A_TRANSCRIPT) as running:
         for number in range(12):
             await running.ask(f"QUESTION-{number}. " + words(700))
         await compact(running)
@@ -114,7 +117,7 @@ async def test_three_compactions_inside_one_turn(tmp_path):
         return Reply(f"STEP-{count:03}", tool_calls=[Call("bash", {"command": command})])
 
     script = talk(answer, numbered_summaries())
-    async with agent(tmp_path, script, options={"window": 16_000}) as running:
+    async with agent(tmp_path, script, options={"window": 16_000}, environ=FROM_A_TRANSCRIPT) as running:
         await running.ask("an earlier question")
         settled = await running.ask("THE-REQUEST " + words(200), timeout=60)
         assert settled.outcome == "completed", settled.error

@@ -14,6 +14,7 @@ from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, Prom
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tests.core.compacting import (
+    FROM_A_TRANSCRIPT,
     LONG_ANSWER,
     SUMMARY,
     check_requests,
@@ -193,7 +194,9 @@ async def test_thinking_heavy_history_is_bounded_in_the_summary_request(tmp_path
 async def test_parallel_calls_around_the_cut_stay_together(tmp_path, keep):
     """Wherever the cut would fall by size, a step's calls and results are on one side of it."""
     seeded_session(tmp_path, "openai-chat", *parallel_calls()).close()
-    environ = {"TENUTO_COMPACTION__KEEP_RECENT_TOKENS": str(keep * 4)}  # by hand, a quarter of it is kept
+    environ = FROM_A_TRANSCRIPT | {
+        "TENUTO_COMPACTION__KEEP_RECENT_TOKENS": str(keep * 4)
+    }  # by hand, a quarter of it is kept
     async with ScriptedServer(talk("fine"), window=200_000) as server:
         async with reopened(tmp_path, server, resume_latest=True, environ=environ) as running:
             await compact(running)

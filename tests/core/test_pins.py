@@ -181,7 +181,7 @@ async def test_pins_that_are_too_long_for_a_smaller_window_do_not_stop_a_compact
             assert any("1 of 2 pins are not sent" in event.text for event in running.of(NoticeEvent))
             await compact(running)
             for entry in entries(running):
-                assert entry.rung == "serialised"
+                assert entry.rung == "same prefix"
                 assert f"<pins>\n{short}\n</pins>" in entry.replacement[0].text
             assert (await running.ask("go on")).outcome == "completed"
             assert len(running.session.state.pins) == 2

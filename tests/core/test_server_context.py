@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.models import change_model
+from tenuto.core.models import change_model, find_model
 from tenuto.core.undo import undo_compaction
 from tenuto.protocol.event import CompactionEndEvent
 from tenuto.protocol.message import AssistantMessage
@@ -67,7 +67,7 @@ async def test_the_servers_own_compaction_survives_a_restart_and_not_a_change_of
             await running.ask("two")
             assert server.requests[-1].prefix_items[: len(before.prefix_items)] == before.prefix_items
             assert block_of(server.requests[-1])
-            await change_model(running.runtime.live, "openai/test-small")
+            change_model(running.runtime.live, await find_model(running.runtime.live, "openai/test-small"))
             await running.ask("three")
             assert b'"compaction"' not in server.requests[-1].raw
             assert server.refusals == []
@@ -139,7 +139,7 @@ async def test_r051_items_that_the_provider_reads_no_more_are_given_up_and_the_s
         await fill(running, 5)
         assert running.server.requests[-1].tokens <= WINDOW
         assert not any(request.is_compaction for request in running.server.requests[-8:])
-        await change_model(running.runtime.live, model)
+        change_model(running.runtime.live, await find_model(running.runtime.live, model))
         await compact(running)
         assert compactions(running)[-1].rung == "remote"
 

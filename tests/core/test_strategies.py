@@ -220,7 +220,7 @@ async def test_a_strategy_that_misbehaves_is_named_and_the_ladder_goes_on(tmp_pa
         await running.ask("STEPS please")
         end = await compacted(running)
         assert end.entry is not None
-        assert end.entry.rung in {"serialised", "same_prefix"}
+        assert end.entry.rung in {"serialised", "same prefix"}
         told = [event.text for event in running.of(NoticeEvent) if "Own" in event.text]
         assert len(told) == 1
         assert words_told in told[0]

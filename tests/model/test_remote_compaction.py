@@ -272,6 +272,8 @@ async def test_anthropics_sdk_reads_the_compaction_as_we_do(tmp_path: Path):
         assert theirs.usage.input_tokens == 0
         block = theirs.content[0].model_dump()
         messages: list[Any] = [{"role": "assistant", "content": [block]}, {"role": "user", "content": "go on"}]
+        again = await client.beta.messages.create(**asked, compaction={"type": "summarize"}, betas=[COMPACTION_BETA])
+        assert (again.stop_reason, again.content[0].model_dump()) == ("compaction", block)
         answer = await client.beta.messages.create(
             model="test", max_tokens=100, messages=messages, betas=[COMPACTION_BETA]
         )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from tenuto.compaction.prompts import SAME_PREFIX
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, TaskFinishedEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ChangeModelOperation, CompactSessionOperation, InterruptOperation
@@ -32,6 +33,9 @@ Keep the tests green.
 
 ## Critical Context
 - nothing"""
+IN_PLACE = SAME_PREFIX.partition("\n")[0][:60]
+FROM_A_TRANSCRIPT = {"TENUTO_COMPACTION__SAME_PREFIX": "false"}
+"""For what is asked of a summary that is made from a transcript (rung 4)."""
 LONG_ANSWER = "fine " * 600
 """About 750 tokens."""
 
@@ -42,8 +46,13 @@ Answering = Callable[[Request], AnyReply]
 
 
 def is_summary_request(request: Request) -> bool:
-    """Summary requests carry no tools."""
-    return not request.body.get("tools")
+    """Summary requests carry no tools, or are a step's request with one message more."""
+    return not request.body.get("tools") or is_in_place(request)
+
+
+def is_in_place(request: Request) -> bool:
+    """Say whether the model is asked to summarise what it has before it."""
+    return any(IN_PLACE in item.text for item in request.items[-3:] if item.kind == "user")
 
 
 def summary_requests(running: Agent) -> list[Request]:
@@ -137,7 +146,8 @@ async def interrupt(running: Agent) -> None:
 
 
 async def change_model(running: Agent, model: str) -> None:
-    await running.runtime.submit(ChangeModelOperation(session_id=running.runtime.session_id, model=model))
+    operation = ChangeModelOperation(session_id=running.runtime.session_id, model=model)
+    await asyncio.wait_for(running.runtime.wait_for(await running.runtime.submit(operation)), 20)
 
 
 async def until(condition: Callable[[], bool], timeout: float = 10) -> None:

@@ -15,6 +15,7 @@ from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.requirements_b.support import (
+    FROM_A_TRANSCRIPT,
     LONG_ANSWER,
     SUMMARY,
     change_model,
@@ -87,7 +88,8 @@ async def test_r048_r049_parallel_calls_stay_pairs_through_many_compactions(tmp_
 async def test_r050_the_summary_request_carries_no_thinking_blocks(tmp_path, protocol):
     thought = Reply(LONG_ANSWER, thinking="Let me think about the parser. " * 40)
     write_settings(tmp_path, f'[models."{protocol}/test"]\nthinking = true\n')
-    async with agent(tmp_path, talk(thought), model=f"{protocol}/test", options={"window": 32_000}) as running:
+    changes = {"model": f"{protocol}/test", "options": {"window": 32_000}, "environ": FROM_A_TRANSCRIPT}
+    async with agent(tmp_path, talk(thought), **changes) as running:
         await fill(running)
         await compact(running)
         (request,) = summary_requests(running)
@@ -175,7 +177,8 @@ async def test_r051_encrypted_reasoning_stays_with_its_model_and_the_text_goes_a
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_r052_the_summary_request_carries_no_images(tmp_path, protocol):
-    async with agent(tmp_path, talk(), model=f"{protocol}/test", options={"window": 64_000}) as running:
+    changes = {"model": f"{protocol}/test", "options": {"window": 64_000}, "environ": FROM_A_TRANSCRIPT}
+    async with agent(tmp_path, talk(), **changes) as running:
         image = running.session.store_blob(PNG, "image/png", name="shot.png")
         for number in range(4):
             await running.runtime.submit_prompt((TextPart(text=f"screenshot {number}"), image))

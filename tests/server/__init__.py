@@ -21,7 +21,11 @@ The server speaks Anthropic ``/v1/messages`` (``/v1/messages/count_tokens``), Op
 for all processes: `Request.ended` of one call and `Request.received` of the next are the agent's own time.
 
 Keyword options of the server (`Options`): `api_key`, `window`, `max_output`, `listed_window`, `check_thinking`,
-`one_system`, `alternate`, `refuse`, `models`.
+`one_system`, `alternate`, `refuse`, `models`, `account`.
+
+A provider's own compaction is a model call like any other, and the reply's text what it hides or says
+(`Request.is_compaction`): Anthropic's field `compaction`, OpenAI's `compaction_trigger` and ``/v1/responses/compact``.
+`context_management` is done by the server itself: OpenAI's over its threshold, Anthropic's ``clear_tool_uses``.
 """
 
 from tests.server.options import Options

@@ -166,10 +166,16 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
     stop = STOPS.get(reply.stop_reason, reply.stop_reason)
     details = {"type": "refusal", "category": "general_harms", "explanation": None} if stop == "refusal" else None
     delta = {"stop_reason": stop, "stop_sequence": None, "stop_details": details}
-    edit = cleared(body)[1]
-    reported = {"context_management": {"applied_edits": [edit] if edit else []}} if "context_management" in body else {}
-    yield event("message_delta", delta=delta, usage=usage_object(tokens, tokens.output), **reported)
+    yield event("message_delta", delta=delta, usage=usage_object(tokens, tokens.output), **_edits(body))
     yield event("message_stop")
+
+
+def _edits(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what the server tells of the edits that it applied, if it was asked for any."""
+    if "context_management" not in body:
+        return {}
+    edit = cleared(body)[1]
+    return {"context_management": {"applied_edits": [edit] if edit else []}}
 
 
 def _compaction(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> Iterator[bytes]:
@@ -178,10 +184,14 @@ def _compaction(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int,
     yield event("message_start", message=message_object(body, Tokens(), number))
     yield from compaction_events(event, block)
     reason = STOPS.get(reply.stop_reason, reply.stop_reason)
-    iteration = {"type": "compaction", **usage_object(tokens, tokens.output)}
     delta = {"stop_reason": "compaction" if block else reason, "stop_sequence": None, "stop_details": None}
-    yield event("message_delta", delta=delta, usage={**usage_object(Tokens(), 0), "iterations": [iteration]})
+    yield event("message_delta", delta=delta, usage=_compaction_usage(tokens))
     yield event("message_stop")
+
+
+def _compaction_usage(tokens: Tokens) -> dict[str, Any]:
+    iteration = {"type": "compaction", **usage_object(tokens, tokens.output)}
+    return {**usage_object(Tokens(), 0), "iterations": [iteration]}
 
 
 def _block_events(index: int, block: dict[str, Any], size: int) -> Iterator[bytes]:
@@ -210,14 +220,20 @@ def _block_events(index: int, block: dict[str, Any], size: int) -> Iterator[byte
 
 def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> dict[str, Any]:
     """Return the answer as one object (`stream` not set)."""
-    del options
+    if body.get("compaction"):
+        block = compaction_block(reply, body, options)
+        reason = "compaction" if block else STOPS.get(reply.stop_reason, reply.stop_reason)
+        content = [block] if block else []
+        usage = _compaction_usage(tokens)
+        return {**message_object(body, Tokens(), number), "content": content, "stop_reason": reason, "usage": usage}
     blocks = content_blocks(reply, body, number)
     for block in blocks:
         if block["type"] == "tool_use":
             block["input"] = json.loads(block["input"] or "{}")
     stop = STOPS.get(reply.stop_reason, reply.stop_reason)
     usage = usage_object(tokens, tokens.output)
-    return {**message_object(body, tokens, number), "content": blocks, "stop_reason": stop, "usage": usage}
+    message = {**message_object(body, tokens, number), "content": blocks, "stop_reason": stop, "usage": usage}
+    return {**message, **_edits(body)}
 
 
 def stream_error(failure: StreamError, body: dict[str, Any], number: int) -> bytes:

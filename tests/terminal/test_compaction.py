@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.core.compacting import is_in_place
 from tests.server import Call, Hang, HttpError, Reply, Request
 from tests.server.reply import AnyReply
 from tests.terminal.conftest import Workplace, said
@@ -43,7 +44,7 @@ Script = Callable[[Request], AnyReply]
 
 
 def is_summary_request(request: Request) -> bool:
-    return not request.body.get("tools")
+    return not request.body.get("tools") or is_in_place(request)
 
 
 def counting(summary: Callable[[], AnyReply]) -> Script:

@@ -171,6 +171,8 @@ async def test_todo_returns_the_list_as_a_view(bench: Bench) -> None:
     assert result.ui == (TodoView(items=(TodoItem(text="a", status="done"), TodoItem(text="b"))),)
     assert "1 done, 1 pending" in text_of(result.parts)
     assert "status" in await bench.error("todo", items=[{"text": "a", "status": "finished"}])
+    other = await bench.call("todo", items=[{"text": "a", "status": "completed"}, {"text": "b", "status": "canceled"}])
+    assert [item.status for item in other.ui[0].items] == ["done", "cancelled"], "the words of other agents"
 
 
 # --- rung 0 ---

@@ -26,6 +26,8 @@ from tenuto.session.importers.bringing import (
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
 
 OK, FAILED = 0, 1
+LONG = 20_000_000
+"""Bytes of a source from which on a person is told what takes its time."""
 ASK = "Import which? Numbers, words to search for, or Enter to leave: "
 
 
@@ -93,6 +95,8 @@ class _Desk:
                 print(_told_before(source, earlier))  # noqa: T201
             return {**_row(source, earlier), "imported_now": False}
         cwd = Path(self._options.cwd).expanduser() if self._options.cwd else None
+        if source.size > LONG and os.isatty(2):
+            print(f"Reading {source.size / 1e6:,.0f} MB …", file=sys.stderr)  # noqa: T201
         made = import_source(source, self._home, cwd=cwd, accepts_model=self._accepts)
         if not self._options.json:
             print(_told(made, cwd))  # noqa: T201

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import Choice, Choose, CommandOutcome
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import ChangeModelOperation
@@ -11,8 +11,10 @@ from tenuto.protocol.operation import ChangeModelOperation
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Change to the model that is named; without a name, offer what can be used."""
     if argument:
+        before = (runtime.live.facts.id, runtime.live.effort)
         await runtime.submit(ChangeModelOperation(session_id=runtime.session_id, model=argument))
-        return []
+        after = (runtime.live.facts.id, runtime.live.effort)
+        return [Say(f"{after[0]} answers from the next request on.")] if after != before else []
     present = runtime.live.facts.id
     models = await runtime.live.models.available()
     rows = tuple(
@@ -27,6 +29,6 @@ def describe(facts: ModelFacts, *, present: bool) -> str:
     parts = ["present"] if present else []
     if facts.context_window:
         parts.append(f"{facts.context_window // 1000}k window")
-    if facts.input_price is not None and facts.output_price is not None:
+    if facts.input_price and facts.output_price:
         parts.append(f"${facts.input_price:g} / ${facts.output_price:g} per million tokens")
     return ", ".join(parts)

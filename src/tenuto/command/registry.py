@@ -36,6 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("resume", "open an earlier session", "[id]"),
     Command("fork", "copy this session into a new one and go on there"),
     Command("compact", "summarise the older part of the conversation now, or undo that", "[focus|undo|redo]"),
+    Command("undo", "take the last turn's edits of files back; again: one turn further"),
     Command("context", "what fills the model's window"),
     Command("cost", "tokens and money used by this session"),
     Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ"),

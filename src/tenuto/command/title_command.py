@@ -12,4 +12,4 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if not argument:
         return [Say(runtime.live.session.state.title or "This session has no title; /title TEXT gives it one.")]
     await runtime.submit(SetTitleOperation(session_id=runtime.session_id, title=argument))
-    return []
+    return [Say(f"This session is called {argument} now.")]

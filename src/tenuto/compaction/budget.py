@@ -26,7 +26,9 @@ MIN_OUTPUT = 256
 
 
 MARGIN_DIVISOR = 64
-"""Part of the window that is left free, because a request's size is an estimate."""
+"""Part of the window that is left free, because not even a counted request is known to the token."""
+ESTIMATE_ERROR_DIVISOR = 4
+"""Part of an estimate by which it may be too low."""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,22 +49,28 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     user_messages: int
     reserve_raised_from: int | None = None
 
-    def output_for(self, request_tokens: int) -> int:
-        """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007)."""
-        margin = self.window // MARGIN_DIVISOR
-        return max(MIN_OUTPUT, min(self.output_budget, self.window - request_tokens - margin))
+    def output_for(self, request_tokens: int, uncounted_tokens: int = 0) -> int:
+        """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007).
+
+        `uncounted_tokens` of the request are an estimate and no provider's count: the more they are, the more stays
+        free for their error, at most half of what is left.
+        """
+        left = self.window - request_tokens - self.window // MARGIN_DIVISOR
+        margin = min(uncounted_tokens // ESTIMATE_ERROR_DIVISOR, max(left, 0) // 2)
+        return max(MIN_OUTPUT, min(self.output_budget, left - margin))
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target.
 
-    `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole. `spare` is
-    what lies between target and trigger.
+    `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole, `tail_room`
+    all that there is for one whose results the model has not seen yet. `spare` is what lies between target and trigger.
     """
 
     free: int
     tail: int
     tail_ceiling: int
+    tail_room: int
     summary: int
     turn_prefix: int
     user_messages: int
@@ -128,6 +136,7 @@ def allowance_for(
         free=free,
         tail=tail,
         tail_ceiling=min(2 * tail, share),
+        tail_room=share,
         summary=min(int(budget.max_summary / calibration), int(SUMMARY_SHARE * free)),
         turn_prefix=min(int(budget.max_turn_prefix / calibration), int(PREFIX_SHARE * free)),
         user_messages=min(int(budget.user_messages / calibration), int(USER_SHARE * free)),
@@ -144,6 +153,7 @@ def leave_room(allowance: Allowance, message: int) -> Allowance:
         allowance,
         tail=min(allowance.tail, tail),
         tail_ceiling=min(allowance.tail_ceiling, tail),
+        tail_room=min(allowance.tail_room, tail),
         summary=min(allowance.summary, int(SUMMARY_SHARE * left)),
         turn_prefix=min(allowance.turn_prefix, int(PREFIX_SHARE * left)),
         user_messages=min(allowance.user_messages, int(USER_SHARE * left)),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from tenuto.compaction.asking import Patience, Progress
 from tenuto.compaction.budget import Budget
 from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
@@ -22,9 +23,6 @@ from tenuto.protocol.compaction import CompactionContext, CompactionModel, Compa
 from tenuto.protocol.message import FileUse
 from tenuto.protocol.model import ModelRequest, RemoteCompactor
 from tenuto.protocol.usage import Usage
-
-Progress = Callable[[str, int], None]
-"""Told the stage, and how many tokens of the summary have arrived (an estimate)."""
 
 
 class SummaryModel(msgspec.Struct, frozen=True):
@@ -50,8 +48,11 @@ class CompactionEnvironment:
     """The session's environment at the moment of the compaction.
 
     `request` is what the next step would send. `constraints` is the text of the instruction files. `keep_tokens` is
-    how much of the end stays, `None` for the usual. `tracker` has the newest use of every file. `compactor` is the
-    present model's client where its provider can compact by itself. `prepared` is a summary written ahead of time.
+    how much of the end stays, `None` for the usual; `unseen_tokens` how much of results that the model has not seen
+    yet, `None` for what the window leaves. `tracker` has the newest use of every file. `compactor` is the present
+    model's client where its provider can compact by itself. `prepared` is a summary written ahead of time.
+    `shares_prefix`: the prefix cache may be used. `observed` is the tokens of a request that the provider took and
+    that filled the window.
     """
 
     standing: Standing
@@ -63,9 +64,13 @@ class CompactionEnvironment:
     surroundings: Surroundings = field(default_factory=Surroundings)
     tracker: Mapping[str, FileUse] = field(default_factory=dict[str, FileUse])
     keep_tokens: int | None = None
+    unseen_tokens: int | None = None
     compactor: RemoteCompactor | None = None
     prepared: PreparedSummary | None = None
+    shares_prefix: bool = True
+    observed: int = 0
     spending: Spending = field(default_factory=Spending)
+    patience: Patience = field(default_factory=Patience)
 
     def plan(
         self, *, manual: bool = False, keep_tokens: int | None = None, first_kept: int = 0
@@ -83,6 +88,7 @@ class CompactionEnvironment:
             keep_tokens=self.keep_tokens if keep_tokens is None else keep_tokens,
             tracker=self.tracker,
             first_kept=first_kept,
+            unseen_tokens=self.unseen_tokens,
         )
 
 

@@ -19,6 +19,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
 )
 from tenuto.protocol.operation import CompactionReason
+from tenuto.protocol.part import OpaquePart
 from tenuto.session.projection import edit_message, project
 
 
@@ -71,6 +72,7 @@ def weigh(outcome: CompactionOutcome, standing: Standing) -> Proposal:
 
     Edits alone change part of a request whose size is known, so that only the difference is estimated.
     """
+    outcome = _keep_items(outcome, standing)
     size, meter = standing.size, standing.meter
     messages = _without_system(view_after(outcome, standing))
     if outcome.first_kept_index:
@@ -79,6 +81,23 @@ def weigh(outcome: CompactionOutcome, standing: Standing) -> Proposal:
         saved = meter.estimate_all(_without_system(standing.view)) - meter.estimate_all(messages)
         after = size.tokens - round(saved * size.calibration)
     return Proposal(outcome=outcome, tokens_before=size.tokens, tokens_after=after, trigger=standing.budget.trigger)
+
+
+def _keep_items(outcome: CompactionOutcome, standing: Standing) -> CompactionOutcome:
+    """Return the outcome; one that keeps a provider's items of the present view says whose they are.
+
+    So they are sent to nobody else, whatever strategy kept them.
+    """
+    previous = active_compaction(standing.path, standing.model_id)
+    if outcome.provider_items is not None or previous is None or previous.provider_items is None:
+        return outcome
+    kept = any(
+        isinstance(part, OpaquePart)
+        for message in outcome.replacement
+        if isinstance(message, AssistantMessage)
+        for part in message.parts
+    )
+    return msgspec.structs.replace(outcome, provider_items=previous.provider_items) if kept else outcome
 
 
 def view_after(outcome: CompactionOutcome, standing: Standing) -> list[Message]:

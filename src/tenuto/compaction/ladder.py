@@ -10,8 +10,9 @@ from tenuto.compaction.environment import BoundContext, accept, bound
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.preparing import prepared_rungs
-from tenuto.compaction.remote import compact_remotely
+from tenuto.compaction.remote import compact_remotely, is_chosen
 from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
+from tenuto.compaction.same_prefix import same_prefix_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
 
 Rungs = Callable[[BoundContext], Awaitable[Sequence[Rung]]]
@@ -30,7 +31,7 @@ class LadderCompaction:
         plan = plan_or_shorten(ctx)
         if isinstance(plan, CompactionOutcome):
             return plan
-        return await climb(ctx, plan, (remote_rungs, prepared_rungs, serialised_rungs))
+        return await climb(ctx, plan, (remote_rungs, prepared_rungs, same_prefix_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:
@@ -41,7 +42,7 @@ async def remote_rungs(ctx: BoundContext) -> list[Rung]:
     """
     if ctx.reason in {"overflow", "model_switch"}:
         return []
-    return [compact_remotely] if ctx.environment.request.server.compaction else []
+    return [compact_remotely] if is_chosen(ctx.environment.request) else []
 
 
 async def climb(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]) -> CompactionOutcome:

@@ -74,7 +74,7 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
 
     `system`, `tools` and `queued` are calibrated estimates and are contained in `tokens`. `estimate` is the plain one
     of the request (without what is queued), to be stored as `AssistantMessage.estimate`. `believed_seq` is the
-    assistant entry whose usage was believed (0: none).
+    assistant entry whose usage was believed (0: none). `uncounted` is what of `tokens` no provider counted.
     """
 
     tokens: int
@@ -85,6 +85,7 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     estimate: int
     calibration: float
     believed_seq: int = 0
+    uncounted: int = 0
 
     @property
     def fixed(self) -> int:
@@ -207,9 +208,10 @@ class Meter:
         queued = round(sum(MESSAGE_OVERHEAD + estimate_parts(entry.parts) for entry in queue) * calibration)
         anchor = self.believed_usage(path, model_id)
         if anchor is None or anchor.usage is None:
-            tokens = round(estimate * calibration)
+            tokens = uncounted = round(estimate * calibration)
         else:
-            tokens = anchor.usage.context_size + round(self._after(view, anchor.seq) * calibration)
+            uncounted = round(self._after(view, anchor.seq) * calibration)
+            tokens = anchor.usage.context_size + uncounted
         return ContextSize(
             tokens=max(0, tokens) + queued,
             estimated=anchor is None,
@@ -219,6 +221,7 @@ class Meter:
             estimate=estimate,
             calibration=calibration,
             believed_seq=anchor.seq if anchor is not None else 0,
+            uncounted=uncounted,
         )
 
     def _tools_tokens(self, tools: tuple[ToolSchema, ...]) -> int:

@@ -22,9 +22,9 @@ from tenuto.compaction.entries import (
     visible_items,
 )
 from tenuto.compaction.files import FileOperations, collect_files, strip_file_lists
-from tenuto.compaction.images import carry_images
 from tenuto.compaction.meter import ContextSize, Meter
-from tenuto.compaction.truncation import MIN_KEEP_TOKENS, truncate_result
+from tenuto.compaction.shortening import Limits, Shortening, fair_share, first_unseen
+from tenuto.compaction.truncation import MIN_KEEP_TOKENS
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import (
     CompactionEntry,
@@ -39,7 +39,7 @@ from tenuto.session.path import newest_of_kind
 
 NOTHING_NEW = "nothing has been said since the last compaction"
 RESULT_SHARE_OF_KEEP = 4
-"""A result in the kept tail that is larger than a quarter of keep-recent is shortened."""
+"""A result in the kept tail that is larger than a quarter of keep-recent is shortened, once the model has seen it."""
 
 
 class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,12 +89,14 @@ def plan_compaction(
     keep_tokens: int | None = None,
     tracker: Mapping[str, FileUse] | None = None,
     first_kept: int = 0,
+    unseen_tokens: int | None = None,
 ) -> CompactionPlan | NothingToCompact:
     """Return what a compaction of this path would do, or why it would do nothing.
 
     `path` is the entries from root to leaf, `view` the live view, `size` the meter's measure of it. `keep_tokens`
     overrides how much of the end is kept, `first_kept` names the seq that the kept tail has to begin with. `tracker`
-    is the session's newest use of every file.
+    is the session's newest use of every file. `unseen_tokens` bounds the results that the model has not seen yet
+    (`None`: by what the window leaves).
     """
     if size.fixed >= budget.trigger or _queue_decides(size, budget):
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
@@ -107,13 +109,15 @@ def plan_compaction(
         return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
     if first_kept and not _is_cut(items, first_kept):
         return NothingToCompact(reason=f"entry {first_kept} is not a place where the conversation can be cut")
-    cut, shortened = _choose_cut(items, size, budget, allowance, first_kept)
+    room = min(allowance.tail_room, unseen_tokens or allowance.tail_room)
+    cut, shortened = _choose_cut(items, size, budget, allowance, first_kept=first_kept, room=room)
     split = _find_split(path, start, items, cut)
     needed = meter.estimate(by_seq.get(split.message.seq, split.message)) if split.message is not None else 0
     if allowance.user_messages < needed <= allowance.free:
         # The request of the split turn stays whole; what else is kept shares what it leaves (R-034).
         allowance = leave_room(allowance, needed)
-        cut, shortened = _choose_cut(items, size, budget, allowance, first_kept)
+        room = min(room, allowance.tail_room)
+        cut, shortened = _choose_cut(items, size, budget, allowance, first_kept=first_kept, room=room)
         split = _find_split(path, start, items, cut)
     kept_tokens = shortened.tokens_from(cut)
     room = max(allowance.free + allowance.spare - kept_tokens, allowance.user_messages)
@@ -126,7 +130,7 @@ def plan_compaction(
         cut=items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1,
         is_split_turn=split.start > 0,
         turn_start=split.start,
-        turn_message=split.message,
+        turn_message=_as_shown(split.message, by_seq),
         history=tuple(item.entry for item in items[:history_end]),
         turn_prefix=tuple(item.entry for item in prefix) if _has_content(prefix, kept_whole) else (),
         kept=tuple(item.entry for item in items[cut:]),
@@ -160,14 +164,24 @@ def _is_cut(items: Sequence[Item], seq: int) -> bool:
 
 
 def _choose_cut(
-    items: Sequence[Item], size: ContextSize, budget: Budget, allowance: Allowance, first_kept: int
-) -> tuple[int, _Shortening]:
-    """Return where the kept tail begins, behind everything if need be, and the results in it that are shortened."""
-    shortened = _Shortening(items, max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP))
+    items: Sequence[Item], size: ContextSize, budget: Budget, allowance: Allowance, *, first_kept: int, room: int
+) -> tuple[int, Shortening]:
+    """Return where the kept tail begins, behind everything if need be, and the results in it that are shortened.
+
+    A step whose results the model has not seen yet stays: `room` tokens are for it.
+    """
+    unseen = first_unseen(items)
+    limits = Limits(
+        seen=max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP),
+        unseen=fair_share(items[unseen:], room),
+        unseen_from=unseen,
+    )
+    shortened = Shortening(items, limits)
     if first_kept:
         cut = sum(item.entry.seq < first_kept for item in items)
         return cut, shortened.fitting(cut, allowance.tail_ceiling)
-    cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling)
+    latest = unseen - 1 if any(isinstance(item.entry, ToolResultMessage) for item in items[unseen:]) else len(items)
+    cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling, latest)
     shortened = shortened.fitting(cut, allowance.tail_ceiling)
     is_too_large = shortened.tokens_from(cut) > _tail_limit(size, budget, allowance)
     if size.tokens > budget.trigger and is_too_large and is_complete([item.entry for item in items]):
@@ -208,14 +222,20 @@ def _kept_whole(
     return message if meter.estimate(view.get(message.seq, message)) <= room else None
 
 
-def find_cut(items: Sequence[Item], keep: int, ceiling: int) -> int:
-    """Return the index that the kept tail begins with; 0 keeps everything.
+def _as_shown(message: UserMessage | None, view: Mapping[int, Message]) -> UserMessage | None:
+    """Return a message as the view has it: images that left it for their bytes do not come back."""
+    shown = view.get(message.seq) if message is not None else None
+    return shown if isinstance(shown, UserMessage) else message
+
+
+def find_cut(items: Sequence[Item], keep: int, ceiling: int, latest: int | None = None) -> int:
+    """Return the index that the kept tail begins with, at most `latest`; 0 keeps everything.
 
     The first valid point at or after the entry with which the tail reaches `keep` tokens; the last valid one if there
     is none after it. A developer message moves the cut back to what it belongs to. While the tail is over `ceiling`
     (its first entry alone can be huge), the cut moves on.
     """
-    cuts = valid_cuts([item.entry for item in items])
+    cuts = [cut for cut in valid_cuts([item.entry for item in items]) if latest is None or cut <= latest]
     reached = _reached(items, keep)
     if reached is None or not cuts:
         return 0
@@ -237,46 +257,6 @@ def _reached(items: Sequence[Item], keep: int) -> int | None:
         if total >= keep:
             return index
     return None
-
-
-class _Shortening:
-    """The items with every result over `limit` tokens counted as shortened, and the edits that shorten them."""
-
-    def __init__(self, items: Sequence[Item], limit: int) -> None:
-        self._original = items
-        self._limit = limit
-        self._edits: dict[int, ViewEdit] = {}
-        self.items = [self._shorten(item) for item in items]
-
-    def _shorten(self, item: Item) -> Item:
-        entry = item.entry
-        if item.tokens <= self._limit or not isinstance(entry, ToolResultMessage):
-            return item
-        found = truncate_result(entry, self._limit)
-        if found is None or found.tokens >= item.tokens:
-            return item
-        self._edits[entry.seq] = found.edit
-        return Item(entry, found.tokens)
-
-    def fitting(self, cut: int, ceiling: int) -> _Shortening:
-        """Return this, or a stricter one, so that the tail from `cut` fits `ceiling` tokens if shortening can do it."""
-        present = self
-        while present._limit > MIN_KEEP_TOKENS and present.tokens_from(cut) > ceiling:
-            present = _Shortening(self._original, max(MIN_KEEP_TOKENS, present._limit // 2))
-        return present
-
-    def tokens_from(self, cut: int) -> int:
-        """Return the size of the items from `cut` on."""
-        return sum(item.tokens for item in self.items[cut:])
-
-    def edits(self, cut: int, view: Mapping[int, Message]) -> tuple[ViewEdit, ...]:
-        """Return the edits of results that stand at or after `cut`; images that the view leaves out stay out."""
-        kept = ((item.entry, self._edits.get(item.entry.seq)) for item in self.items[cut:])
-        return tuple(
-            carry_images(edit, entry, view[entry.seq])
-            for entry, edit in kept
-            if edit is not None and isinstance(entry, ToolResultMessage)
-        )
 
 
 class _Split(msgspec.Struct, frozen=True):

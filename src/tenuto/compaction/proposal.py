@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from tenuto.compaction.digest import digest, list_room
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.serialize import SEPARATOR, serialize_blocks
-from tenuto.compaction.summary import IDENTIFIER_REACH, add_identifiers, missing_identifiers, shorten
+from tenuto.compaction.summary import (
+    IDENTIFIER_REACH,
+    MAX_IDENTIFIERS,
+    Names,
+    add_identifiers,
+    audit_identifiers,
+    shorten,
+)
 from tenuto.compaction.view import Surroundings, build_replacement
 from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.message import NameAudit
 from tenuto.protocol.usage import Usage
 from tenuto.text.estimate import estimate_text
 
@@ -28,18 +40,23 @@ def propose_summary(
 ) -> CompactionOutcome:
     """Return the outcome of a model's accepted summary: exact names and file lists are added to it from data."""
     limit = plan.allowance.summary
-    names = _missing_names(plan, summary, limit // 5)
+    audited = _audit(plan, summary)
+    names = _affordable(audited.missing[:MAX_IDENTIFIERS], limit // 5)
     room = limit - sum(estimate_text(name) + 2 for name in names)
     text = add_identifiers(shorten(summary, room), names)
     text = with_file_lists(text, plan.file_operations, list_room(plan, surroundings))
-    return _propose(plan, text, surroundings, prompts, usage=usage, rung=rung)
+    audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing), added=len(names))
+    return _propose(plan, text, surroundings, prompts, usage=usage, rung=rung, audit=audit)
 
 
 def propose_digest(
     plan: CompactionPlan, surroundings: Surroundings, prompts: Prompts, usage: Usage | None = None
 ) -> CompactionOutcome:
     """Return the outcome that needs no model (rung 7); `usage` is what failed attempts cost."""
-    return _propose(plan, digest(plan, surroundings), surroundings, prompts, usage=usage, rung="digest")
+    text = digest(plan, surroundings)
+    audited = _audit(plan, text)
+    audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing))
+    return _propose(plan, text, surroundings, prompts, usage=usage, rung="digest", audit=audit)
 
 
 def _propose(
@@ -50,28 +67,34 @@ def _propose(
     *,
     usage: Usage | None,
     rung: str,
+    audit: NameAudit,
 ) -> CompactionOutcome:
     return CompactionOutcome(
         summary=summary,
         replacement=build_replacement(plan, summary, surroundings, prompts),
         first_kept_index=plan.cut,
         edits=plan.edits,
-        details=plan.file_operations.details(),
+        details=msgspec.structs.replace(plan.file_operations.details(), names=audit if audit.found else None),
         usage=usage,
         rung=rung,
     )
 
 
-def _missing_names(plan: CompactionPlan, summary: str, limit: int) -> list[str]:
-    """Return exact names of the latest summarised part that neither the summary nor the kept tail shows."""
+def _audit(plan: CompactionPlan, summary: str) -> Names:
+    """Look for the exact names of the latest summarised part in the summary, the file lists and the kept tail."""
     summarised = (*plan.history, *plan.turn_prefix)
     latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
     files = "\n".join((*plan.file_operations.read, *plan.file_operations.modified))
     kept = SEPARATOR.join(serialize_blocks(plan.kept))
-    names: list[str] = []
-    for name in missing_identifiers(latest, (summary, files, kept)):
+    return audit_identifiers(latest, (summary, files, kept))
+
+
+def _affordable(names: Sequence[str], limit: int) -> list[str]:
+    """Return the leading names that together have at most `limit` estimated tokens."""
+    taken: list[str] = []
+    for name in names:
         limit -= estimate_text(name) + 2
         if limit < 0:
             break
-        names.append(name)
-    return names
+        taken.append(name)
+    return taken

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import msgspec
 
+from tenuto.compaction.asking import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.digest import MARK, digest, list_room
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, accept
@@ -21,7 +22,6 @@ from tenuto.compaction.files import format_file_lists, strip_file_lists, with_fi
 from tenuto.compaction.meter import estimate_message
 from tenuto.compaction.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.prompts import with_length
-from tenuto.compaction.summarise import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.summary import shorten
 from tenuto.compaction.view import build_remote_replacement, user_messages_block
 from tenuto.protocol.compaction import CompactionOutcome
@@ -35,13 +35,21 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import OpaquePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
+from tenuto.text.tags import tagged
 
 RUNG = "remote"
 SEALED = (
     "(The model reads the provider's own compaction, which cannot be shown. What follows is told from the session's "
     "data.)"
 )
+MIN_ANSWER = 1_024
+"""Tokens: with less room for it no compaction is worth asking for."""
 EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; bring over what of them still matters."
+
+
+def is_chosen(request: ModelRequest) -> bool:
+    """Say whether the person lets the provider compact this conversation."""
+    return request.server.compaction in {"request", "endpoint"}
 
 
 async def compact_remotely(
@@ -53,7 +61,7 @@ async def compact_remotely(
     """
     environment = ctx.environment
     request = environment.request
-    if not request.server.compaction:
+    if not is_chosen(request):
         return None
     try:
         compacted = await _ask(ctx, plan, sleep)
@@ -66,7 +74,7 @@ async def compact_remotely(
 
 
 def choose_remote(ctx: BoundContext) -> BoundContext:
-    """Return the context of a compaction for which this way is chosen even if the settings say nothing of it."""
+    """Return the context of a compaction for which this way is chosen where the settings say nothing of it."""
     request = ctx.environment.request
     if request.server.compaction:
         return ctx
@@ -84,27 +92,40 @@ async def _ask(ctx: BoundContext, plan: CompactionPlan, sleep: Callable[[float],
     instructions = with_length(environment.prompts.same_prefix, plan.allowance.summary)
     if earlier_summary(environment):
         instructions = f"{instructions} {EARLIER_HINT}"
-    failures, waited = 0, 0.0
+    failures, patience = 0, environment.patience
     stage = f"compacting at {request.model.provider}"
     while True:
         environment.progress(stage, 0)
         try:
             compacted = await compactor.compact(asked, instructions=instructions, focus=ctx.focus)
         except ModelError as error:
-            if error.kind == "bad_thinking" and asked.thinking:
-                asked = msgspec.structs.replace(asked, thinking=False)
+            changed = _without_fault(asked, error)
+            if changed is not None:
+                asked = changed
                 continue
             failures += 1
             wait = error.retry_after if error.retry_after is not None else 2.0**failures
-            if error.kind not in RETRYABLE or failures > MAX_RETRIES or waited + wait > MAX_WAIT:
+            if error.kind not in RETRYABLE or failures > MAX_RETRIES or patience.waited + wait > MAX_WAIT:
                 raise
-            waited += wait
+            patience.waited += wait
             environment.progress(f"{stage}, waiting to try again: {error}", 0)
             await sleep(wait)
             continue
         if compacted.usage is not None:
             environment.spending.add(compacted.usage)
         return compacted
+
+
+def _without_fault(request: ModelRequest, error: ModelError) -> ModelRequest | None:
+    """Return the request without what was refused in it, where that can be left out or lowered; else `None`."""
+    if error.kind == "bad_thinking" and request.thinking:
+        return msgspec.structs.replace(request, thinking=False)
+    output = request.max_output_tokens // 2
+    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
+        output = error.limit
+    if error.kind == "output_budget" and output >= MIN_ANSWER:
+        return msgspec.structs.replace(request, max_output_tokens=output)
+    return None
 
 
 def request_before_cut(environment: CompactionEnvironment, plan: CompactionPlan) -> ModelRequest:
@@ -135,7 +156,7 @@ def remote_outcome(
     )
     words = plan.allowance.user_messages if not compacted.has_user_messages else 0
     beside = (
-        f"<earlier-summary>\n{earlier}\n</earlier-summary>" if earlier else "",
+        tagged("earlier-summary", earlier) if earlier else "",
         format_file_lists(plan.file_operations, room),
         user_messages_block(
             plan, min(words, max(0, plan.allowance.free - plan.kept_tokens - estimate_message(answer)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
+from tenuto.compaction.asking import SummaryError
 from tenuto.compaction.environment import BoundContext, SummaryModel, accept
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.gate import find_flaw, weigh
@@ -53,8 +54,11 @@ async def serialised_rungs(ctx: BoundContext) -> list[Rung]:
     return [partial(_summarise, model) for model in await ctx.environment.summarisers()]
 
 
-async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome:
+async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | None:
+    """Return the outcome, `None` for a model that could not be reached a moment ago. Raises `SummaryError`."""
     environment = ctx.environment
+    if model.model.facts.id in environment.patience.given_up:
+        return None
     context = SummaryContext(
         facts=model.model.facts,
         budget=model.budget,
@@ -64,9 +68,13 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
         calibration=plan.size.calibration,
     )
     plan = plan_from_history(environment, plan)
-    summariser = Summariser(model.model.client, context, environment.progress)
+    summariser = Summariser(model.model.client, context, environment.progress, environment.patience)
     try:
         summary = await summariser.summarise(plan)
+    except SummaryError as error:
+        if model.model.facts.id != environment.request.model.id:
+            error.notice = f"{model.model.facts.id} could not write the summary: {error}."
+        raise
     finally:
         environment.spending.add(summariser.usage)
     return propose_summary(plan, summary, environment.surroundings, environment.prompts, environment.spending.usage)

@@ -17,12 +17,15 @@ from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart
 from tenuto.text.estimate import estimate_text
+from tenuto.text.tags import keep_within
 
 SEPARATOR = "\n\n"
 _ERROR_WORDS = ("Error:", "error:", "FAILED", "Exception", "panicked", "fatal:")
 _ERROR_LINE = 200
 _MAX_ERROR_LINES = 3
-_CLOSING_TAGS = ("</conversation>", "</previous-summary>")
+_TAGS = ("conversation", "previous-summary")
+STEP_TIGHTENING = (2, 4, 8, 16, 32)
+"""What the bounds of a single step that is too large for a request are divided by, one after the other."""
 _NO_ROOM = 200
 """Tokens below which a part of the conversation is not worth a request."""
 
@@ -56,7 +59,33 @@ def serialize(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> str:
 def serialize_blocks(entries: Iterable[Visible], bounds: Bounds = BOUNDS) -> list[str]:
     """Return one text for each entry that has anything to say, in order."""
     blocks = (_serialize_entry(entry, bounds) for entry in entries)
-    return [_defused(block) for block in blocks if block]
+    return [keep_within(block, *_TAGS) for block in blocks if block]
+
+
+def group_steps(entries: Iterable[Visible]) -> list[list[Visible]]:
+    """Return the entries in order, an answer together with the results of its calls."""
+    groups: list[list[Visible]] = []
+    by_call: dict[str, list[Visible]] = {}
+    for entry in entries:
+        if isinstance(entry, ToolResultMessage) and entry.call_id in by_call:
+            by_call[entry.call_id].append(entry)
+            continue
+        groups.append([entry])
+        if isinstance(entry, AssistantMessage):
+            by_call.update((call.id, groups[-1]) for call in calls_of(entry))
+    return groups
+
+
+def serialize_step(step: Iterable[Visible], room: int, bounds: Bounds = BOUNDS) -> str:
+    """Return a step as one text of at most `room` tokens: every entry of it bounded more strictly until it fits."""
+    entries = tuple(step)
+    text = serialize(entries, bounds)
+    for divisor in STEP_TIGHTENING:
+        if estimate_text(text) <= room:
+            return text
+        text = serialize(entries, bounds.tightened(divisor))
+    tokens = estimate_text(text)
+    return text if tokens <= room else _fit_block(text, tokens, room)
 
 
 def _serialize_entry(entry: Visible, bounds: Bounds) -> str:
@@ -167,14 +196,6 @@ def _error_lines(text: str, start: int, end: int) -> list[str]:
         stop = text.find("\n", at, end)
         lines.setdefault(begin, text[begin : min(stop if stop >= 0 else end, begin + 2 * _ERROR_LINE)])
     return [lines[begin] for begin in sorted(lines)][:_MAX_ERROR_LINES]
-
-
-def _defused(block: str) -> str:
-    """Keep the text from closing the tags that it is put into."""
-    for tag in _CLOSING_TAGS:
-        if tag in block:
-            block = block.replace(tag, tag.replace("</", "<\\/"))
-    return block
 
 
 def take_blocks(blocks: Sequence[str], room: int) -> tuple[list[str], int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from tenuto.compaction.files import strip_file_lists
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.protocol.message import AssistantMessage
@@ -135,17 +137,23 @@ def find_identifiers(text: str) -> list[str]:
     return sorted(last_seen, key=lambda name: -last_seen[name])
 
 
-def missing_identifiers(text: str, present: Iterable[str]) -> list[str]:
-    """Return at most 24 exact names of the last part of `text` that none of the `present` texts contains."""
+class Names(msgspec.Struct, frozen=True):
+    """The exact names of a text: how many there are, and those that are missing elsewhere, the latest first."""
+
+    found: int
+    missing: tuple[str, ...]
+
+
+def audit_identifiers(text: str, present: Iterable[str]) -> Names:
+    """Hold the exact names of the last part of `text` against the `present` texts.
+
+    A name that is only part of another one (the file name of a path) is not counted beside it.
+    """
+    names = find_identifiers(text)
+    everything = "\n".join(names)
+    names = [name for name in names if everything.count(name) == 1]
     known = "\n".join(present)
-    missing: list[str] = []
-    for name in find_identifiers(text):
-        if name not in known:
-            missing.append(name)
-            known = f"{known}\n{name}"
-            if len(missing) == MAX_IDENTIFIERS:
-                break
-    return missing
+    return Names(len(names), tuple(name for name in names if name not in known))
 
 
 def add_identifiers(summary: str, names: Sequence[str]) -> str:

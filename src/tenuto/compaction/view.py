@@ -20,6 +20,7 @@ from tenuto.protocol.message import AssistantMessage, HistoryEvent, Message, Sys
 from tenuto.protocol.part import ContentPart, TextPart
 from tenuto.session.path import newest_of_kind, of_kind
 from tenuto.text.estimate import estimate_text
+from tenuto.text.tags import tagged
 
 PERSON_ORIGINS = frozenset({"typed", "command"})
 TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-] cancelled:"}
@@ -45,7 +46,7 @@ def build_replacement(
     plan: CompactionPlan, summary: str, surroundings: Surroundings, prompts: Prompts
 ) -> tuple[Message, ...]:
     """Return the messages that stand before the kept tail; `summary` ends with its file lists."""
-    blocks = [_frame(plan.cut, prompts, surroundings.recall), f"<summary>\n{summary}\n</summary>"]
+    blocks = [_frame(plan.cut, prompts, surroundings.recall), tagged("summary", summary)]
     blocks += surrounding_blocks(surroundings)
     room = plan.allowance.free - plan.kept_tokens - sum(estimate_text(block) for block in blocks)
     anchor = _anchor(plan, room)

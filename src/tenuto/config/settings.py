@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from tenuto.config.instructions import project_root
 from tenuto.protocol.entry import Mode
 
 PROJECT_FILE = Path(".tenuto") / "settings.toml"
@@ -76,6 +77,7 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     remote: bool = False
     idle: bool = False
     ahead: bool = False
+    same_prefix: bool = True
     prompts: PromptSettings = PromptSettings()
 
 
@@ -154,12 +156,16 @@ def home_directory(environ: Mapping[str, str]) -> Path:
 
 
 def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
-    """Return the settings and a line for every problem found on the way. Never raises for bad content."""
+    """Return the settings and a line for every problem found on the way. Never raises for bad content.
+
+    `project` is the working directory, somewhere in the project.
+    """
     problems: list[str] = []
     merged: dict[str, Any] = {}
     sources = [(home / "settings.toml", frozenset[str]())]
-    if project is not None:
-        sources.append((project / PROJECT_FILE, CODE_RUNNING_KEYS))
+    own = _project_file(project, home) if project is not None else None
+    if own is not None:
+        sources.append((own, CODE_RUNNING_KEYS))
     for path, not_allowed in sources:
         values = _read_toml(path, problems)
         for key in sorted(not_allowed & values.keys()):
@@ -172,6 +178,18 @@ def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) 
         _merge(merged, _accept(values, str(path), problems))
     _merge(merged, _accept(_from_environment(environ), "environment", problems))
     return msgspec.convert(merged, Settings, strict=False), problems
+
+
+def _project_file(cwd: Path, home: Path) -> Path | None:
+    """Return the nearest settings file between `cwd` and the root of its repository; never the person's own."""
+    root = project_root(cwd)
+    for place in (cwd, *cwd.parents):
+        file = place / PROJECT_FILE
+        if file.is_file() and file.parent.resolve() != home.resolve():
+            return file
+        if place == root:
+            break
+    return None
 
 
 def _read_toml(path: Path, problems: list[str]) -> dict[str, Any]:

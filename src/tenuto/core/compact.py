@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import msgspec
 
+from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
 from tenuto.compaction.gate import Proposal, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
@@ -24,7 +26,8 @@ from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe
 from tenuto.core.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed
 from tenuto.core.live import LiveSession
 from tenuto.core.log_check import check_log
-from tenuto.core.replay import compaction_end, compaction_of_edits
+from tenuto.core.replay import compaction_end
+from tenuto.core.rounds import tell_rounds
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.strategies import choose_strategy
 from tenuto.core.system import refreshed_system_entry
@@ -32,8 +35,13 @@ from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.message import CompactionEntry
+from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
+from tenuto.session.view_edits import compaction_of_edits
+
+TO_A_LIMIT: frozenset[CompactionReason] = frozenset({"threshold", "model_switch"})
+"""Reasons with which the context has to come under a trigger."""
 
 
 class NothingToCompactError(TaskFailedError):
@@ -164,28 +172,35 @@ async def run_compaction(
     focus: str = "",
     will_retry: bool = False,
     attempt: int = 0,
+    observed: int = 0,
+    successor: ModelFacts | None = None,
     strategy: CompactionStrategy | None = None,
 ) -> CompactionResult:
     """Compact the session's view and tell the front-ends. Raises what `Compaction.run` raises, after the end event.
 
-    A strategy other than the ladder is asked once more when the context is over its trigger still (DESIGN section 6).
+    `attempt`, `observed` and `successor` are as in `bind_context`. A strategy other than the ladder is asked once more
+    when the context is over its trigger still (DESIGN section 6).
     """
     strategy = strategy or choose_strategy(live)
     operation = CompactSessionOperation(
         session_id=live.id, submission_id=submission_id, reason=reason, focus=focus, will_retry=will_retry
     )
-    result = await _compact_once(live, strategy, operation, attempt)
-    is_over = reason == "threshold" and live.measure().tokens > live.budget().trigger
+    bind = partial(bind_context, live, reason, focus=focus, attempt=attempt, observed=observed, successor=successor)
+    result = await _compact_once(live, strategy, operation, bind)
+    is_over = reason in TO_A_LIMIT and live.measure().tokens > live.budget(successor).trigger
     if not is_over or isinstance(strategy, LadderCompaction):
         return result
     try:
-        return await _compact_once(live, strategy, operation, attempt)
+        return await _compact_once(live, strategy, operation, bind)
     except TaskFailedError:
         return result  # the first one counts, and its end event has said that it was not enough
 
 
 async def _compact_once(
-    live: LiveSession, strategy: CompactionStrategy, operation: CompactSessionOperation, attempt: int
+    live: LiveSession,
+    strategy: CompactionStrategy,
+    operation: CompactSessionOperation,
+    bind: Callable[[Progress], BoundContext],
 ) -> CompactionResult:
     submission_id, reason = operation.submission_id, operation.reason
 
@@ -197,8 +212,7 @@ async def _compact_once(
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
         check_log(live)
-        context = bind_context(live, reason, progress, focus=operation.focus or "", attempt=attempt)
-        hooked = await ask_before_compaction(live, context, operation, strategy)
+        hooked = await ask_before_compaction(live, bind(progress), operation, strategy)
         result = await Compaction(live, hooked, strategy).run()
     except asyncio.CancelledError:
         _publish_failure(live, operation, "", aborted=True)
@@ -214,6 +228,7 @@ async def _compact_once(
         live.automatic.note_done(manual=reason == "manual")
     live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=operation.will_retry))
     live.publish_usage()
+    tell_rounds(live, result.entry)
     tell_compacted(live, result.entry, operation)
     return result
 

@@ -17,21 +17,35 @@ from tenuto.core.pin_notes import fitting_pins
 from tenuto.core.request import build_request
 from tenuto.core.summarisers import find_summarisers
 from tenuto.protocol.compaction import CacheState, CompactionModel
-from tenuto.protocol.message import AssistantMessage
-from tenuto.protocol.model import RemoteCompactor
+from tenuto.protocol.entry import UndoEntry, ViewEditEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage
+from tenuto.protocol.model import ModelFacts, RemoteCompactor
 from tenuto.protocol.operation import CompactionReason
 
 CACHE_LIFETIME = 300.0
 """Seconds that providers keep a prefix at least, counted from its last use."""
+CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, SystemMessage)
+"""Entries behind which the next request no longer begins with the last one."""
 OVERFLOW_DIVISOR = 3
 """Of a refused request at most this part stays word for word."""
 
 
 def bind_context(
-    live: LiveSession, reason: CompactionReason, progress: Progress, *, focus: str = "", attempt: int = 0
+    live: LiveSession,
+    reason: CompactionReason,
+    progress: Progress,
+    *,
+    focus: str = "",
+    attempt: int = 0,
+    observed: int = 0,
+    successor: ModelFacts | None = None,
 ) -> BoundContext:
-    """Return what a strategy works on. `attempt` counts from 0; each keeps half of the one before."""
-    size, budget = live.measure(), live.budget()
+    """Return what a strategy works on. `attempt` counts from 0; each keeps half of the one before.
+
+    `observed` is the tokens of a request that the provider took and that filled the window. `successor` is the model
+    that the session changes to afterwards: the result has to fit that one's window.
+    """
+    size, budget = live.measure(), live.budget(successor)
     path = live.session.path()
     standing = Standing(
         path=path,
@@ -57,14 +71,17 @@ def bind_context(
         environment=CompactionEnvironment(
             standing=standing,
             request=build_request(live),
-            summarisers=lambda: _summary_models(live),
+            summarisers=_SummaryModels(live, successor),
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
             constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd)),
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
             keep_tokens=_tail_to_keep(live, reason, attempt),
+            unseen_tokens=_unseen_to_keep(live, reason, attempt),
             compactor=client if isinstance(client, RemoteCompactor) else None,
+            shares_prefix=live.settings.compaction.same_prefix,
+            observed=observed,
             spending=spending,
             prepared=live.prepared,
         ),
@@ -72,19 +89,35 @@ def bind_context(
 
 
 def cache_state(live: LiveSession) -> CacheState:
-    """Return whether the provider is likely to have the present prefix in its cache still."""
+    """Return whether the provider is likely to have the present prefix in its cache still.
+
+    It has not when the view was changed since the last answer.
+    """
     for entry in reversed(live.session.path()):
+        if isinstance(entry, CHANGES):
+            return CacheState()
         if isinstance(entry, AssistantMessage):
             age = max(0.0, live.clock() - entry.ts)
             return CacheState(entry.model == live.facts.id and age < CACHE_LIFETIME, age)
     return CacheState()
 
 
-async def _summary_models(live: LiveSession) -> Sequence[SummaryModel]:
-    return [
-        SummaryModel(CompactionModel(facts, live.models.client(facts.provider)), live.budget(facts))
-        for facts in await find_summarisers(live)
-    ]
+class _SummaryModels:
+    """Which models may write the summary, found once a compaction: it can mean a request, and a notice."""
+
+    def __init__(self, live: LiveSession, successor: ModelFacts | None) -> None:
+        self._live = live
+        self._successor = successor
+        self._found: Sequence[SummaryModel] | None = None
+
+    async def __call__(self) -> Sequence[SummaryModel]:
+        if self._found is None:
+            live = self._live
+            self._found = [
+                SummaryModel(CompactionModel(facts, live.models.client(facts.provider)), live.budget(facts))
+                for facts in await find_summarisers(live, self._successor)
+            ]
+        return self._found
 
 
 def _surroundings(live: LiveSession) -> Surroundings:
@@ -107,3 +140,11 @@ def _tail_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> 
     if reason != "overflow" and not is_silent:
         return None
     return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
+
+
+def _unseen_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+    """Return how much of results that no accepted request had stays: of a refused one at most half of it."""
+    if reason != "overflow":
+        return None
+    size = live.measure()
+    return min(size.tokens, size.estimate) >> (attempt + 1)

@@ -8,7 +8,7 @@ from tenuto.core.bus import EventBus
 from tenuto.core.earlier import earlier_events
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
 from tenuto.core.live import LiveSession
-from tenuto.core.models import change_model
+from tenuto.core.models import change_model, find_model, is_too_small
 from tenuto.core.shell import ShellTask
 from tenuto.core.task import AgentTask
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
@@ -135,8 +135,16 @@ class Executor:
     # --- state ---
 
     async def handle_change_model(self, operation: ChangeModelOperation) -> None:
-        """Switch the model from the next request on."""
-        await change_model(self._opener.live(operation.session_id), operation.model)
+        """Switch the model from the next request on; compact first what is too large for it, if nothing runs."""
+        live = self._opener.live(operation.session_id)
+        change = await find_model(live, operation.model)
+        if self.tasks.running(live.id) is not None or not is_too_small(live, change.facts):
+            change_model(live, change)
+            return
+        from tenuto.core.model_switch import ModelSwitchTask
+
+        task = ModelSwitchTask(live, change, operation.submission_id)
+        self._start(live, operation.submission_id, "compaction", task.run())
 
     async def handle_change_mode(self, operation: ChangeModeOperation) -> None:
         """Switch the approval mode from the next call on."""

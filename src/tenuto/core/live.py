@@ -59,6 +59,7 @@ class LiveSession:
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False
+    rounds_told: bool = False
     checked_window: int = 0
     """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""
     _budgets: dict[ModelFacts, Budget] = field(default_factory=dict[ModelFacts, Budget])

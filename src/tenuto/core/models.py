@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.event import ModelChangedEvent
+from tenuto.protocol.model import ModelFacts
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -24,11 +27,36 @@ def split_model(text: str) -> tuple[str, str]:
     return model, effort
 
 
-async def change_model(live: LiveSession, text: str) -> None:
-    """Use another model from the next request on. Raises `UsageError` for one that cannot be used."""
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """A model that can be used, and the effort that was asked for with it (empty: none)."""
+
+    facts: ModelFacts
+    effort: str = ""
+
+
+async def find_model(live: LiveSession, text: str) -> ModelChange:
+    """Return the model that `provider/name[:effort]` means. Raises `UsageError` or `ModelError`: it cannot be used."""
     model, effort = split_model(text)
     live.models.require(model)
-    live.facts = await live.models.refresh(model)
+    return ModelChange(await live.models.refresh(model), effort)
+
+
+def is_too_small(live: LiveSession, facts: ModelFacts) -> bool:
+    """Say whether what the present model still takes has to be compacted for another one (R-011)."""
+    trigger = live.budget(facts).trigger
+    return (
+        live.settings.compaction.enabled
+        and facts.id != live.facts.id
+        and trigger < live.budget().trigger
+        and live.measure().tokens > trigger
+    )
+
+
+def change_model(live: LiveSession, change: ModelChange) -> None:
+    """Use another model from the next request on."""
+    model, effort = change.facts.id, change.effort
+    live.facts = change.facts
     live.automatic.reset()
     live.items_refused = False
     state = live.session.state

@@ -60,6 +60,11 @@ def has_too_many_bytes(error: ModelError, request: ModelRequest) -> bool:
     return error.kind == "too_many_bytes"
 
 
+def observed_in_window(error: ModelError) -> int:
+    """Return the tokens of a request that the provider took and whose answer the window cut off; 0 for a refusal."""
+    return error.observed or 0 if error.status is None and error.limit is None else 0
+
+
 class OverflowChain:
     """One step's chain of recoveries; a new step begins a new one."""
 
@@ -68,7 +73,7 @@ class OverflowChain:
         self._submission_id = submission_id
         self._compactions = 0
         self._image_cuts = 0
-        self._is_truncated: bool | None = None
+        self._is_shortened: bool | None = None
         self._is_condensed = False
 
     async def recover(self, error: ModelError, request: ModelRequest) -> None:
@@ -80,6 +85,7 @@ class OverflowChain:
         if has_too_many_bytes(error, request):
             if self._leave_out_images(error, request):
                 return
+            self._doubt_window(request, _allowed_share(error))
         else:
             self.learn(error)
             if not self._names_window(error):
@@ -89,7 +95,7 @@ class OverflowChain:
                 f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
                 "compaction is off: /compact makes it smaller, /model changes to a model with a larger window"
             ) from error
-        failure = await self._compact()
+        failure = await self._compact(observed_in_window(error))
         if failure is None or self._shorten_results():
             return
         if not self._is_condensed:
@@ -98,8 +104,10 @@ class OverflowChain:
                 return
         raise TaskFailedError(self._describe(error, request, failure)) from error
 
-    async def _compact(self) -> TaskFailedError | None:
+    async def _compact(self, observed: int) -> TaskFailedError | None:
         """Compact with less kept than the time before. Returns why nothing came of it, `None` when it did.
+
+        `observed` is the tokens of a request that was not refused (0: it was).
 
         Raises `TaskFailedError` where an extension is against it: nothing else is tried behind its back (R-061).
         """
@@ -111,7 +119,12 @@ class OverflowChain:
         self._compactions += 1
         try:
             await run_compaction(
-                self._live, "overflow", submission_id=self._submission_id, will_retry=True, attempt=attempt
+                self._live,
+                "overflow",
+                submission_id=self._submission_id,
+                will_retry=True,
+                attempt=attempt,
+                observed=observed,
             )
         except CompactionRefusedError as refusal:
             raise TaskFailedError(
@@ -123,14 +136,14 @@ class OverflowChain:
 
     def _shorten_results(self) -> bool:
         """Shorten the results over the window's ceiling, once until a request is accepted, over restarts too."""
-        if self._is_truncated is None:
-            self._is_truncated = _were_results_shortened(self._live)
-        if self._is_truncated:
+        if self._is_shortened is None:
+            self._is_shortened = _were_results_shortened(self._live)
+        if self._is_shortened:
             return False
         from tenuto.core.view_edits import shorten_oversized_results
 
-        self._is_truncated = True
-        return shorten_oversized_results(self._live, "overflow", self._submission_id)
+        self._is_shortened = shorten_oversized_results(self._live, "overflow", self._submission_id)
+        return self._is_shortened
 
     async def _condense(self) -> TaskFailedError | None:
         """Condense without a model, with next to nothing kept word for word. Returns why nothing came of it."""
@@ -168,20 +181,23 @@ class OverflowChain:
 
     def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
         """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
-        tried = "; results over the ceiling were shortened" if self._is_truncated else ""
+        tried = "; results over the ceiling were shortened" if self._is_shortened else ""
         last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
         if self._compactions >= MAX_COMPACTIONS:
-            return f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
+            return (
+                f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
+            )
         return f"the request does not fit the model's window and could not be made smaller: {failure}{last}"
 
-    def _doubt_window(self, request: ModelRequest) -> None:
-        """A refusal without numbers: for this session the window is not larger than what was refused."""
+    def _doubt_window(self, request: ModelRequest, share: float = 1.0) -> None:
+        """A refusal without numbers: for this session the window is not larger than a share of what was refused."""
         live = self._live
         size = live.measure()
+        tokens = int(size.tokens * share)
         known = request.model.context_window
-        if size.tokens < max(MIN_DOUBTED, 2 * size.fixed) or (known is not None and size.tokens >= known):
+        if tokens < max(MIN_DOUBTED, 2 * size.fixed) or (known is not None and tokens >= known):
             return
-        live.facts = msgspec.structs.replace(live.facts, context_window=size.tokens, source="learned")
+        live.facts = msgspec.structs.replace(live.facts, context_window=tokens, source="learned")
 
     def _names_window(self, error: ModelError) -> bool:
         """Say whether an error's limit can be believed: a size beside it, or a request that is not far below it."""
@@ -199,6 +215,11 @@ class OverflowChain:
         if live.models.learn_window(live.facts.id, limit):
             live.facts = live.models.facts(live.facts.id)
             live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)
+
+
+def _allowed_share(error: ModelError) -> float:
+    """Return which part of a request's bytes is allowed, 1.0 where nobody says: of text alone that tells its tokens."""
+    return min(1.0, error.limit / error.observed) if error.observed and error.limit else 1.0
 
 
 def _were_results_shortened(live: LiveSession) -> bool:

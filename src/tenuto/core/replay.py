@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from tenuto.protocol.entry import NoticeEntry, ShellEntry, ViewEditEntry
 from tenuto.protocol.event import (
     AnyEvent,
@@ -24,8 +22,8 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ToolCallPart
+from tenuto.session.view_edits import compaction_of_edits
 
 
 def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:
@@ -71,27 +69,6 @@ def compaction_end(
         will_retry=will_retry,
         entry=entry,
         error=_still_over(entry),
-    )
-
-
-_WHAT_WAS_DONE = {"hide": "results are hidden", "images": "messages are without some of their images"}
-
-
-def compaction_of_edits(entry: ViewEditEntry) -> CompactionEntry:
-    """Return a compaction that only edits the view in the form in which all are shown; it is no entry of the log."""
-    what = _WHAT_WAS_DONE.get(entry.rung, "results are shortened")
-    seqs = ", ".join(str(edit.target) for edit in entry.edits[:20]) + (" …" if len(entry.edits) > 20 else "")
-    return CompactionEntry(
-        seq=entry.seq,
-        ts=entry.ts,
-        summary=f"{len(entry.edits)} {what} in the model's view; the history has them whole: {seqs}.",
-        edits=entry.edits,
-        tokens_before=entry.tokens_before,
-        tokens_after=entry.tokens_after,
-        trigger=entry.trigger,
-        reason=msgspec.convert(entry.reason, CompactionReason),
-        rung=entry.rung,
-        duration=entry.duration,
     )
 
 

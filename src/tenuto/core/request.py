@@ -9,11 +9,12 @@ from tenuto.protocol.model import ModelRequest
 
 def build_request(live: LiveSession) -> ModelRequest:
     """Return the request for the present view; its output budget is what the window leaves (R-007)."""
+    size = live.measure()
     return ModelRequest(
         model=live.facts,
         messages=tuple(live.session.get_llm_history()),
         tools=live.tool_schemas(),
-        max_output_tokens=live.budget().output_for(live.measure().tokens),
+        max_output_tokens=live.budget().output_for(size.tokens, size.uncounted),
         effort=live.effort,
         cache_key=live.id,
         server=server_context(live),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import Level
 from tenuto.protocol.message import NoticeEntry
@@ -26,9 +28,9 @@ def server_context(live: LiveSession) -> ServerContext:
     settings, budget = live.settings, live.budget()
     own = settings.models.get(live.facts.id)
     chosen = _chosen_compaction(live)
-    way: RemoteWay = "endpoint" if chosen == "endpoint" else "request" if chosen in {"request", "automatic"} else ""
     server = ServerContext(
-        compaction=way, compact_over=budget.target if chosen == "automatic" and settings.compaction.enabled else 0
+        compaction="request" if chosen == "automatic" else chosen,
+        compact_over=budget.target if chosen == "automatic" and settings.compaction.enabled else 0,
     )
     if own is None or not own.clear_tool_uses:
         return server
@@ -40,14 +42,14 @@ def server_context(live: LiveSession) -> ServerContext:
     )
 
 
-def _chosen_compaction(live: LiveSession) -> str:
+def _chosen_compaction(live: LiveSession) -> RemoteWay | Literal["automatic"]:
     own = live.settings.models.get(live.facts.id)
     if live.items_refused:
         return "off"
     if own is not None and own.remote_compaction:
         return own.remote_compaction
     can = live.settings.compaction.remote and isinstance(live.models.client(live.facts.provider), RemoteCompactor)
-    return "request" if can else "off"
+    return "request" if can else ""
 
 
 def tell_edit(live: LiveSession, edit: ServerEdit) -> None:

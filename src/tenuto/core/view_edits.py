@@ -15,11 +15,12 @@ from tenuto.compaction.truncation import (
     truncate_oversized_tool_results_in_session,
 )
 from tenuto.core.live import LiveSession
-from tenuto.core.replay import compaction_end, compaction_of_edits
+from tenuto.core.replay import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionStartEvent
 from tenuto.protocol.operation import CompactionReason
+from tenuto.session.view_edits import compaction_of_edits
 
 IMAGES_RUNG = "images"
 

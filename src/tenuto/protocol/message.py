@@ -100,11 +100,28 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
 
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file that a tool touched; `sha256` is of its bytes afterwards (empty: gone or unknown)."""
+    """A file that a tool touched; `sha256` is of its bytes afterwards (empty: gone or unknown).
+
+    `before` is the hash under which the bytes from before a change are kept (empty: they are not); `created` says that
+    there was no file before.
+    """
 
     path: str
     op: Literal["read", "write", "edit", "delete"]
     sha256: str = ""
+    before: str = ""
+    created: bool = False
+
+
+class FilesEntry(Entry, frozen=True, kw_only=True, tag="files"):
+    """Files that the person took back to what they were at entry `target`; `turn` says that it was one turn's edits.
+
+    What the agent knows of the files stays as it was: the difference is told to it like any other change.
+    """
+
+    target: int
+    files: tuple[FileUse, ...]
+    turn: bool = False
 
 
 class DiffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="diff", tag_field="kind"):
@@ -165,15 +182,28 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
 Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolResultMessage
 
 
+class NameAudit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of the exact names (paths, hashes, ports, addresses, error codes) of the latest summarised part.
+
+    Of `found` names the summary and what stays beside it have `kept`; `added` were put in from data.
+    """
+
+    found: int = 0
+    kept: int = 0
+    added: int = 0
+
+
 class CompactionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Files touched in what was summarised, accumulated over rounds; a modified file is not repeated as read.
 
-    `extension` is what the extension that supplied the compaction wants to find in it again.
+    `extension` is what the extension that supplied the compaction wants to find in it again. `names` is `None` where
+    nothing was audited.
     """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     extension: dict[str, Any] = {}
+    names: NameAudit | None = None
 
 
 class ProviderItems(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +254,7 @@ KnownEntry = (
     | BranchEntry
     | BranchSummaryEntry
     | ExtensionEntry
+    | FilesEntry
     | PinEntry
     | UnpinEntry
     | TodoEntry

@@ -68,8 +68,9 @@ class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
     parameters: msgspec.Raw
 
 
-RemoteWay = Literal["", "request", "endpoint"]
-"""How a provider is asked for a compaction: within a normal request, or at an address of its own; empty: not at all."""
+RemoteWay = Literal["", "off", "request", "endpoint"]
+"""How a provider is asked for a compaction: within a normal request, or at an address of its own; off: never; empty:
+nobody chose it, and only the strategy of that name does it."""
 
 
 class ServerContext(msgspec.Struct, frozen=True, kw_only=True):

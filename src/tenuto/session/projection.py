@@ -31,6 +31,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ContentPart, TextPart, text_of
 from tenuto.session.pairing import Memo, PairedMessages
 from tenuto.session.path import find_on, newest_of_kind, since
+from tenuto.text.tags import keep_within, tagged
 
 OMITTED_TEXT = "(left out of the context)"
 
@@ -195,7 +196,7 @@ def frame_shell(entry: ShellEntry) -> str:
     """Return the text by which the model learns of a command that the person ran."""
     status = "did not finish" if entry.exit_code is None else f"exit code {entry.exit_code}"
     lines = ["The user ran a command in this directory:", "<command>", entry.command, "</command>"]
-    lines += [f"<output>  ({status})", entry.output.rstrip("\n"), "</output>"]
+    lines += [f"<output>  ({status})", keep_within(entry.output.rstrip("\n"), "output"), "</output>"]
     if entry.truncated and entry.output_path:
         lines.append(f"The output is shortened here; all of it is in {entry.output_path}")
     return "\n".join(lines)
@@ -205,7 +206,7 @@ def frame_branch_summary(entry: BranchSummaryEntry) -> str:
     """Return the text by which the model learns of a branch that was left."""
     return (
         "From this point the conversation first went another way, which was then left. What happened there:\n"
-        f"<branch-summary>\n{entry.summary}\n</branch-summary>"
+        f"{tagged('branch-summary', entry.summary)}"
     )
 
 

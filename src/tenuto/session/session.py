@@ -393,8 +393,12 @@ class Session:
         """Write an image under its hash; return the part that stands for it. Raises `OSError`."""
         return self.store.store_blob(data, media_type, name=name, width=width, height=height)
 
+    def keep_bytes(self, data: bytes) -> str:
+        """Write bytes under their hash; return it. Raises `OSError`."""
+        return self.store.keep_bytes(data)
+
     def load_blob(self, sha256: str) -> bytes:
-        """Return an image's bytes. Raises `FileNotFoundError`."""
+        """Return the bytes of an image, or of a file as it was. Raises `FileNotFoundError`."""
         return self.store.load_blob(sha256)
 
 

@@ -1,4 +1,4 @@
-"""What lies beside the log: full tool outputs by name, images by hash."""
+"""What lies beside the log: full tool outputs by name; images, and files as they were before a change, by hash."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ class Store:
 
     def store_blob(self, data: bytes, media_type: str, *, name: str = "", width: int = 0, height: int = 0) -> ImagePart:
         """Write an image under its hash, once, and return the part that stands for it. Raises `OSError`."""
+        digest = self.keep_bytes(data)
+        return ImagePart(sha256=digest, media_type=media_type, size=len(data), name=name, width=width, height=height)
+
+    def keep_bytes(self, data: bytes) -> str:
+        """Write bytes under their hash, once, and return it. Raises `OSError`."""
         import hashlib
 
         digest = hashlib.sha256(data).hexdigest()
@@ -44,10 +49,10 @@ class Store:
             make_directory(self.blobs)
             path.unlink(missing_ok=True)
             write_new(path, data)
-        return ImagePart(sha256=digest, media_type=media_type, size=len(data), name=name, width=width, height=height)
+        return digest
 
     def load_blob(self, sha256: str) -> bytes:
-        """Return the bytes of an image. Raises `FileNotFoundError` when they are not here (or the hash is none)."""
+        """Return the bytes behind a hash. Raises `FileNotFoundError` when they are not here (or the hash is none)."""
         if not sha256 or not set(sha256) <= _HEX:
             raise FileNotFoundError(sha256)
         return (self.blobs / sha256).read_bytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tenuto.protocol.entry import TodoStatus
 from tenuto.text.bounding import shorten
@@ -82,11 +82,20 @@ class GlobArguments(Arguments):
     limit: int = Field(default=100, ge=1, le=5000)
 
 
+_TODO_WORDS = {"completed": "done", "complete": "done", "canceled": "cancelled", "todo": "pending"}
+
+
 class TodoItemArguments(Arguments):
     """One line of the list."""
 
     text: str = Field(min_length=1)
     status: TodoStatus = "pending"
+
+    @field_validator("status", mode="before")
+    @classmethod
+    def _other_words(cls, value: object) -> object:
+        """Models know other lists with other words for the same."""
+        return _TODO_WORDS.get(str(value), value)
 
 
 class TodoArguments(Arguments):

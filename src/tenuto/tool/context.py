@@ -17,6 +17,8 @@ from tenuto.tool.image import ImageFacts
 from tenuto.tool.jobs import JobTable
 from tenuto.tool.tracker import FileTracker
 
+MAX_KEPT_FILE = 20_000_000
+"""Bytes: what is larger is changed without a way back."""
 _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -66,6 +68,10 @@ class SessionPlaces(HistoryReader, Protocol):
 
     def store_output(self, name: str, data: bytes | str) -> Path:
         """Keep a full output and return its path."""
+        ...
+
+    def keep_bytes(self, data: bytes) -> str:
+        """Keep bytes under their hash and return it."""
         ...
 
     def store_blob(self, data: bytes, media_type: str, *, name: str, width: int, height: int) -> ImagePart:
@@ -125,6 +131,15 @@ class ToolContext:
     def store_image(self, data: bytes, facts: ImageFacts, name: str = "") -> ImagePart:
         """Keep an image by its content and return the part that stands for it."""
         return self.session.store_blob(data, facts.media_type, name=name, width=facts.width, height=facts.height)
+
+    def keep_before(self, data: bytes) -> str:
+        """Keep what a file was before a change; return its hash, empty for one that is too large or cannot be kept."""
+        if len(data) > MAX_KEPT_FILE:
+            return ""
+        try:
+            return self.session.keep_bytes(data)
+        except OSError:
+            return ""  # a full disk must not stop the change itself
 
     def new_output_path(self, suffix: str = "txt") -> Path:
         """Return a path under `outputs` for this call that no file has yet."""

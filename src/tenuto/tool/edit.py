@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import DiffView, FileUse
+from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
 from tenuto.tool.base import BuiltinTool
@@ -18,12 +18,12 @@ from tenuto.tool.encoding import to_lf
 from tenuto.tool.errors import ToolError
 from tenuto.tool.files import (
     FoundFile,
+    change_file,
     change_subject,
     check_approved,
     check_unchanged,
     find_text,
     not_encodable,
-    replace_file,
     resolve,
     show_path,
     similar_paths,
@@ -31,7 +31,6 @@ from tenuto.tool.files import (
 from tenuto.tool.matching import Match, find_exact, find_tolerant, line_of, looks_numbered, nearest_lines
 from tenuto.tool.output import ToolOutput
 from tenuto.tool.splice import crlf_offsets, newline_near, original_offset, splice_lines
-from tenuto.tool.tracker import digest_of
 
 if TYPE_CHECKING:
     from tenuto.tool.arguments import EditArguments
@@ -65,8 +64,7 @@ class EditTool(BuiltinTool):
         change = await asyncio.to_thread(plan_edit, arguments, context)
         path = change.found.path
         check_approved(path, change.data, context)
-        replace_file(path, change.data)
-        use = context.files.record(FileUse(path=str(path), op="edit", sha256=digest_of(change.data)), change.data)
+        use = change_file(path, change.data, "edit", context)
         return ToolOutput(parts=(TextPart(text=_report(change, context)),), ui=(change.diff,), files=(use,))
 
 

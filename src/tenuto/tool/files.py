@@ -8,6 +8,7 @@ import os
 import secrets
 import stat
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -149,6 +150,18 @@ def check_approved(path: Path, data: bytes, context: ToolContext) -> None:
     subject = context.subject
     if subject is not None and (subject.paths != (str(path),) or subject.fingerprint != digest_of(data)):
         raise ToolError(f"{show_path(path, context)} changed while the call waited; nothing was written. Call again.")
+
+
+def change_file(path: Path, data: bytes, op: Literal["write", "edit"], context: ToolContext) -> FileUse:
+    """Write a file, with what it was kept for `/undo` and `/rewind`; return the use. Raises `ToolError`."""
+    created = not path.exists()
+    before = ""
+    if path.is_file():
+        with contextlib.suppress(OSError):  # what cannot be read cannot be kept; writing says what is wrong
+            before = context.keep_before(path.read_bytes())
+    replace_file(path, data)
+    use = FileUse(path=str(path), op=op, sha256=digest_of(data), before=before, created=created)
+    return context.files.record(use, data)
 
 
 def replace_file(path: Path, data: bytes) -> None:

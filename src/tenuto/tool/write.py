@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import DiffView, FileUse
+from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
 from tenuto.tool.base import BuiltinTool
@@ -17,18 +17,17 @@ from tenuto.tool.encoding import to_lf, with_newline
 from tenuto.tool.errors import ToolError
 from tenuto.tool.files import (
     FoundFile,
+    change_file,
     change_subject,
     check_approved,
     check_unchanged,
     find_text,
     not_encodable,
-    replace_file,
     resolve,
     show_path,
 )
 from tenuto.tool.output import ToolOutput
 from tenuto.tool.splice import splice_lines
-from tenuto.tool.tracker import digest_of
 
 if TYPE_CHECKING:
     from tenuto.tool.arguments import WriteArguments
@@ -50,8 +49,7 @@ class WriteTool(BuiltinTool):
         """Write. The last step is one call that a cancellation cannot cut in two."""
         path, data, diff = await asyncio.to_thread(_plan, arguments, context)
         check_approved(path, data, context)
-        replace_file(path, data)
-        use = context.files.record(FileUse(path=str(path), op="write", sha256=digest_of(data)), data)
+        use = change_file(path, data, "write", context)
         lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
         did = "Created" if diff.created else f"Replaced (+{diff.added} −{diff.removed})"
         text = f"{did} {show_path(path, context)}: {lines:,} lines, {len(data):,} bytes."

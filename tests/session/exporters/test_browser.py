@@ -88,7 +88,6 @@ def network() -> Iterator[tuple[str, list[str]]]:
 MARK = "document.documentElement.setAttribute('data-hacked','1')"
 
 
-@pytest.mark.terminal
 def test_the_page_lives_in_a_browser_and_what_is_hostile_does_not(tmp_path: Path) -> None:
     with network() as (address, asked):
         attacks = [
@@ -124,7 +123,6 @@ def test_the_page_lives_in_a_browser_and_what_is_hostile_does_not(tmp_path: Path
     assert {tag for tag, _ in tags} <= ELEMENTS | {"input", "output", "button"}
 
 
-@pytest.mark.terminal
 def test_the_policy_stops_what_somebody_put_into_the_file(tmp_path: Path) -> None:
     content = "".join(write_page(source_of(number(everything()))))
     with network() as (address, asked):
@@ -142,7 +140,6 @@ def without_policy(content: str) -> str:
     return re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", content)
 
 
-@pytest.mark.terminal
 def test_without_scripts_the_page_is_whole(tmp_path: Path) -> None:
     content = "".join(write_page(source_of(number(everything()))))
     page = tmp_path / "plain.html"
@@ -163,7 +160,6 @@ setTimeout(() => { location.hash = "#e4"; }, 300);
 """
 
 
-@pytest.mark.terminal
 def test_search_theme_and_tree_work_with_scripts_on(tmp_path: Path) -> None:
     entries = number(
         [

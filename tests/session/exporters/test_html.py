@@ -6,13 +6,15 @@ import hashlib
 import re
 from base64 import b64encode
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.protocol.entry import BranchEntry, HeaderEntry, LabelEntry, TitleEntry
+from tenuto.protocol.entry import BranchEntry, HeaderEntry, LabelEntry, TitleEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.exporters.html import page as page_module
@@ -247,6 +249,32 @@ def test_a_compaction_says_what_it_did_and_has_its_summary_folded() -> None:
     assert any(one.path[-1] == "details" and one.text == "word" for one in summary)
     tree = [one for one in page.all("a") if "nav" in one.path and one.text.startswith("compacted")]
     assert [one.text for one in tree] == ["compacted 182k → 24k"]
+
+
+def test_a_compaction_that_only_hides_results_is_one_too() -> None:
+    hidden = ViewEditEntry(
+        edits=(ViewEdit(target=1, kind="hidden"),),
+        reason="threshold",
+        rung="hide",
+        tokens_before=90_000,
+        tokens_after=40_000,
+        duration=2.5,
+    )
+    usage = Usage(input=90_000)
+    page = page_of(
+        [UserMessage(parts=text("hi")), AssistantMessage(parts=(), usage=usage), hidden, UndoEntry(target=3)]
+    )
+    (mark,) = page.all("article", "compaction")
+    for words in ("90k → 40k tokens", "threshold", "rung hide", "2.5s", "results are hidden", "taken back"):
+        assert words in mark.text
+    assert [one.attributes["href"] for one in page.all("a") if "svg" in one.path] == ["#e3"]
+    assert [one.text for one in page.all("a") if "nav" in one.path] == ["hi", "compacted 90k → 40k"]
+
+
+@pytest.mark.parametrize("reason", get_args(CompactionReason))
+def test_every_reason_to_compact_has_its_words(reason: CompactionReason) -> None:
+    page = page_of([CompactionEntry(summary="s", first_kept_index=1, reason=reason)])
+    assert re.search(rf"{reason} \(\w[\w ]+\)", page.all("article", "compaction")[0].text)
 
 
 def test_a_compaction_that_kept_nothing_that_is_shown_has_no_dead_link() -> None:

@@ -10,13 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
-from tenuto.protocol.message import HistoryEvent
+from tenuto.protocol.message import HistoryEvent, UserMessage
+from tenuto.protocol.part import text_of
+from tenuto.session.exporters.html.page import write_page
 from tenuto.session.exporters.items import is_shown
+from tenuto.session.exporters.markdown import write_markdown
 from tenuto.session.exporters.outline import ROOT, read_outline
 from tenuto.session.history import History
 from tenuto.session.log import UNKNOWN_END
 from tenuto.session.tree import Tree
 from tests.session.build import RandomHistory, user
+from tests.session.exporters.reading import check_page
+from tests.session.exporters.samples import source_of
 
 
 def random_entries(seed: int, length: int) -> list[HistoryEvent]:
@@ -61,3 +66,16 @@ def test_a_branch_to_the_root_and_one_at_the_very_end() -> None:
     assert [entry.seq for entry in outline.path] == [1]
     assert [[entry.seq for entry in piece.entries] for piece in outline.branches] == [[2], [4]]
     assert read_outline([]).path == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**9), st.integers(0, 60))
+def test_any_history_can_be_exported_and_each_link_in_it_leads_somewhere(seed: int, length: int) -> None:
+    source = source_of(random_entries(seed, length))
+    page = check_page("".join(write_page(source)))
+    whole = page.all("main")[0].text
+    document = "".join(write_markdown(source))
+    for entry in source.entries:
+        if isinstance(entry, UserMessage):
+            assert text_of(entry.parts) in whole
+            assert text_of(entry.parts) in document

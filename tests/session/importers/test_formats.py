@@ -116,6 +116,39 @@ def test_claude_a_compaction_that_kept_messages_keeps_them(tmp_path):
     assert report.report.branches == 0
 
 
+def test_claude_a_kept_message_that_is_written_again_behind_the_summary_stands_once(tmp_path):
+    made = Claude()
+    made.user("u1", "Count.", None)
+    made.answer("a1", "m1", said("One."))
+    made.user("u2", "More.")
+    kept = {
+        "preservedMessages": {"uuids": ["a1", "u2", "a2"]},
+        "preservedSegment": {"headUuid": "a1", "tailUuid": "a2"},
+    }
+    made.add("system", "b1", None, subtype="compact_boundary", logicalParentUuid="a2", compactMetadata=kept)
+    made.user("c1", "It counted.", isCompactSummary=True)
+    made.answer("a2", "m2", said("Two."))
+    made.user("u3", "And more.")
+    session, report = bring(tmp_path, made.lines)
+    assert view_words(session)[1:] == [AFTER, "model: One.", "user: More.", "model: Two.", "user: And more."]
+    assert report.report.remarks == []
+
+
+def test_claude_a_prompt_at_the_root_begins_anew_only_in_a_file_that_links_its_lines(tmp_path):
+    made = Claude()
+    made.user("u1", "Draw a circle.", None)
+    made.answer("a1", "m1", said("A circle."))
+    made.add("system", "s1", None, subtype="informational", content="resumed")
+    made.user("u2", "Again.")
+    made.user("u3", "Draw a square.", None)
+    session, _ = bring(tmp_path, made.lines)
+    assert view_words(session) == ["user: Draw a square."]
+    unlinked = [{**line, "parentUuid": None} for line in sources.claude_rewound()]
+    session, report = bring(tmp_path, unlinked)
+    assert len(view_words(session)) == 6
+    assert report.report.branches == 0
+
+
 def test_claude_a_late_block_of_an_answer_whose_results_came_already_is_no_branch(tmp_path):
     made = Claude()
     made.user("u1", "Go.", None)
@@ -135,9 +168,13 @@ def test_claude_errors_commands_and_notes_are_not_taken_for_what_was_said(tmp_pa
     made.user("u2", "<local-command-stdout>ok</local-command-stdout>")
     made.answer("a1", "m1", said("API Error: 529"), isApiErrorMessage=True)
     made.add("attachment", "q1", attachment={"type": "queued_command", "prompt": "Hurry."})
+    note = "<system-reminder>Be brief.</system-reminder>"
+    made.user("u3", note)
+    made.user("u4", [said(note), said(f"{note}\nAnd well.")])
     made.answer("a2", "m2", said("Reviewed."))
-    session, _ = bring(tmp_path, made.lines)
-    assert view_words(session) == ["user: /review all", "user: Hurry.", "model: Reviewed."]
+    session, made = bring(tmp_path, made.lines)
+    assert view_words(session) == ["user: /review all", "user: Hurry.", "user: And well.", "model: Reviewed."]
+    assert made.report.counts["context"] == 3
     assert of(session, UserMessage)[0].origin == "command"
     assert of(session, NoticeEntry)[0].text == "API Error: 529"
 
@@ -166,6 +203,29 @@ def test_codex_items_of_one_response_are_one_answer(tmp_path):
     assert of(session, ToolResultMessage)[2].files[0].path == f"{CWD}/clock.py"
     assert isinstance(answers[2].parts[0], OpaquePart)
     assert made.report.counts["context"] == 2
+
+
+@pytest.mark.parametrize(
+    ("output", "words", "failed"),
+    [
+        ({"content": "done", "success": True}, "done", False),
+        ({"content": "no", "success": False}, "no", True),
+        ({"output": "old"}, "old", False),
+        ({"Ok": {"x": 1}}, '{"Ok":{"x":1}}', False),
+        ([{"type": "output_text", "text": "listed"}], "listed", False),
+        ("plain", "plain", False),
+    ],
+)
+def test_codex_outputs_of_all_shapes_are_read(tmp_path, output, words, failed):
+    lines = [
+        *sources.codex_head(),
+        sources.codex_user(3, "Go."),
+        sources.item(4, "local_shell_call", call_id="c1", status="completed", action={"command": ["ls"]}),
+        sources.item(5, "local_shell_call_output", call_id="c1", output=output),
+    ]
+    session, _ = bring(tmp_path, lines)
+    assert view_words(session)[1:] == ["model:  local_shell()", f"local_shell: {words}"]
+    assert of(session, ToolResultMessage)[0].is_error is failed
 
 
 def test_codex_a_readable_compaction_stands_with_what_the_person_said(tmp_path):
@@ -328,6 +388,37 @@ def test_kimi_cli_a_compacted_file_begins_with_its_summary(tmp_path):
     assert view[1:] == [AFTER, "model: Four, five.", "user: Go on.", "model: Six."]
 
 
+def test_kimi_cli_what_its_compactions_reverts_and_clears_put_aside_comes_along(tmp_path):
+    def message(role, words):
+        return {"role": role, "content": [said(words)]}
+
+    folder = tmp_path / "s"
+    head = {"role": "_system_prompt", "content": "You are …"}
+    talk = [message("user", "Count to ten."), message("assistant", "One."), message("user", "More."),
+            message("assistant", "Two."), message("user", "Even more."), message("assistant", "Three.")]  # fmt: skip
+    sources.write_lines(folder / "context_1.jsonl", [head, message("user", "Hello"), message("assistant", "Hi.")])
+    sources.write_lines(folder / "context_2.jsonl", [head, *talk])
+    sources.write_lines(folder / "context_10.jsonl", [head, *talk[:4], message("user", "Or less?")])
+    summary = {"role": "user", "content": [said("<system>Previous context has been compacted. …</system>"), said("It counts.")]}  # fmt: skip # noqa: E501
+    last = [head, summary, talk[3], message("user", "Or less?"), message("assistant", "Less.")]
+    session, made = bring(tmp_path, last, "s/context.jsonl")
+    view = view_words(session)
+    assert "It counts." in view[0]
+    assert view[1:] == [AFTER, "model: Two.", "user: Or less?", "model: Less."]
+    everything = str(list(session.entries()))
+    assert [words in everything for words in ("Hi.", "Three.", "One.")] == [True] * 3
+    assert everything.count("'Two.'") == 1
+    assert made.report.branches == 2
+    check_view(session.get_llm_history())
+
+
+def test_kimi_cli_a_cleared_session_has_what_was_cleared(tmp_path):
+    sources.write_lines(tmp_path / "s/context_1.jsonl", sources.kimi_cli_session())
+    session, _ = bring(tmp_path, [{"role": "user", "content": "Hello"}], "s/context.jsonl")
+    assert view_words(session) == ["user: Hello"]
+    assert "A spring is loose." in str(list(session.entries()))
+
+
 def test_kimi_cli_directories_are_known_by_their_hash(tmp_path):
     import hashlib
 
@@ -355,6 +446,24 @@ def test_klaude_code_a_message_that_was_taken_back_is_on_a_branch(tmp_path):
 def test_klaude_code_a_compaction_keeps_its_tail(tmp_path):
     session, _ = bring(tmp_path, sources.klaude_compacted())
     assert view_words(session)[1:] == ["user: Go on.", "model: Four.", "user: And on.", "model: Five."]
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        (sources.claude_session(), lambda lines: lines[1]["message"]["content"]),
+        (sources.codex_session(), lambda lines: lines[4]["payload"]["content"]),
+        (sources.pi_session(), lambda lines: lines[2]["message"]["content"]),
+        (sources.kimi_code_session(), lambda lines: lines[4]["message"]["content"]),
+        (sources.klaude_session(), lambda lines: lines[1]["data"]["parts"]),
+    ],
+    ids=["claude-code", "codex", "pi", "kimi-code", "klaude-code"],
+)
+def test_parts_of_an_unknown_kind_are_named_and_kept(tmp_path, lines, place):
+    place(lines).append({"type": "hologram", "depth": 3})
+    session, _ = bring(tmp_path, lines)
+    assert any(words.endswith("[hologram: not shown here]") for words in view_words(session))
+    assert [b'"depth":3' in bytes(entry.state) for entry in of(session, ExtensionEntry)].count(True) == 1
 
 
 def test_what_is_of_an_unknown_kind_is_kept_as_it_was(tmp_path):

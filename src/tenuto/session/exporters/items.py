@@ -31,6 +31,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.projection import standing_marks
+from tenuto.session.view_edits import compaction_of_edits
 
 
 class Call(msgspec.Struct, kw_only=True):
@@ -111,7 +112,8 @@ def is_shown(entry: HistoryEvent) -> bool:
 def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
     """Return the items of a path or a piece of one, in order; a result stands with its call.
 
-    What only keeps state (queue, titles, labels, todo, usage) is left out: it shows in the page's own parts.
+    A compaction that only edits the view is shown as one. What only keeps state (queue, titles, labels, todo, usage)
+    is left out: it shows in the page's own parts.
     """
     items: list[Item] = []
     waiting: dict[str, list[Call]] = {}
@@ -127,6 +129,8 @@ def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
                 waiting[entry.call_id].pop(0).result = entry
             case ExtensionEntry() if not entry.parts:
                 continue
+            case ViewEditEntry() if entry.rung:
+                items.append(compaction_of_edits(entry))
             case _ if isinstance(entry, _SHOWN_ENTRIES):
                 items.append(entry)
             case _:

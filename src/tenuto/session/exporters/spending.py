@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tenuto.protocol.entry import BranchSummaryEntry, UsageEntry
+from tenuto.protocol.entry import BranchSummaryEntry, UsageEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent
 from tenuto.protocol.usage import Usage
+from tenuto.session.view_edits import compaction_of_edits
 
 SUMMARIES = "summaries"
 UNNAMED = "(model not named)"
@@ -56,6 +57,8 @@ def read_timeline(entries: Iterable[HistoryEvent]) -> Timeline:
             )
         elif isinstance(entry, CompactionEntry):
             compactions.append((len(requests), entry))
+        elif isinstance(entry, ViewEditEntry) and entry.rung:
+            compactions.append((len(requests), compaction_of_edits(entry)))
     return Timeline(tuple(requests), tuple(compactions))
 
 

@@ -22,10 +22,10 @@ from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.part import ImagePart
 from tenuto.session.errors import SessionLocked
 from tenuto.session.files import make_directory
-from tenuto.session.importers.fields import as_fields, field, raw_json, text
+from tenuto.session.importers.fields import Fields, as_fields, field, raw_json, text
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import NotImportable, Source
-from tenuto.session.importers.importing import EXTENSION, Assembler
+from tenuto.session.importers.importing import EXTENSION, Assembler, Piece
 from tenuto.session.importers.lines import parse_object, read_lines
 from tenuto.session.importers.report import Report
 from tenuto.session.lock import SessionLock
@@ -139,10 +139,11 @@ def _fill(
     reader = source.format.reader(context)
     agent = source.format.label
     assembler = Assembler(append, report, last_seq=mark, agent=agent, cwd=source.heading.cwd)
-    with source.path.open("rb") as file:
-        for fields in read_lines(file, source.format.is_line, report):
-            for piece in reader.read(fields):
-                assembler.add(piece)
+    for fields in _objects(source, report):
+        for piece in reader.read(fields):
+            assembler.add(piece)
+        while context.kept:
+            assembler.add(Piece(entry=context.kept.pop(0)))
     for piece in reader.finish():
         assembler.add(piece)
     assembler.finish()
@@ -159,6 +160,16 @@ def _fill(
     return report
 
 
+def _objects(source: Source, report: Report) -> Iterator[Fields]:
+    """Yield the objects of the source's file, those of the files that were put aside before it first."""
+    for path in source.format.earlier_files(source.path):
+        with path.open("rb") as file:
+            yield from read_lines(file, source.format.is_line, report)
+        yield source.format.next_file
+    with source.path.open("rb") as file:
+        yield from read_lines(file, source.format.is_line, report)
+
+
 def describe_import(source: Source, report: Report) -> str:
     """Return what was imported, and what of it is not as it was, as a person reads it."""
     lines = [f"Imported from {source.format.label} ({source.path}): {report.taken}", *report.remarks]
@@ -169,7 +180,7 @@ def _mark(source: Source, now: float) -> dict[str, Any]:
     return {
         "format": source.format.name,
         "session": source.heading.session_id,
-        "path": str(source.path.absolute()),
+        "path": str(source.path),
         "size": source.size,
         "imported": now,
     }
@@ -228,5 +239,5 @@ def matching_marks(source: Source, marks: list[Mark]) -> Iterator[Mark]:
     for mark in marks:
         if mark.format != source.format.name:
             continue
-        if mark.path == str(source.path.absolute()) or (mark.session and mark.session == source.heading.session_id):
+        if mark.path == str(source.path) or (mark.session and mark.session == source.heading.session_id):
             yield mark

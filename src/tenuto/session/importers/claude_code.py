@@ -6,14 +6,13 @@ but a graph; the assembler takes an answer and its results as one step and sees 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tenuto.protocol.entry import Entry, NoticeEntry, Origin, ShellEntry, TitleEntry
+from tenuto.protocol.entry import Entry, NoticeEntry, ShellEntry, TitleEntry
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
@@ -22,8 +21,9 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.importers.claude_words import BASH_INPUT, HARNESS, shell_entry, user_message, without_reminders
 from tenuto.session.importers.diffs import patch_views
 from tenuto.session.importers.fields import (
     Fields,
@@ -33,7 +33,6 @@ from tenuto.session.importers.fields import (
     base64_image,
     field,
     plain_parts,
-    raw_json,
     seconds,
     text,
     texts,
@@ -75,11 +74,6 @@ _STOPS: dict[str, StopReason] = {
     "pause_turn": "pause",
     "model_context_window_exceeded": "window_exceeded",
 }
-_BASH_INPUT = re.compile(r"\s*<bash-input>(.*)</bash-input>\s*\Z", re.DOTALL)
-_BASH_OUTPUT = re.compile(r"<bash-std(out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
-_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<system-reminder>", "<task-notification>")
 
 
 def is_line(fields: Fields) -> bool:
@@ -134,6 +128,7 @@ class ClaudeCodeReader:
         self._boundary: Fields = {}
         self._command = ""
         self._seen: set[str] = set()
+        self._is_linked = False
         self._titles: dict[str, str] = {}
         self._summaries: dict[str, str] = {}
 
@@ -152,7 +147,8 @@ class ClaudeCodeReader:
         elif kind == "system" and text(fields, "subtype") == "compact_boundary":
             yield from self._flush()
             self._boundary = fields
-            yield self._link(fields, name, text(fields, "logicalParentUuid") or None)
+            before = text(fields, "logicalParentUuid")
+            yield self._link(fields, name, before if before in self._seen else None)
         elif kind in _TITLES:
             self._note_title(kind, fields)
         elif name:
@@ -178,11 +174,17 @@ class ClaudeCodeReader:
     # --- lines ---
 
     def _parent(self, fields: Fields) -> str | None:
-        """Return the name of the line before; the first one's is the root, a cut chain goes on where it is."""
-        if "parentUuid" not in fields:
-            return None
-        parent = text(fields, "parentUuid")
-        return parent or text(fields, "logicalParentUuid") or (None if not self._seen or self._boundary else "")
+        """Return the name of the line before.
+
+        A line without one goes on where the file is, but for a prompt in a file that links its lines otherwise: there
+        the person went back to the very beginning.
+        """
+        parent = text(fields, "parentUuid") or text(fields, "logicalParentUuid")
+        if parent:
+            self._is_linked = True
+            return parent
+        is_anew = self._is_linked and text(fields, "type") == "user" and not fields.get("isMeta")
+        return "" if is_anew and "toolUseResult" not in fields and not self._boundary else None
 
     def _link(self, fields: Fields, name: str, parent: str | None) -> Piece:
         return Piece(entry=None, ts=seconds(fields.get("timestamp")), names=(name,) if name else (), parent=parent)
@@ -264,8 +266,7 @@ class ClaudeCodeReader:
                     name = text(block, "name") or "unknown"
                     yield ToolCallPart(id=text(block, "id"), name=name, arguments=arguments)
                 case _:
-                    self._context.report.count("unknown")
-                    yield OpaquePart(provider=OPAQUE, block=raw_json(value))
+                    yield self._context.unknown_block(OPAQUE, value)
 
     def _flush(self) -> Iterable[Piece]:
         answer, self._answer = self._answer, None
@@ -299,19 +300,23 @@ class ClaudeCodeReader:
     def _said(self, parts: tuple[ContentPart, ...], place: Piece, fields: Fields) -> Iterable[Piece]:
         """Tell what the person typed from the commands and notes that travel as their messages."""
         words = text_of(parts)
-        shell = _BASH_INPUT.match(words)
+        shell = BASH_INPUT.match(words)
         if shell is None and self._command and "<bash-std" in words:
             command, self._command = self._command, ""
-            yield _at(place, _shell(command, words))
+            yield _at(place, shell_entry(command, words))
             return
         yield from self._flush_command()
+        own = without_reminders(parts)
+        if own and own != parts:
+            self._context.kept.append(self._context.aside("context", words))
+            parts, words = own, text_of(own)
         if shell is not None:
             self._command = shell[1]
             yield place
-        elif words.lstrip().startswith(_HARNESS):
+        elif words.lstrip().startswith(HARNESS):
             yield _at(place, self._context.aside("context", words))
         else:
-            yield _at(place, _user_message(parts, words, is_meta=fields.get("isMeta") is True))
+            yield _at(place, user_message(parts, words, is_meta=fields.get("isMeta") is True))
 
     def _flush_command(self) -> Iterable[Piece]:
         """Return a command of the person whose output is missing."""
@@ -344,15 +349,14 @@ class ClaudeCodeReader:
                 self._context.image(image)
                 parts.append(image or TextPart(text="[an image that could not be read]"))
             else:
-                self._context.report.count("unknown")
-                parts.append(TextPart(text=bytes(raw_json(value)).decode("utf-8", "replace")))
+                parts.append(self._context.unknown_part(value))
         return tuple(parts)
 
     def _attachment(self, attachment: Fields) -> Entry | None:
         if attachment.get("type") == "queued_command":
             prompt = attachment.get("prompt")
             parts = self._parts([prompt] if isinstance(prompt, str) else as_items(prompt))
-            if parts and not text_of(parts).lstrip().startswith(_HARNESS):
+            if parts and not text_of(parts).lstrip().startswith(HARNESS):
                 return UserMessage(parts=parts)
         return self._context.aside("context", attachment) if attachment else None
 
@@ -379,24 +383,6 @@ class ClaudeCodeReader:
 
 def _at(place: Piece, entry: Entry) -> Piece:
     return Piece(entry=entry, ts=place.ts, names=place.names, parent=place.parent)
-
-
-def _shell(command: str, words: str) -> ShellEntry:
-    """Return a command of the person. Its exit code is not stored; one that only complains has failed."""
-    found = [(name, output.strip("\n")) for name, output in _BASH_OUTPUT.findall(words) if output.strip()]
-    failed = bool(found) and all(name == "err" for name, _ in found)
-    return ShellEntry(command=command, output="\n".join(output for _, output in found), exit_code=int(failed))
-
-
-def _user_message(parts: tuple[ContentPart, ...], words: str, *, is_meta: bool) -> UserMessage:
-    command = _COMMAND.search(words)
-    origin: Origin = "extension" if is_meta else "typed"
-    if command is not None and words.lstrip().startswith("<command-"):
-        arguments = _COMMAND_ARGUMENTS.search(words)
-        line = " ".join(part for part in (command[1].strip(), arguments[1].strip() if arguments else "") if part)
-        images = tuple(part for part in parts if not isinstance(part, TextPart))
-        return UserMessage(parts=(TextPart(text=line), *images), origin="command")
-    return UserMessage(parts=parts, origin=origin)
 
 
 def _usage(usage: Fields) -> Usage | None:

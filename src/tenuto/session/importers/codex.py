@@ -10,7 +10,7 @@ import msgspec
 
 from tenuto.protocol.entry import Entry, NoticeEntry, UsageEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
-from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.fields import (
     Fields,
@@ -157,8 +157,7 @@ class CodexReader:
         elif kind in _UNREADABLE or kind in _SILENT_ITEMS:
             return
         else:
-            self._context.report.count("unknown")
-            self._parts.append(OpaquePart(provider=OPAQUE, block=raw_json(item)))
+            self._parts.append(self._context.unknown_block(OPAQUE, item))
 
     def _said(self, item: Fields) -> Piece:
         parts = self._content(items(item, "content"))
@@ -181,15 +180,16 @@ class CodexReader:
             elif "text" in part:
                 parts += plain_parts(text(part, "text"))
             else:
-                self._context.report.count("unknown")
-                parts.append(TextPart(text=bytes(raw_json(value)).decode("utf-8", "replace")))
+                parts.append(self._context.unknown_part(value))
         return tuple(parts)
 
     def _result(self, item: Fields) -> ToolResultMessage:
         output, failed = item.get("output"), False
         if isinstance(output, dict):
-            failed = field(item, "output").get("success") is False
-            output = field(item, "output").get("content") or field(item, "output").get("content_items")
+            details = as_fields(output)
+            failed = details.get("success") is False
+            known = (details.get(name) for name in ("content", "content_items", "output"))
+            output = next((value for value in known if value), bytes(raw_json(details)).decode())
         if isinstance(output, str) and output.startswith('{"output":'):
             output = _unwrap(output)
         parts = plain_parts(output) if isinstance(output, str) else self._content(as_items(output))

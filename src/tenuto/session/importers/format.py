@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from tenuto.protocol.entry import ExtensionEntry
-from tenuto.protocol.part import ImagePart
-from tenuto.session.importers.fields import Fields, KeepImage, as_fields, image_type, raw_json
+from tenuto.protocol.part import ImagePart, OpaquePart, TextPart
+from tenuto.session.importers.fields import Fields, KeepImage, as_fields, image_type, raw_json, text
 from tenuto.session.importers.importing import EXTENSION, Piece
 from tenuto.session.importers.report import Kind, Report
+
+MAX_KIND = 40
 
 
 class Heading(msgspec.Struct, kw_only=True):
@@ -33,12 +35,25 @@ class Context:
     """What a reader is given: where images go, where it counts, and how it gets at a file that the source names.
 
     `load_image` returns the bytes of an image file by its path (relative: beside the source), `None` for all others.
+    `kept` collects what is to be written behind the pieces of a line.
     """
 
     keep_image: KeepImage
     report: Report
     load_image: Callable[[str], bytes | None] = lambda path: None
     heading: Heading = field(default_factory=Heading)
+    kept: list[ExtensionEntry] = field(default_factory=list[ExtensionEntry])
+
+    def unknown_part(self, value: object) -> TextPart:
+        """Return what stands for a part of a message that we do not know; the part is kept as it was, out of view."""
+        self.kept.append(self.aside("unknown", value))
+        kind = text(as_fields(value), "type")[:MAX_KIND] or "something"
+        return TextPart(text=f"[{kind}: not shown here]")
+
+    def unknown_block(self, provider: str, value: object) -> OpaquePart:
+        """Return a model's block that we do not know as it was; the made-up `provider` has no client to send it to."""
+        self.report.count("unknown")
+        return OpaquePart(provider=provider, block=raw_json(value))
 
     def image(self, found: object) -> None:
         """Count an image that could not be kept."""
@@ -77,7 +92,9 @@ class Format:
 
     `is_line` tells an object of such a file. `describe` adds what an object says to a heading. `surround` adds what the
     files beside a session file say. `find` yields the session files in the agent's usual places, by the environment's
-    variables and the home directory; `main_file` returns the session file that a directory stands for.
+    variables and the home directory; `main_files` are names of the session file in a directory that stands for it.
+    `earlier_files` returns files that were put aside before a session file, the oldest first; a reader is given
+    `next_file` between two files. Raises `OSError`.
     """
 
     name: str
@@ -88,6 +105,8 @@ class Format:
     find: Callable[[Mapping[str, str], Path], Iterator[Path]]
     main_files: tuple[str, ...] = ()
     surround: Callable[[Heading, Path], None] = lambda heading, path: None
+    earlier_files: Callable[[Path], list[Path]] = lambda path: []
+    next_file: Fields = field(default_factory=dict[str, Any])
 
 
 def read_json(path: Path) -> Fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePath
@@ -54,6 +55,7 @@ def find_format(name: str) -> Format | None:
 
 def open_source(path: Path) -> Source:
     """Return the session file at `path`, or the one that a directory stands for. Raises `NotImportable`, `OSError`."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 (links stay as they are)
     if path.is_dir():
         candidates = [path / name for known in FORMATS for name in known.main_files]
         found = next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -62,11 +64,10 @@ def open_source(path: Path) -> Source:
         path = found
     elif not path.is_file():
         raise NotImportable(f"{path} is not a file")
+    beside = path.with_name("context.jsonl")
+    if path.name == "wire.jsonl" and beside.is_file():  # kimi-cli shows from the one and continues from the other
+        path = beside
     objects = _head(path)
-    if path.name == "wire.jsonl" and any("message" in fields and "type" not in fields for fields in objects):
-        beside = path.with_name("context.jsonl")  # kimi-cli shows from the one and continues from the other
-        if beside.is_file():
-            return open_source(beside)
     return _describe(path, _recognise(path, objects), objects)
 
 

@@ -1,28 +1,43 @@
 """kimi-cli: the messages as its model saw them (`context.jsonl`), with marks of its own between them. Pure.
 
-The file has no times and no model names. A compaction rewrote it: it then begins with the summary.
+The files have no times and no model names. A file that was compacted begins with the summary.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from tenuto.protocol.entry import Entry
+from tenuto.protocol.entry import Entry, NoticeEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.importers.fields import Fields, as_fields, items, text
 from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
-from tenuto.session.importers.importing import Piece
+from tenuto.session.importers.importing import EXTENSION, WENT_BACK, Piece
 from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts, plain_text
 
 NAME = "kimi-cli"
 _ROLES = frozenset({"user", "assistant", "tool", "system"})
 _MARKS = frozenset({"_system_prompt", "_usage", "_checkpoint"})
 _COMPACTED = re.compile(r"\s*<system>Previous context has been compacted.*?</system>\s*", re.DOTALL)
+_ASIDE = re.compile(r"context_(\d{1,9})\.jsonl")
 _HARNESS = ("<system-reminder>", "<system>CHECKPOINT ")
+
+
+NEXT_FILE: Fields = {"role": "_next_file"}
+"""Stands between the files of a session."""
+
+
+class _Message(NamedTuple):
+    """A message of a file: its piece, and the piece that one who goes back to it goes on from."""
+
+    name: str
+    place: str
+    digest: bytes
 
 
 def is_line(fields: Fields) -> bool:
@@ -51,20 +66,77 @@ def surround(heading: Heading, path: Path) -> None:
 
 
 class KimiCliReader:
-    """Reads one file."""
+    """Reads the files of one session, the oldest first.
+
+    A compaction, a revert and a clear each put the file aside (`context_N.jsonl`) and begin a new one, which repeats
+    what stays. What is repeated is not taken twice; where the new file leaves the old one, a branch begins.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._names = 0
+        self._before: list[_Message] = []
+        self._present: list[_Message] = []
+        self._repeats = -1
+        self._is_prefix = False
+        self._summary: Fields | None = None
 
     def read(self, fields: Fields) -> Iterable[Piece]:
-        """Return the piece of a line."""
-        if text(fields, "role") in _MARKS:
-            return
-        yield Piece(entry=self._entry(fields))
+        """Return the pieces of a line."""
+        if fields is NEXT_FILE:
+            yield from self.finish()
+            self._before, self._present, self._repeats = self._present, [], 0
+            self._is_prefix = True
+        elif text(fields, "role") not in _MARKS:
+            yield from self._message(fields)
 
     def finish(self) -> Iterable[Piece]:
-        """Return nothing: every line is a piece."""
-        return ()
+        """Return what is left to say of a file at its end."""
+        if self._summary is not None:
+            yield self._compaction("")
+        elif self._is_prefix and self._repeats < len(self._before):
+            yield Piece(entry=NoticeEntry(text=WENT_BACK, kind=EXTENSION), parent=self._last_repeated())
+        self._repeats, self._is_prefix = -1, False
+
+    def _message(self, fields: Fields) -> Iterable[Piece]:
+        digest = _digest(fields)
+        if self._summary is not None:
+            place = next((at for at in range(len(self._before) - 1, -1, -1) if self._before[at].digest == digest), -1)
+            yield self._compaction(self._before[place].name if place >= 0 else "")
+            self._repeats = place
+        if 0 <= self._repeats < len(self._before) and self._before[self._repeats].digest == digest:
+            self._repeat(self._before[self._repeats])
+            return
+        parent: str | None = None
+        if self._is_prefix:
+            self._is_prefix = False
+            if not self._repeats and _is_summary(fields):
+                self._summary = fields
+                return
+            parent = self._last_repeated()
+        self._repeats = -1
+        yield self._piece(self._entry(fields), digest, parent=parent)
+
+    def _repeat(self, message: _Message) -> None:
+        """Take note of a message that is there already; what a compaction kept stands behind its summary."""
+        self._repeats += 1
+        self._present.append(message if self._is_prefix else message._replace(place=self._present[0].place))
+
+    def _last_repeated(self) -> str | None:
+        """Return the name of the place where this file leaves the one before, `None` when it goes on from its end."""
+        if self._repeats == len(self._before):
+            return None
+        return self._before[self._repeats - 1].place if self._repeats else ""
+
+    def _compaction(self, target: str) -> Piece:
+        fields, self._summary = self._summary or {}, None
+        return self._piece(self._entry(fields), _digest(fields), target=target)
+
+    def _piece(self, entry: Entry, digest: bytes, parent: str | None = None, target: str = "") -> Piece:
+        self._names += 1
+        name = f"#{self._names}"
+        self._present.append(_Message(name, name, digest))
+        return Piece(entry=entry, names=(name,), parent=parent, target=target)
 
     def _entry(self, fields: Fields) -> Entry:
         content = fields.get("content")
@@ -95,6 +167,22 @@ class KimiCliReader:
         return UserMessage(parts=parts)
 
 
+def _is_summary(fields: Fields) -> bool:
+    return text(fields, "role") == "user" and _COMPACTED.match(plain_text(fields.get("content"))) is not None
+
+
+def _digest(fields: Fields) -> bytes:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode("utf-8", "replace")).digest()
+
+
+def earlier_files(path: Path) -> list[Path]:
+    """Return the files that were put aside before `path`, the oldest first."""
+    if path.name != "context.jsonl":
+        return []
+    numbered = [(int(found[1]), file) for file in path.parent.iterdir() if (found := _ASIDE.fullmatch(file.name))]
+    return [file for _, file in sorted(numbered)]
+
+
 def find(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """Yield the context files."""
     folder = home_of(environ, "KIMI_SHARE_DIR", home, ".kimi") / "sessions"
@@ -110,4 +198,6 @@ FORMAT = Format(
     find=find,
     main_files=("context.jsonl",),
     surround=surround,
+    earlier_files=earlier_files,
+    next_file=NEXT_FILE,
 )

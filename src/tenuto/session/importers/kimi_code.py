@@ -129,8 +129,11 @@ class KimiCodeReader:
                 self._row, self._turns, self._users = [], [], []
             case "llm.request":
                 names = (text(fields, "provider"), text(fields, "model"))
-                self._model = "/".join(name for name in names if name) or self._model
-                self._context.heading.model = self._model
+                self._take_model("/".join(name for name in names if name))
+            case "config.update" | "profile.bind":
+                self._take_model(text(fields, "modelAlias"))
+            case "usage.record" if not self._model:
+                self._take_model(text(fields, "model"))
             case _ if kind.startswith(_PREFIXES):
                 return
             case _:
@@ -139,6 +142,10 @@ class KimiCodeReader:
     def finish(self) -> Iterable[Piece]:
         """Return the last answer."""
         yield from self._flush()
+
+    def _take_model(self, model: str) -> None:
+        self._model = model or self._model
+        self._context.heading.model = self._model
 
     # --- messages ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.session.importers.fields import (
     Fields,
     arguments_text,
@@ -14,7 +14,6 @@ from tenuto.session.importers.fields import (
     data_image,
     field,
     plain_parts,
-    raw_json,
     text,
 )
 from tenuto.session.importers.format import Context
@@ -42,12 +41,11 @@ def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
                 found += plain_parts(text(part, "text"))
             case "think":
                 continue
-            case "image_url":
+            case "image_url" | "image":
                 url = text(field(part, "image_url"), "url") or text(part, "image_url") or text(part, "url")
                 found.append(_image(url, context) or TextPart(text=f"[image: {url[:200]}]"))
             case _:
-                context.report.count("unknown")
-                found.append(TextPart(text=f"[{part.get('type', 'something')} that is not shown here]"))
+                found.append(context.unknown_part(value))
     return tuple(found)
 
 
@@ -73,8 +71,7 @@ def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
             case "think":
                 yield from [ThinkingPart(text=text(part, "think"))] if text(part, "think") else []
             case _:
-                context.report.count("unknown")
-                yield OpaquePart(provider=OPAQUE, block=raw_json(value))
+                yield context.unknown_block(OPAQUE, value)
 
 
 def call_part(call: Fields) -> ToolCallPart:

@@ -17,7 +17,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.fields import (
     Fields,
@@ -28,7 +28,6 @@ from tenuto.session.importers.fields import (
     field,
     items,
     plain_parts,
-    raw_json,
     seconds,
     text,
     texts,
@@ -201,8 +200,7 @@ class KlaudeReader:
                     image = self._context.file_image(text(part, "file_path"))
                     parts.append(image or TextPart(text=f"[image: {text(part, 'file_path')}]"))
                 case _:
-                    self._context.report.count("unknown")
-                    parts.append(TextPart(text=bytes(raw_json(value)).decode("utf-8", "replace")))
+                    parts.append(self._context.unknown_part(value))
         return tuple(parts)
 
     def _answer(self, data: Fields) -> AssistantMessage:
@@ -225,8 +223,7 @@ class KlaudeReader:
                         )
                     )
                 case _:
-                    self._context.report.count("unknown")
-                    parts.append(OpaquePart(provider=OPAQUE, block=raw_json(value)))
+                    parts.append(self._context.unknown_block(OPAQUE, value))
         usage = field(data, "usage")
         model = "/".join(name for name in (text(usage, "provider"), text(usage, "model_name")) if name)
         self._context.heading.model = model or self._context.heading.model

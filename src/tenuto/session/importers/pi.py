@@ -23,7 +23,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import AssistantPart, ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.fields import (
     Fields,
@@ -186,8 +186,7 @@ class PiReader:
                 self._context.image(image)
                 parts.append(image or TextPart(text="[an image that could not be read]"))
             else:
-                self._context.report.count("unknown")
-                parts.append(TextPart(text=bytes(raw_json(value)).decode("utf-8", "replace")))
+                parts.append(self._context.unknown_part(value))
         return tuple(parts)
 
     def _answer(self, message: Fields) -> Entry:
@@ -208,8 +207,7 @@ class PiReader:
                         )
                     )
                 case _:
-                    self._context.report.count("unknown")
-                    parts.append(OpaquePart(provider=OPAQUE, block=raw_json(value)))
+                    parts.append(self._context.unknown_block(OPAQUE, value))
         if not parts and text(message, "errorMessage"):
             return NoticeEntry(text=text(message, "errorMessage"), level="error", kind=EXTENSION)
         self._context.heading.model = _model(message) or self._context.heading.model

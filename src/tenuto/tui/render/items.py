@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.protocol.message import NameAudit
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds
 from tenuto.tui.machine.item import (
     AssistantItem,
@@ -95,7 +96,7 @@ def interruption(frame: Frame) -> list[Line]:
 def _thinking(item: ThinkingItem, frame: Frame) -> list[Line]:
     text = sanitize_for_terminal(item.text).strip()
     if item.final:
-        title = f"Thought for {format_seconds(item.seconds)}" if item.seconds else "Thought"
+        title = f"Thought for {format_seconds(item.seconds)}" if item.seconds >= 0.1 else "Thought"
     else:
         elapsed = frame.now - item.started if item.started else 0.0
         title = f"Thinking {int(elapsed)}s" if elapsed >= 1 else "Thinking"
@@ -187,6 +188,12 @@ _REASONS = {
 }
 
 
+def _names_fact(names: NameAudit) -> str:
+    """Return how many exact names the summary has of itself, and how many were put in."""
+    added = f", {names.added} added" if names.added else ""
+    return f"names {names.kept}/{names.found} kept{added}"
+
+
 def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
     entry = item.entry
     if entry is None:
@@ -204,4 +211,6 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
         facts.append(format_cost(entry.usage.cost))
     if entry.usage is not None and entry.usage.cache_read:
         facts.append(f"cache {100 * entry.usage.cache_read // max(entry.usage.sent, 1)} %")
+    if entry.details is not None and entry.details.names is not None:
+        facts.append(_names_fact(entry.details.names))
     return [*spans, *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tenuto.protocol.entry import BranchSummaryEntry
+from tenuto.protocol.entry import BranchSummaryEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.exporters.html.markup import EMPTY, Markup, closing, element, join, line, opening
@@ -65,8 +65,7 @@ class _Stops:
         stops = [
             _Stop(position=position, entry=entry)
             for position, entry in zip(piece.positions, piece.entries, strict=True)
-            if isinstance(entry, (UserMessage, CompactionEntry, BranchSummaryEntry))
-            or (entry.seq in self._labels and is_shown(entry))
+            if _is_stop(entry) or (entry.seq in self._labels and is_shown(entry))
         ]
         return sorted([*stops, *self._leaving.get(number, ())], key=lambda stop: stop.position)
 
@@ -75,7 +74,7 @@ def _node(entry: HistoryEvent, label: str) -> Markup:
     match entry:
         case UserMessage():
             kind, words = "user", first_line(text_of(entry.parts)) or "(image)"
-        case CompactionEntry():
+        case CompactionEntry() | ViewEditEntry():
             kind, words = "compaction", f"compacted{_sizes(entry)}"
         case BranchSummaryEntry():
             kind, words = "summary", f"summary of #{entry.from_seq}"
@@ -85,7 +84,13 @@ def _node(entry: HistoryEvent, label: str) -> Markup:
     return element("li", element("a", line(words), href=f"#e{entry.seq}"), mark, class_=kind)
 
 
-def _sizes(entry: CompactionEntry) -> str:
+def _is_stop(entry: HistoryEvent) -> bool:
+    if isinstance(entry, ViewEditEntry):
+        return bool(entry.rung)
+    return isinstance(entry, (UserMessage, CompactionEntry, BranchSummaryEntry))
+
+
+def _sizes(entry: CompactionEntry | ViewEditEntry) -> str:
     if entry.tokens_before is None or entry.tokens_after is None:
         return ""
     return f" {format_count(entry.tokens_before)} → {format_count(entry.tokens_after)}"

@@ -1,0 +1,148 @@
+"""Rung 3: the present model summarises in place (DESIGN section 6, seed 002).
+
+The request is exactly what the next step would send, and one user message behind it. So it begins with the bytes of
+the request before it, and the provider reads nearly all of it from its prefix cache (R-058). An earlier summary is in
+the view already: the form is always that of a whole conversation.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from tenuto.compaction.asking import Asker, SummaryError, accept_summary
+from tenuto.compaction.budget import MARGIN_DIVISOR
+from tenuto.compaction.entries import Visible, calls_of
+from tenuto.compaction.environment import BoundContext, SummaryModel
+from tenuto.compaction.meter import MESSAGE_OVERHEAD
+from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.prompts import with_length
+from tenuto.compaction.proposal import propose_summary
+from tenuto.compaction.rungs import Rung
+from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.model import ModelError, ModelRequest, ServerContext
+from tenuto.protocol.part import TextPart, text_of
+from tenuto.text.estimate import estimate_text
+
+RUNG = "same prefix"
+STAGE = "summarising"
+FEEDBACK_ROOM = 100
+"""Tokens that what was wrong with a first answer may add to the request."""
+_QUOTED = 120
+"""Characters of the kept tail's first words by which it is named."""
+
+
+async def same_prefix_rungs(ctx: BoundContext) -> list[Rung]:
+    """Return rung 3 where the prefix cache pays: it is warm, and the present model is the one that would summarise."""
+    environment = ctx.environment
+    if not (ctx.cache.is_warm and environment.shares_prefix):
+        return []
+    models = await environment.summarisers()
+    if not models or models[0].model.facts.id != environment.request.model.id:
+        return []
+    return [partial(_summarise, models[0])]
+
+
+async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | None:
+    """Return the outcome, or `None` where the request does not fit the window. Raises `SummaryError`."""
+    environment = ctx.environment
+    asked = _fit(model, ctx, plan)
+    if asked is None:
+        return None
+    asker = Asker(model.model.client, environment.progress, environment.patience)
+
+    async def ask(feedback: str) -> AssistantMessage:
+        try:
+            return await asker.call(_with_instruction(asked.request, asked.instruction + feedback), STAGE)
+        except ModelError as error:
+            raise SummaryError(f"the summary request failed: {error}", error) from error
+
+    try:
+        summary = await accept_summary(ask, length=asked.length, replaced=plan.replaced_tokens)
+    finally:
+        environment.spending.add(asker.usage)
+    usage = environment.spending.usage
+    return propose_summary(plan, summary, environment.surroundings, environment.prompts, usage, rung=RUNG)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """The next step's request, what is said behind it, and how long the summary may be in estimated tokens."""
+
+    request: ModelRequest
+    instruction: str
+    length: int
+
+
+def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked | None:
+    """Return what to ask if the model's window has room for it and for a summary of the planned length.
+
+    After a request that the window cut off, only the provider's own number counts.
+    """
+    request, size = ctx.environment.request, plan.size
+    tokens = ctx.environment.observed if ctx.reason == "overflow" else size.tokens - size.queued
+    if not tokens:
+        return None
+    output = request.max_output_tokens
+    length = min(plan.allowance.summary, int(output / size.calibration))
+    instruction = instruct(ctx, plan, length)
+    asked = MESSAGE_OVERHEAD + int((estimate_text(instruction) + FEEDBACK_ROOM) * size.calibration)
+    room = model.budget.window - model.budget.window // MARGIN_DIVISOR - tokens - asked
+    if room < min(output, int(plan.allowance.summary * size.calibration)):
+        return None
+    # What the server does to a context that has grown must not happen while the context is summarised.
+    server = ServerContext(clear_over=request.server.clear_over, clear_at_least=request.server.clear_at_least)
+    return _Asked(
+        msgspec.structs.replace(request, max_output_tokens=min(output, room), server=server), instruction, length
+    )
+
+
+def _with_instruction(request: ModelRequest, text: str) -> ModelRequest:
+    message = UserMessage(parts=(TextPart(text=text),), origin="command")
+    return msgspec.structs.replace(request, messages=(*request.messages, message))
+
+
+def instruct(ctx: BoundContext, plan: CompactionPlan, length: int) -> str:
+    """Return the message that asks for the summary: the prompt, what stays word for word, the length, the focus."""
+    parts = [ctx.environment.prompts.same_prefix, describe_kept(plan)]
+    instruction = with_length("\n\n".join(parts), length)
+    return f"{instruction}\n\nAdditional focus: {ctx.focus}" if ctx.focus else instruction
+
+
+def describe_kept(plan: CompactionPlan) -> str:
+    """Say what of the conversation stays word for word behind the summary, so that it is not repeated there."""
+    request = " The person's request of the present turn also stays word for word." if plan.turn_message else ""
+    count = len(plan.kept)
+    if not count:
+        return f"Nothing of the conversation stays behind the notes: they have to carry everything.{request}"
+    stays = f"the last {count} messages, results included, stay" if count > 1 else "the last message stays"
+    return (
+        f"Cover everything up to a certain point and nothing after it: {stays} word for word behind the notes. "
+        f"That part begins with {_name(plan.kept[0])}.{request}"
+    )
+
+
+def _name(entry: Visible) -> str:
+    """Return how a message is recognised by whoever has read it."""
+    match entry:
+        case UserMessage():
+            return f"the person's message {_quote(text_of(entry.parts))}"
+        case AssistantMessage():
+            calls = "; ".join(f"{call.name} {_quote(call.arguments)}" for call in calls_of(entry)[:2])
+            text = text_of(entry.parts).strip()
+            return f"your answer {_quote(text)}" if text else f"your call of {calls}"
+        case ShellEntry():
+            return f"the command {_quote(entry.command)}, which the person ran"
+        case BranchSummaryEntry():
+            return f"the notes on another branch, {_quote(entry.summary)}"
+        case DeveloperMessage():
+            return f"the note {_quote(entry.text)}"
+        case ExtensionEntry() | ToolResultMessage():
+            return f"the message {_quote(text_of(entry.parts))}"
+
+
+def _quote(text: str) -> str:
+    flat = " ".join(text.split())
+    return f"“{flat}”" if len(flat) <= _QUOTED else f"“{flat[:_QUOTED].rstrip()} …”"

@@ -1,0 +1,157 @@
+"""Taking files back to what they were (DESIGN section 3, tree): which of them, to what, and whether it is safe.
+
+Before a tool changes a file its bytes are kept beside the log, by hash, and the change names the hash. So what files
+were at any entry can be told from the log alone, over compactions and restarts, and without the person's git. What
+commands (`bash`) changed is not known and stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tenuto.protocol.message import FilesEntry, FileUse, HistoryEvent, ToolResultMessage, UserMessage
+
+Outcome = Literal["restored", "removed", "same", "changed since", "not kept", "failed"]
+_CHANGING = frozenset({"write", "edit", "delete"})
+
+
+class WayBack(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file was. `content` is the hash of its bytes (empty with `absent`: there was no file).
+
+    `expected` is the hash of what the agent left; another content is somebody else's work and is not touched.
+    """
+
+    path: str
+    content: str
+    absent: bool
+    expected: str
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of taking one file back; `use` is for the log, `None` where nothing was changed."""
+
+    path: str
+    outcome: Outcome
+    use: FileUse | None = None
+    reason: str = ""
+
+
+def plan_ways_back(entries: Iterable[HistoryEvent]) -> list[WayBack]:
+    """Return what every file was before the first of these entries, by their order in the log."""
+    first: dict[str, FileUse] = {}
+    last: dict[str, FileUse] = {}
+    for entry in entries:
+        if not isinstance(entry, ToolResultMessage | FilesEntry):
+            continue
+        for use in entry.files:
+            if use.op in _CHANGING:
+                first.setdefault(use.path, use)
+                last[use.path] = use
+    return [
+        WayBack(path=path, content=use.before, absent=use.created, expected=last[path].sha256)
+        for path, use in first.items()
+    ]
+
+
+def last_turn_with_changes(entries: Iterable[HistoryEvent]) -> int:
+    """Return the seq of the person's message that began the newest turn whose edits stand, 0 when there is none.
+
+    `entries` is the path. A turn that was taken back already is passed over.
+    """
+    turn = 0
+    changed: list[int] = []
+    undone: set[int] = set()
+    for entry in entries:
+        if isinstance(entry, UserMessage):
+            turn = entry.seq
+        elif isinstance(entry, FilesEntry) and entry.turn:
+            undone.add(entry.target)
+        elif isinstance(entry, ToolResultMessage) and any(use.op in _CHANGING for use in entry.files):
+            changed.append(turn)
+    return next((seq for seq in reversed(changed) if seq not in undone), 0)
+
+
+def turn_entries(entries: Iterable[HistoryEvent], turn: int) -> list[HistoryEvent]:
+    """Return the entries of the turn that the message with seq `turn` began."""
+    found: list[HistoryEvent] = []
+    for entry in entries:
+        if entry.seq <= turn:
+            continue
+        if isinstance(entry, UserMessage):
+            break
+        found.append(entry)
+    return found
+
+
+def take_back(ways: Iterable[WayBack], load: Callable[[str], bytes], keep: Callable[[bytes], str]) -> list[Restored]:
+    """Write the files as they were; `load` and `keep` read and keep bytes by hash. Never raises for a single file."""
+    return [_take_one_back(way, load, keep) for way in ways]
+
+
+def _take_one_back(way: WayBack, load: Callable[[str], bytes], keep: Callable[[bytes], str]) -> Restored:
+    path = Path(way.path)
+    try:
+        present = path.read_bytes() if path.exists() else None
+        found = hashlib.sha256(present).hexdigest() if present is not None else ""
+        if (present is None and way.absent) or (way.content and found == way.content):
+            return Restored(path=way.path, outcome="same")
+        if found != way.expected:
+            return Restored(path=way.path, outcome="changed since")
+        if way.absent:
+            before = keep(present) if present is not None else ""
+            path.unlink()
+            return Restored(path=way.path, outcome="removed", use=FileUse(path=way.path, op="delete", before=before))
+        if not way.content:
+            return Restored(path=way.path, outcome="not kept")
+        data = load(way.content)
+        before = keep(present) if present is not None else ""
+        _write(path, data)
+    except OSError as error:
+        return Restored(path=way.path, outcome="failed", reason=error.strerror or str(error))
+    use = FileUse(path=way.path, op="write", sha256=way.content, before=before, created=present is None)
+    return Restored(path=way.path, outcome="restored", use=use)
+
+
+def _write(path: Path, data: bytes) -> None:
+    from tenuto.tool.errors import ToolError
+    from tenuto.tool.files import replace_file
+
+    try:
+        replace_file(path, data)
+    except ToolError as error:
+        raise OSError(str(error)) from error
+
+
+def describe(restored: Iterable[Restored], cwd: Path) -> str:
+    """Return what was done, a line for each kind of outcome."""
+    lines: list[str] = []
+    words: dict[Outcome, str] = {
+        "restored": "taken back",
+        "removed": "removed again",
+        "same": "already as they were",
+        "changed since": "left alone, because somebody changed them since",
+        "not kept": "left alone, because what they were is not known (too large, or from an older session)",
+        "failed": "could not be written",
+    }
+    found = list(restored)
+    for outcome, text in words.items():
+        paths = [
+            _short(one.path, cwd) + (f" ({one.reason})" if one.reason else "")
+            for one in found
+            if one.outcome == outcome
+        ]
+        if paths:
+            lines.append(f"{len(paths)} {text}: {', '.join(paths[:12])}{' …' if len(paths) > 12 else ''}")
+    return "\n".join(lines)
+
+
+def _short(path: str, cwd: Path) -> str:
+    try:
+        return str(Path(path).relative_to(cwd))
+    except ValueError:
+        return path

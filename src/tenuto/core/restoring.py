@@ -1,0 +1,39 @@
+"""Files as they were, for a session that is open: the last turn's edits, or everything since an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.files_back import describe, last_turn_with_changes, plan_ways_back, take_back, turn_entries
+from tenuto.core.live import LiveSession
+from tenuto.protocol.message import FilesEntry, HistoryEvent
+
+
+def undo_turn(live: LiveSession) -> str:
+    """Take back what the newest turn with edits did to files; return what was done. Raises `TaskFailedError`."""
+    path = live.session.path()
+    turn = last_turn_with_changes(path)
+    if not turn:
+        raise TaskFailedError("there are no edits of the agent to take back; what commands changed is not known")
+    return _restore(live, turn_entries(path, turn), turn, is_turn=True)
+
+
+def restore_files(live: LiveSession, seq: int) -> str:
+    """Take the files back to what they were at entry `seq`; return what was done, empty where nothing was changed.
+
+    The whole log counts, other branches too: files have no branches.
+    """
+    return _restore(live, (entry for entry in live.session.entries() if entry.seq > seq), seq, is_turn=False)
+
+
+def _restore(live: LiveSession, entries: Iterable[HistoryEvent], target: int, *, is_turn: bool) -> str:
+    session = live.session
+    restored = take_back(plan_ways_back(entries), session.load_blob, session.keep_bytes)
+    uses = tuple(one.use for one in restored if one.use is not None)
+    if uses or is_turn:
+        session.append(FilesEntry(target=target, files=uses, turn=is_turn))
+    text = describe(restored, session.cwd)
+    if text:
+        live.notify(text, keep=True)
+    return text

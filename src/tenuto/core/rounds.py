@@ -1,0 +1,24 @@
+"""The word of caution when a session has been summarised more than once (seed 002)."""
+
+from __future__ import annotations
+
+from tenuto.core.live import LiveSession
+from tenuto.protocol.message import CompactionEntry
+from tenuto.session.projection import standing_marks
+
+FIRST_ROUND_TOLD = 2
+
+
+def tell_rounds(live: LiveSession, entry: CompactionEntry) -> None:
+    """Say from the second summary on what many of them cost; once while the session is open."""
+    if live.rounds_told or not entry.first_kept_index:
+        return
+    rounds = sum(isinstance(mark, CompactionEntry) for mark in standing_marks(live.session.path()))
+    if rounds < FIRST_ROUND_TOLD:
+        return
+    live.rounds_told = True
+    live.notify(
+        f"This session has been summarised {rounds} times, and each summary of a summary is a little less exact. For "
+        "another task /new starts afresh and /fork goes on in a copy; /recall WORDS finds what was said word for word, "
+        "and so does the model."
+    )
