@@ -46,7 +46,8 @@ _TEXT_LENGTH = 240
 class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that a session has beside its messages. Changed by `apply_entry` and `apply_path_entry` alone.
 
-    `model` is empty and `mode` is `None` until an entry sets them. `usage` is the sum over all calls. `first_text`
+    `model` is empty and `mode` is `None` until an entry sets them. `usage` is the sum over all calls,
+    `compactions` counts the undone ones too. `first_text`
     and `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
     """
 
@@ -63,6 +64,7 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     messages: int = 0
     steps: int = 0
+    compactions: int = 0
     first_text: str = ""
     last_text: str = ""
     created: float = 0.0
@@ -154,6 +156,11 @@ def _cost(state: SessionState, entry: AssistantMessage | UsageEntry | Compaction
         state.usage += entry.usage
 
 
+def _compaction(state: SessionState, entry: CompactionEntry) -> None:
+    state.compactions += 1
+    _cost(state, entry)
+
+
 def _tool_result(state: SessionState, entry: ToolResultMessage) -> None:
     for use in entry.files:
         state.files[use.path] = use
@@ -171,7 +178,7 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     UserMessage: _user,
     AssistantMessage: _assistant,
     UsageEntry: _cost,
-    CompactionEntry: _cost,
+    CompactionEntry: _compaction,
     BranchSummaryEntry: _cost,
     ToolResultMessage: _tool_result,
 }
