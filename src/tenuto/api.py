@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -28,6 +28,9 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry
 from tenuto.protocol.operation import CompactSessionOperation, InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.protocol.usage import Usage
+
+if TYPE_CHECKING:
+    from tenuto.compaction.preview import PlanDescription
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +120,12 @@ class Agent:
         if not ends or ends[-1].entry is None:
             raise TaskFailedError((ends[-1].error if ends else None) or "the compaction was cancelled")
         return ends[-1].entry
+
+    async def preview_compaction(self, focus: str = "") -> PlanDescription:
+        """Return what `compact` would do now, as data: the cut, sizes, files, requests. No model is asked."""
+        from tenuto.core.pending import describe_compaction
+
+        return await describe_compaction(self.runtime.live, focus)
 
     async def interrupt(self) -> None:
         """Stop whatever runs."""

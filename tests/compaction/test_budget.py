@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.budget import DEFAULT_CONTEXT_WINDOW, allowance_for, budget_for
+from tenuto.compaction.budget import DEFAULT_CONTEXT_WINDOW, MIN_OUTPUT, allowance_for, budget_for
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.model import ModelFacts
 
@@ -78,3 +78,19 @@ def test_the_shares_fit_the_target_together(window, fixed, calibration, manual):
 def test_a_manual_compaction_keeps_a_quarter():
     budget = budget_for(LARGE, CompactionSettings())
     assert allowance_for(budget, fixed=5_000, manual=True).tail == pytest.approx(5_000, abs=2)
+
+
+@given(st.integers(2_000, 2_000_000), st.floats(0, 1.1), st.floats(0, 1))
+def test_r007_what_is_only_estimated_leaves_room_for_its_error(window, filled, estimated):
+    budget = budget_for(ModelFacts(provider="p", name="m", context_window=window), CompactionSettings())
+    request = int(filled * window)
+    uncounted = int(estimated * request)
+    output = budget.output_for(request, uncounted)
+    assert 1 <= output <= max(MIN_OUTPUT, budget.output_budget)
+    assert output <= budget.output_for(request), "never more than for a request that was counted"
+    left = window - request - window // 64
+    assert output >= min(MIN_OUTPUT, budget.output_budget) or left < MIN_OUTPUT
+    if left // 2 >= uncounted // 4 and left - uncounted // 4 >= MIN_OUTPUT:
+        assert request + uncounted // 4 + output <= window, "a quarter more than estimated still fits"
+    elif left // 2 > MIN_OUTPUT:
+        assert output >= min(budget.output_budget, left // 2), "and never less than half of what is left"

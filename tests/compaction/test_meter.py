@@ -24,11 +24,13 @@ def test_r024_last_usage_plus_the_estimate_of_what_came_after():
     history = conversation()
     history.answer("here", usage=USAGE)
     before = history.size()
-    assert (before.tokens, before.estimated) == (USAGE.context_size, False)
+    assert (before.tokens, before.estimated, before.uncounted) == (USAGE.context_size, False, 0)
     history.user(words(300))
     after = history.size()
     assert after.tokens == USAGE.context_size + estimate_message(history.path[-1])
     assert after.believed_seq == history.path[-2].seq
+    assert after.uncounted == estimate_message(history.path[-1])
+    assert conversation().size().uncounted == conversation().size().tokens, "nobody counted anything yet"
 
 
 def test_r024_reasoning_that_is_not_sent_back_does_not_count():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.core.models import change_model
+from tenuto.core.models import change_model, find_model
 from tenuto.protocol.compaction import CompactionContext
 from tenuto.protocol.message import AssistantMessage, Message
 from tests.core.compacting import compact, compactions, fill
@@ -31,7 +31,7 @@ async def test_r051_items_that_another_strategy_keeps_go_to_nobody_else(tmp_path
         assert compactions(running)[-1].rung == "Keeping"
         await running.ask("go on")
         assert block_of(running.server.requests[-1])
-        await change_model(running.runtime.live, "openai/test-small")
+        change_model(running.runtime.live, await find_model(running.runtime.live, "openai/test-small"))
         assert (await running.ask("and you?")).outcome == "completed"
         assert b'"compaction"' not in running.server.requests[-1].raw
         assert "question 0 because" in sent(running.server.requests[-1])

@@ -113,7 +113,7 @@ async def test_what_comes_back_is_sent_first_and_unchanged(tmp_path: Path, provi
 
 
 @pytest.mark.parametrize(("provider", "way"), WAYS)
-async def test_a_compaction_is_asked_for_with_the_same_prefix(tmp_path: Path, provider: str, way: str):
+async def test_r058_a_compaction_is_asked_for_with_the_same_prefix(tmp_path: Path, provider: str, way: str):
     async with ScriptedServer(script) as server:
         talk = Talk(server, tmp_path, provider)
         await talk.ask([*view(provider), user("go on")])
@@ -180,6 +180,16 @@ async def test_a_busy_compaction_is_worth_another_try(tmp_path: Path):
         with pytest.raises(ModelError) as caught:
             await talk.compact("request", view("anthropic"))
         assert caught.value.kind == "overloaded"
+        await talk.models.close()
+
+
+async def test_a_server_that_has_only_the_endpoint_is_asked_there(tmp_path: Path):
+    async with ScriptedServer(script, refuse=("compaction_trigger",)) as server:
+        talk = Talk(server, tmp_path, "openai")
+        for _ in range(2):
+            assert len((await talk.compact("request", view("openai"))).items) == 2
+        paths = [request.path for request in server.requests]
+        assert paths == ["/responses", "/responses/compact", "/responses/compact"]
         await talk.models.close()
 
 

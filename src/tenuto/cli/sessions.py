@@ -10,13 +10,17 @@ from tenuto.session.catalog import list_sessions
 
 
 def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
-    """Run `sessions list` or `sessions export`; returns the exit code."""
+    """Run `sessions list`, `sessions export` or `sessions compact`; returns the exit code."""
     if arguments[:1] == ("export",):
         from tenuto.cli.session_export import run_export
 
         return run_export(arguments[1:], home)
+    if arguments[:1] == ("compact",):
+        from tenuto.cli.session_compact import run_compact
+
+        return run_compact(arguments[1:], home)
     if arguments not in ((), ("list",)):
-        print("tenuto: usage: tenuto sessions list | export ID", file=sys.stderr)  # noqa: T201
+        print("tenuto: usage: tenuto sessions list | export ID | compact ID", file=sys.stderr)  # noqa: T201
         return 2
     for summary in list_sessions(home):
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.updated))

@@ -27,15 +27,21 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Choose(msgspec.Struct, frozen=True):
-    """Show a picker; picking a row runs `/<command> <value>`."""
+    """Show a picker; picking a row runs `/<command> <value>`. A row with an empty value does nothing."""
 
     title: str
     command: str
     choices: tuple[Choice, ...]
 
 
+class Edit(msgspec.Struct, frozen=True):
+    """Put a text into the editor, for the person to change and send."""
+
+    text: str
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-CommandOutcome = Say | Choose | Leave
+CommandOutcome = Say | Choose | Edit | Leave

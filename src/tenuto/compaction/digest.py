@@ -33,8 +33,17 @@ def digest(plan: CompactionPlan, surroundings: Surroundings) -> str:
 
     What an earlier summary says under a heading is carried over. At most the plan's summary budget long.
     """
-    entries = [*plan.history, *plan.turn_prefix]
-    earlier = sections_of(plan.previous_summary)
+    limit = plan.allowance.summary
+    text = digest_entries([*plan.history, *plan.turn_prefix], surroundings, plan.previous_summary, limit)
+    return with_file_lists(text, plan.file_operations, list_room(plan, surroundings))
+
+
+def digest_entries(entries: Sequence[Visible], surroundings: Surroundings, previous: str, limit: int) -> str:
+    """Return what the data of some entries gives under the usual headings, within `limit` estimated tokens.
+
+    What the `previous` summary says under a heading is carried over. Without file lists.
+    """
+    earlier = sections_of(previous)
     sections = (
         ("## Goal", _goal(entries, earlier)),
         ("## Constraints & Preferences", earlier.get("Constraints & Preferences", "")),
@@ -44,8 +53,7 @@ def digest(plan: CompactionPlan, surroundings: Surroundings) -> str:
         ("## Critical Context", _critical(entries, earlier)),
     )
     text = "\n\n".join([MARK, *(f"{heading}\n{body}" for heading, body in sections if body)])
-    text = add_identifiers(shorten(text, plan.allowance.summary), _names(entries, text, plan.allowance.summary))
-    return with_file_lists(shorten(text, plan.allowance.summary), plan.file_operations, list_room(plan, surroundings))
+    return shorten(add_identifiers(shorten(text, limit), _names(entries, text, limit)), limit)
 
 
 def list_room(plan: CompactionPlan, surroundings: Surroundings) -> int:

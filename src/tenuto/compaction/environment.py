@@ -52,7 +52,8 @@ class CompactionEnvironment:
     yet, `None` for what the window leaves. `tracker` has the newest use of every file. `compactor` is the present
     model's client where its provider can compact by itself. `prepared` is a summary written ahead of time.
     `shares_prefix`: the prefix cache may be used. `observed` is the tokens of a request that the provider took and
-    that filled the window.
+    that filled the window. `first_kept` is the seq with which the person wants the kept tail to begin (0: where the
+    plan cuts).
     """
 
     standing: Standing
@@ -64,6 +65,7 @@ class CompactionEnvironment:
     surroundings: Surroundings = field(default_factory=Surroundings)
     tracker: Mapping[str, FileUse] = field(default_factory=dict[str, FileUse])
     keep_tokens: int | None = None
+    first_kept: int = 0
     unseen_tokens: int | None = None
     compactor: RemoteCompactor | None = None
     prepared: PreparedSummary | None = None
@@ -87,7 +89,7 @@ class CompactionEnvironment:
             manual=manual,
             keep_tokens=self.keep_tokens if keep_tokens is None else keep_tokens,
             tracker=self.tracker,
-            first_kept=first_kept,
+            first_kept=first_kept or self.first_kept,
             unseen_tokens=self.unseen_tokens,
         )
 

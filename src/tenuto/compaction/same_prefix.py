@@ -7,6 +7,7 @@ the view already: the form is always that of a whole conversation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -37,13 +38,24 @@ _QUOTED = 120
 
 async def same_prefix_rungs(ctx: BoundContext) -> list[Rung]:
     """Return rung 3 where the prefix cache pays: it is warm, and the present model is the one that would summarise."""
+    if not (ctx.cache.is_warm and ctx.environment.shares_prefix):
+        return []
+    models = await ctx.environment.summarisers()
+    return [partial(_summarise, models[0])] if _pays(ctx, models) else []
+
+
+def _pays(ctx: BoundContext, models: Sequence[SummaryModel]) -> bool:
     environment = ctx.environment
-    if not (ctx.cache.is_warm and environment.shares_prefix):
-        return []
-    models = await environment.summarisers()
-    if not models or models[0].model.facts.id != environment.request.model.id:
-        return []
-    return [partial(_summarise, models[0])]
+    is_possible = ctx.cache.is_warm and environment.shares_prefix
+    return is_possible and bool(models) and models[0].model.facts.id == environment.request.model.id
+
+
+def planned_tokens(ctx: BoundContext, plan: CompactionPlan, models: Sequence[SummaryModel]) -> int:
+    """Return the size of the request that would be made, 0 where this way does not apply."""
+    asked = _fit(models[0], ctx, plan) if _pays(ctx, models) else None
+    if asked is None:
+        return 0
+    return plan.size.tokens - plan.size.queued + round(estimate_text(asked.instruction) * plan.size.calibration)
 
 
 async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | None:

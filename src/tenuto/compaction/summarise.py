@@ -124,6 +124,15 @@ class Summariser:
             history = shorten(history, plan.allowance.summary - plan.allowance.turn_prefix)
         return join_summaries(history, prefix)
 
+    async def summarise_entries(self, entries: Sequence[Visible], instructions: str, length: int, replaced: int) -> str:
+        """Return notes on `entries` of at most `length` estimated tokens, by instructions of their own.
+
+        `replaced` is the estimate of what the notes will stand for. Raises `SummaryError`.
+        """
+        limits = (length, length, replaced)
+        form = self._form("summarising what is left", instructions, instructions, limits=limits)
+        return await self._fold(entries, form, "")
+
     def _form(self, stage: str, first: str, following: str, *, limits: tuple[int, int, int]) -> _Form:
         """Bound the output by the model's own limit and its window, never by the history's size (R-008).
 

@@ -18,7 +18,7 @@ import msgspec
 
 from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
-from tenuto.compaction.gate import Proposal, find_flaw, weigh
+from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.sequence import outcome_of
 from tenuto.core.environment import bind_context
@@ -32,7 +32,7 @@ from tenuto.core.sizes import describe_sizes
 from tenuto.core.strategies import choose_strategy
 from tenuto.core.system import refreshed_system_entry
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
-from tenuto.protocol.entry import ViewEditEntry
+from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.model import ModelFacts
@@ -40,6 +40,8 @@ from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
 from tenuto.session.view_edits import compaction_of_edits
 
+Bind = Callable[[Progress], BoundContext]
+"""Returns the context of a compaction that tells its progress to the given function."""
 TO_A_LIMIT: frozenset[CompactionReason] = frozenset({"threshold", "model_switch"})
 """Reasons with which the context has to come under a trigger."""
 
@@ -58,28 +60,41 @@ class CompactionResult:
 class Compaction:
     """One compaction of one session, from the strategy's proposal to the line."""
 
-    def __init__(self, live: LiveSession, hooked: Hooked, strategy: CompactionStrategy) -> None:
+    def __init__(
+        self, live: LiveSession, hooked: Hooked, strategy: CompactionStrategy, operation: CompactSessionOperation
+    ) -> None:
+        self.operation = operation
         self._live = live
         self._hooked = hooked
         self._context = hooked.context
         self._strategy = strategy
+        self._duration = 0.0
 
-    async def run(self) -> CompactionResult:
-        """Compact, or raise `NothingToCompactError`, `TaskFailedError` or `CancelledError` with nothing appended."""
+    @property
+    def standing(self) -> Standing:
+        """The context that it works on."""
+        return self._context.environment.standing
+
+    async def propose(self) -> Proposal:
+        """Return what is to be written.
+
+        Raises `NothingToCompactError`, `TaskFailedError` or `CancelledError`; nothing is appended either way.
+        """
         started = time.monotonic()
         try:
-            proposal = self._take_supplied() or await self._propose()
+            return self._take_supplied() or await self._propose()
         except BaseException as error:
             self._live.session.hold_usage(self._context.environment.spending.usage)
             if isinstance(error, asyncio.CancelledError):
                 self._context.cancel.set()
             raise
-        return CompactionResult(self._write(proposal, time.monotonic() - started))
+        finally:
+            self._duration = time.monotonic() - started
 
     def _take_supplied(self) -> Proposal | None:
         """Return what an extension supplied, if it may be written."""
         outcome = self._hooked.take(self._live)
-        return weigh(outcome, self._context.environment.standing) if outcome is not None else None
+        return weigh(outcome, self.standing) if outcome is not None else None
 
     async def _propose(self) -> Proposal:
         """Return what is to be written. A strategy of somebody else that fails is named, and the ladder takes over."""
@@ -101,7 +116,7 @@ class Compaction:
 
     async def _ask(self, strategy: CompactionStrategy) -> Proposal:
         """Return the strategy's proposal, checked. Raises `RungError`."""
-        standing = self._context.environment.standing
+        standing = self.standing
         outcome = self._read(await self._run(strategy), type(strategy).__name__)
         if outcome is None and self._context.reason == "overflow" and not isinstance(strategy, LadderCompaction):
             return await self._ask(LadderCompaction())  # the request cannot be made as it is
@@ -129,24 +144,32 @@ class Compaction:
         if output is None or isinstance(output, CompactionOutcome):
             return output
         if isinstance(output, Sequence) and not isinstance(output, str | bytes):
-            return outcome_of(cast("Sequence[object]", output), self._context.environment.standing, name)
+            return outcome_of(cast("Sequence[object]", output), self.standing, name)
         raise StrategyError(f"it returned {type(output).__name__}, and not messages, an outcome or None")
 
-    def _write(self, proposal: Proposal, duration: float) -> CompactionEntry:
+    def to_entry(self, proposal: Proposal, system_seq: int = 0) -> CompactionEntry:
+        """Return the entry that a proposal becomes; mere edits of the view in the same form."""
+        if not proposal.outcome.first_kept_index:
+            return compaction_of_edits(self._edits(proposal))
+        context = self._context
+        return proposal.to_entry(context.reason, focus=context.focus, duration=self._duration, system_seq=system_seq)
+
+    def write(self, proposal: Proposal) -> CompactionEntry:
         """Append what was proposed: from here on the compaction counts as done."""
-        live, context, outcome = self._live, self._context, proposal.outcome
+        live, outcome = self._live, proposal.outcome
+        if self.operation.undoing:
+            live.session.append(UndoEntry(target=self.operation.undoing))
         if outcome.first_kept_index:
             system = refreshed_system_entry(live)
             system_seq = live.session.append(system).seq if system is not None else 0
-            entry = proposal.to_entry(context.reason, focus=context.focus, duration=duration, system_seq=system_seq)
-            stored = live.session.append(entry)
+            stored = live.session.append(self.to_entry(proposal, system_seq))
         else:
-            stored = compaction_of_edits(live.session.append(self._edits(proposal, duration)))
+            stored = compaction_of_edits(live.session.append(self._edits(proposal)))
         for note in outcome.notes:
             live.notify(note, "warning", keep=True)
         return stored
 
-    def _edits(self, proposal: Proposal, duration: float) -> ViewEditEntry:
+    def _edits(self, proposal: Proposal) -> ViewEditEntry:
         return ViewEditEntry(
             edits=proposal.outcome.edits,
             reason=self._context.reason,
@@ -154,7 +177,7 @@ class Compaction:
             tokens_before=proposal.tokens_before,
             tokens_after=proposal.tokens_after,
             trigger=proposal.trigger,
-            duration=duration,
+            duration=self._duration,
         )
 
     def _sizes(self) -> str:
@@ -172,20 +195,38 @@ async def run_compaction(
     focus: str = "",
     will_retry: bool = False,
     attempt: int = 0,
+    first_kept: int = 0,
+    undoing: int = 0,
     observed: int = 0,
     successor: ModelFacts | None = None,
     strategy: CompactionStrategy | None = None,
 ) -> CompactionResult:
-    """Compact the session's view and tell the front-ends. Raises what `Compaction.run` raises, after the end event.
+    """Compact the session's view and tell the front-ends. Raises what `Compaction.propose` raises, after the end event.
 
     `attempt`, `observed` and `successor` are as in `bind_context`. A strategy other than the ladder is asked once more
     when the context is over its trigger still (DESIGN section 6).
     """
     strategy = strategy or choose_strategy(live)
     operation = CompactSessionOperation(
-        session_id=live.id, submission_id=submission_id, reason=reason, focus=focus, will_retry=will_retry
+        session_id=live.id,
+        submission_id=submission_id,
+        reason=reason,
+        focus=focus,
+        will_retry=will_retry,
+        first_kept=first_kept,
+        undoing=undoing,
     )
-    bind = partial(bind_context, live, reason, focus=focus, attempt=attempt, observed=observed, successor=successor)
+    bind = partial(
+        bind_context,
+        live,
+        reason,
+        focus=focus,
+        attempt=attempt,
+        observed=observed,
+        successor=successor,
+        first_kept=first_kept,
+        undoing=undoing,
+    )
     result = await _compact_once(live, strategy, operation, bind)
     is_over = reason in TO_A_LIMIT and live.measure().tokens > live.budget(successor).trigger
     if not is_over or isinstance(strategy, LadderCompaction):
@@ -197,12 +238,19 @@ async def run_compaction(
 
 
 async def _compact_once(
-    live: LiveSession,
-    strategy: CompactionStrategy,
-    operation: CompactSessionOperation,
-    bind: Callable[[Progress], BoundContext],
+    live: LiveSession, strategy: CompactionStrategy, operation: CompactSessionOperation, bind: Bind
 ) -> CompactionResult:
+    compaction, proposal = await begin_compaction(live, strategy, operation, bind)
+    return finish_compaction(live, compaction, proposal)
+
+
+async def begin_compaction(
+    live: LiveSession, strategy: CompactionStrategy, operation: CompactSessionOperation, bind: Bind
+) -> tuple[Compaction, Proposal]:
+    """Publish the start and return what may be written. When it raises, the end has been published."""
     submission_id, reason = operation.submission_id, operation.reason
+    if live.pending is not None:
+        live.pending.drop()
 
     def progress(stage: str, tokens: int) -> None:
         live.bus.publish(
@@ -213,27 +261,35 @@ async def _compact_once(
     try:
         check_log(live)
         hooked = await ask_before_compaction(live, bind(progress), operation, strategy)
-        result = await Compaction(live, hooked, strategy).run()
+        compaction = Compaction(live, hooked, strategy, operation)
+        return compaction, await compaction.propose()
     except asyncio.CancelledError:
-        _publish_failure(live, operation, "", aborted=True)
+        publish_failure(live, operation, "", aborted=True)
         raise
     except Exception as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
         live.automatic.note_failed(live.measure().tokens)
         if isinstance(error, CompactionRefusedError):
             live.notify(f"Not compacted: {error}.", "warning")
-        _publish_failure(live, operation, describe_failure(error), aborted=isinstance(error, CompactionRefusedError))
+        publish_failure(live, operation, describe_failure(error), aborted=isinstance(error, CompactionRefusedError))
         raise
+
+
+def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Proposal) -> CompactionResult:
+    """Write what was proposed and tell the front-ends and the extensions."""
+    operation = compaction.operation
+    entry = compaction.write(proposal)
     live.prepared = None  # it was used, or stands for what is gone from the view now
-    if result.entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
-        live.automatic.note_done(manual=reason == "manual")
-    live.bus.publish(compaction_end(live.id, result.entry, submission_id, will_retry=operation.will_retry))
+    if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
+        live.automatic.note_done(manual=operation.reason == "manual")
+    live.bus.publish(compaction_end(live.id, entry, operation.submission_id, will_retry=operation.will_retry))
     live.publish_usage()
-    tell_rounds(live, result.entry)
-    tell_compacted(live, result.entry, operation)
-    return result
+    tell_rounds(live, entry)
+    tell_compacted(live, entry, operation)
+    return CompactionResult(entry)
 
 
-def _publish_failure(live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool) -> None:
+def publish_failure(live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool) -> None:
+    """Tell the front-ends and the extensions of a compaction that came to nothing."""
     live.bus.publish(
         CompactionEndEvent(
             session_id=live.id,
@@ -264,6 +320,8 @@ class CompactionTask:
                 submission_id=operation.submission_id,
                 focus=operation.focus or "",
                 will_retry=operation.will_retry,
+                first_kept=operation.first_kept,
+                undoing=operation.undoing,
             )
         except (NothingToCompactError, CompactionRefusedError):
             return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
 from tenuto.compaction.gate import Standing
@@ -21,6 +23,7 @@ from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage
 from tenuto.protocol.model import ModelFacts, RemoteCompactor
 from tenuto.protocol.operation import CompactionReason
+from tenuto.session.projection import project
 
 CACHE_LIFETIME = 300.0
 """Seconds that providers keep a prefix at least, counted from its last use."""
@@ -28,6 +31,27 @@ CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, SystemMessage)
 """Entries behind which the next request no longer begins with the last one."""
 OVERFLOW_DIVISOR = 3
 """Of a refused request at most this part stays word for word."""
+
+
+def present_standing(live: LiveSession) -> Standing:
+    """Return the context as it is now."""
+    return Standing(
+        path=live.session.path(),
+        view=tuple(live.session.get_llm_history()),
+        size=live.measure(),
+        budget=live.budget(),
+        meter=live.meter,
+        model_id=live.facts.id,
+    )
+
+
+def standing_without(live: LiveSession, target: int) -> Standing:
+    """Return the context as it would be if the compaction or view edit `target` were undone."""
+    present = present_standing(live)
+    path = [*present.path, UndoEntry(seq=present.path[-1].seq + 1, target=target)]
+    view = project(path, live.session.state.model)
+    size = live.measure_path(view, path)
+    return msgspec.structs.replace(present, path=path, view=tuple(view), size=size)
 
 
 def bind_context(
@@ -39,22 +63,20 @@ def bind_context(
     attempt: int = 0,
     observed: int = 0,
     successor: ModelFacts | None = None,
+    first_kept: int = 0,
+    undoing: int = 0,
 ) -> BoundContext:
     """Return what a strategy works on. `attempt` counts from 0; each keeps half of the one before.
 
     `observed` is the tokens of a request that the provider took and that filled the window. `successor` is the model
-    that the session changes to afterwards: the result has to fit that one's window.
+    that the session changes to afterwards: the result has to fit that one's window. `first_kept` is the seq that the
+    kept tail has to begin with (0: where the plan cuts), `undoing` the seq of a compaction that counts as undone (0:
+    none).
     """
-    size, budget = live.measure(), live.budget(successor)
-    path = live.session.path()
-    standing = Standing(
-        path=path,
-        view=tuple(live.session.get_llm_history()),
-        size=size,
-        budget=budget,
-        meter=live.meter,
-        model_id=live.facts.id,
-    )
+    standing = standing_without(live, undoing) if undoing else present_standing(live)
+    if successor is not None:
+        standing = msgspec.structs.replace(standing, budget=live.budget(successor))
+    size, budget, path = standing.size, standing.budget, standing.path
     spending = Spending()
     client = live.models.client(live.facts.provider)
     previous = active_compaction(path, live.facts.id)
@@ -67,23 +89,24 @@ def bind_context(
         reason=reason,
         focus=focus,
         previous_summary=previous.summary if previous is not None else "",
-        cache=cache_state(live),
+        cache=CacheState() if undoing else cache_state(live),
         environment=CompactionEnvironment(
             standing=standing,
-            request=build_request(live),
+            request=build_request(live, standing.view, size),
             summarisers=_SummaryModels(live, successor),
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
             constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd)),
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
-            keep_tokens=_tail_to_keep(live, reason, attempt),
+            keep_tokens=budget.window if first_kept else _tail_to_keep(live, reason, attempt),
+            first_kept=first_kept,
             unseen_tokens=_unseen_to_keep(live, reason, attempt),
             compactor=client if isinstance(client, RemoteCompactor) else None,
             shares_prefix=live.settings.compaction.same_prefix,
             observed=observed,
             spending=spending,
-            prepared=live.prepared,
+            prepared=None if first_kept or undoing else live.prepared,
         ),
     )
 

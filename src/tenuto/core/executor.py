@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from tenuto.core.bus import EventBus
@@ -22,16 +23,20 @@ from tenuto.protocol.event import (
     TitleChangedEvent,
 )
 from tenuto.protocol.operation import (
+    AcceptCompactionOperation,
     AnswerApprovalOperation,
     AnyOperation,
     ChangeModelOperation,
     ChangeModeOperation,
+    CompactFromOperation,
     CompactSessionOperation,
+    DropCompactionOperation,
     EditQueueOperation,
     ForkSessionOperation,
     InterruptOperation,
     NewSessionOperation,
     OpenSessionOperation,
+    PreviewCompactionOperation,
     RunAgentOperation,
     RunShellOperation,
     SetTitleOperation,
@@ -57,6 +62,10 @@ class SessionOpener(Protocol):
 
     async def fork_session(self, session_id: str, seq: int) -> None:
         """Copy a session's path and go on in the copy."""
+        ...
+
+    def show_again(self, session_id: str) -> None:
+        """Tell the front-ends the whole of a session anew, because its leaf has moved."""
         ...
 
 
@@ -111,6 +120,41 @@ class Executor:
         from tenuto.core.compact import CompactionTask  # needed by few sessions, and 20 ms to import
 
         self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
+
+    async def handle_preview_compaction(self, operation: PreviewCompactionOperation) -> None:
+        """Start a compaction that only proposes; it stops nothing that runs."""
+        live = self._idle(operation.session_id)
+        from tenuto.core.pending import PreviewTask
+
+        self._start(live, operation.submission_id, "compaction", PreviewTask(live, operation).run())
+
+    async def handle_accept_compaction(self, operation: AcceptCompactionOperation) -> None:
+        """Write what was proposed."""
+        live = self._idle(operation.session_id)
+        from tenuto.core.pending import require_pending
+
+        require_pending(live).accept(operation.summary or "")
+
+    async def handle_drop_compaction(self, operation: DropCompactionOperation) -> None:
+        """Forget what was proposed."""
+        from tenuto.core.pending import require_pending
+
+        require_pending(self._opener.live(operation.session_id)).drop()
+
+    async def handle_compact_from(self, operation: CompactFromOperation) -> None:
+        """Leave the later part of the conversation for notes on it."""
+        live = self._idle(operation.session_id)
+        from tenuto.core.leaving import LeavingTask
+
+        show = partial(self._opener.show_again, live.id)
+        self._start(live, operation.submission_id, "compaction", LeavingTask(live, operation, show).run())
+
+    def _idle(self, session_id: str) -> LiveSession:
+        """Return the session. Raises `TaskFailedError` when something runs in it."""
+        live = self._opener.live(session_id)
+        if live.submissions or self.tasks.running(live.id) is not None:
+            raise TaskFailedError("something is running; wait for it, or stop it with Esc, and ask again")
+        return live
 
     async def _wait_for_answers(self, live: LiveSession) -> None:
         """An open question is never swept away: it is answered first (R-040)."""

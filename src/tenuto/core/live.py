@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, should_compact_threshold
+from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, estimate_tools, should_compact_threshold
 from tenuto.compaction.prepared import PreparedSummary
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
@@ -19,11 +20,19 @@ from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
-from tenuto.protocol.message import NoticeEntry
+from tenuto.protocol.message import HistoryEvent, Message, NoticeEntry
 from tenuto.protocol.model import ModelFacts, ToolSchema
 from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
+
+
+class Pending(Protocol):
+    """What the session knows of a proposed compaction (`core/pending.py`)."""
+
+    def drop(self) -> None:
+        """Let it go and tell the front-ends."""
+        ...
 
 
 @dataclass(slots=True)
@@ -48,6 +57,8 @@ class LiveSession:
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
     strategy: CompactionStrategy | None = None
     """How the view is made smaller; found at the first compaction unless the Python API named one."""
+    pending: Pending | None = None
+    """A compaction that was proposed and waits for the person."""
     extensions: Extensions | None = None
     """Whose hooks are called; `None`: nobody's."""
     told_once: set[str] = field(default_factory=set[str])
@@ -101,6 +112,17 @@ class LiveSession:
     def measure(self) -> ContextSize:
         """Return how full the window is: the one number for footer, trigger and ladder (R-024)."""
         return self.meter.measure(self.session, self.facts.id, self.tool_schemas())
+
+    def measure_path(self, view: Sequence[Message], path: Sequence[HistoryEvent]) -> ContextSize:
+        """Return how full the window would be with another path and its view: the same measure (R-024)."""
+        # A meter of its own: the session's keeps what it knows of the real path.
+        return Meter().measure_view(
+            view,
+            path,
+            model_id=self.facts.id,
+            tools_tokens=estimate_tools(self.tool_schemas()),
+            queue=self.session.state.queue,
+        )
 
     def is_compaction_due(self) -> bool:
         """Say whether an automatic compaction is due now: the same number that the footer shows (R-024)."""

@@ -118,6 +118,10 @@ class Opener:
         """Copy the path of the open session up to `seq` (0: all of it) and go on in the copy."""
         await self._enter(self.live(session_id).session.fork(self._start.home, seq), resumed=True)
 
+    def show_again(self, session_id: str) -> None:
+        """Tell the front-ends the whole of the session anew, because its leaf has moved."""
+        self._announce(self.live(session_id), resumed=True)
+
     async def close(self) -> None:
         """Close the open session and the connections."""
         if self._current is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tenuto.protocol.entry import NoticeEntry, ShellEntry, ViewEditEntry
+from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, ViewEditEntry
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
@@ -51,6 +51,8 @@ def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEven
                 yield compaction_end(session_id, entry, will_retry=entry.reason == "overflow")
             case ViewEditEntry() if entry.rung:
                 yield compaction_end(session_id, compaction_of_edits(entry), will_retry=entry.reason == "overflow")
+            case BranchSummaryEntry():
+                yield compaction_end(session_id, compaction_of_branch(entry))
             case _:
                 continue
 
@@ -69,6 +71,18 @@ def compaction_end(
         will_retry=will_retry,
         entry=entry,
         error=_still_over(entry),
+    )
+
+
+def compaction_of_branch(entry: BranchSummaryEntry) -> CompactionEntry:
+    """Return notes on a part that was left in the form in which all compactions are shown."""
+    return CompactionEntry(
+        seq=entry.seq,
+        ts=entry.ts,
+        summary=entry.summary,
+        rung="branch",
+        usage=entry.usage,
+        from_extension=entry.from_extension,
     )
 
 

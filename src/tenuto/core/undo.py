@@ -1,4 +1,4 @@
-"""Undo and redo of what made the view smaller: compactions and view edits (DESIGN sections 3 and 6, R-056).
+"""Undo and redo of what made the view smaller: compactions, view edits, parts left for notes (DESIGN 3, 6; R-056).
 
 An undo is one more line of the log. The view that it leads to is computed before the line is written, so that none
 leaves the session with more than the model takes.
@@ -10,55 +10,98 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from tenuto.compaction.meter import Meter, estimate_tools
+from tenuto.compaction.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
-from tenuto.protocol.entry import UndoEntry, ViewEditEntry
-from tenuto.protocol.message import CompactionEntry, HistoryEvent
-from tenuto.session.path import find_on, newest_of_kind
+from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
+from tenuto.session.path import find_on, newest_of_kind, since
 from tenuto.session.projection import cancelled_by_undo, is_usable, project, standing_marks
 
 NOTICE_KIND = "undo"
-Change = CompactionEntry | ViewEditEntry
+REDO_KIND = "redo"
+Change = CompactionEntry | ViewEditEntry | BranchSummaryEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An undo or redo that is on disk, and the size of the next request in tokens before and after it."""
+    """An undo or redo that is on disk, and the size of the next request in tokens before and after it.
 
-    entry: UndoEntry
+    A `branch` as the entry says that the leaf moved: the front-ends have to be shown the session anew.
+    """
+
+    entry: UndoEntry | BranchEntry
     tokens_before: int
     tokens_after: int
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether another part of the conversation is the present one now."""
+        return isinstance(self.entry, BranchEntry)
+
+
+class UndoRefusedError(TaskFailedError):
+    """An undo would leave the session over its limit, or without its later turns; the text says what is possible.
+
+    `drop_tokens` is the size of the next request without the later turns (0: that is not possible).
+    """
+
+    def __init__(self, reason: str, change: Change, drop_tokens: int) -> None:
+        super().__init__(reason)
+        self.change = change
+        self.drop_tokens = drop_tokens
+
 
 def undo_compaction(live: LiveSession) -> Undone:
-    """Cancel the newest compaction or view edit in effect. Raises `TaskFailedError`, with nothing written."""
+    """Cancel the newest compaction, view edit or left part in effect.
+
+    Raises `TaskFailedError` (`UndoRefusedError` when there is a choice), with nothing written.
+    """
     change = find_undoable(live)
-    before, after = live.measure().tokens, _size_without(live, change.seq)
-    budget = live.budget()
-    if after > max(budget.trigger, before):
-        raise TaskFailedError(_too_large(live, change, before, after))
+    if isinstance(change, BranchSummaryEntry):
+        return _return_to_branch(live, change)
+    targets = [change.seq, *_undone_with(live, change)]
+    before, after = live.measure().tokens, _size_without(live, *targets)
+    if after > max(live.budget().trigger, before):
+        raise _refusal(live, change, before, after)
+    for target in reversed(targets[1:]):
+        live.session.append(UndoEntry(target=target))
     undone = Undone(live.session.append(UndoEntry(target=change.seq)), before, after)
-    live.automatic.note_undone(after, (budget.trigger + budget.window) // 2)
     name = "The compaction" if isinstance(change, CompactionEntry) else "The shortening of results"
-    _tell(live, undone, f"{name} is undone", "/compact redo takes that back.")
-    return undone
+    return _tell(live, undone, f"{name} is undone", "/compact redo takes that back.")
+
+
+def undo_without_later_turns(live: LiveSession) -> Undone:
+    """Go back to what was before the newest change: what came after it stays behind as a branch.
+
+    Raises `TaskFailedError`, with nothing written.
+    """
+    change = find_undoable(live)
+    if isinstance(change, BranchSummaryEntry):
+        return _move_back(live, change.from_seq)
+    seq = seq_before(live, change)
+    if not seq:
+        raise TaskFailedError("there is nothing before that compaction")
+    return _move_back(live, seq)
 
 
 def redo_compaction(live: LiveSession) -> Undone:
     """Cancel the newest undo. Raises `TaskFailedError`, with nothing written."""
     path = live.session.path()
     undo = _find_redoable(path)
+    left = _left_by_undo(live)
+    if left is not None and (undo is None or left.move > undo.seq):
+        before = live.measure().tokens
+        undone = Undone(live.session.append(BranchEntry(parent=left.leaf)), before, live.measure().tokens)
+        return _tell(live, undone, "What was left is the conversation again", "/compact undo goes back.", REDO_KIND)
     if undo is None:
         raise TaskFailedError("there is no undone compaction to do again")
     newer = takewhile(lambda mark: mark.seq > undo.seq, standing_marks(path))
-    if any(isinstance(mark, Change) for mark in newer):
+    if any(isinstance(mark, CompactionEntry | ViewEditEntry) for mark in newer):
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
     before, after = live.measure().tokens, _size_without(live, undo.seq)
     undone = Undone(live.session.append(UndoEntry(target=undo.seq)), before, after)
-    live.automatic.reset()
-    _tell(live, undone, "What was undone holds again", "/compact undo takes that back.")
-    return undone
+    return _tell(live, undone, "What was undone holds again", "/compact undo takes that back.", REDO_KIND)
 
 
 def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:
@@ -71,13 +114,23 @@ def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:
 
 
 def find_undoable(live: LiveSession) -> Change:
-    """Return the newest compaction or view edit in effect. Raises `TaskFailedError` when there is none."""
+    """Return the newest compaction, view edit or left part in effect. Raises `TaskFailedError` when there is none."""
+    newest: Change | None = None
     for mark in standing_marks(live.session.path()):
-        if isinstance(mark, ViewEditEntry):
-            return mark
-        if isinstance(mark, CompactionEntry) and is_usable(mark, live.session.state.model):
-            return mark
-    raise TaskFailedError("there is no compaction to undo")
+        if isinstance(mark, ViewEditEntry) or (
+            isinstance(mark, CompactionEntry) and is_usable(mark, live.session.state.model)
+        ):
+            newest = mark
+            break
+    floor = newest.seq if newest is not None else 0
+    for entry in newest_of_kind(live.session.path(), BranchSummaryEntry):
+        if entry.seq <= floor:
+            break
+        if live.session.find(entry.from_seq) is not None:
+            return entry
+    if newest is None:
+        raise TaskFailedError("there is no compaction to undo")
+    return newest
 
 
 def seq_before(live: LiveSession, change: Change) -> int:
@@ -90,38 +143,110 @@ def seq_before(live: LiveSession, change: Change) -> int:
 
 def size_of(live: LiveSession, path: Sequence[HistoryEvent]) -> int:
     """Return the tokens of the next request if `path` were the session's: the same measure as everywhere (R-024)."""
-    view = project(path, live.session.state.model)
-    # A meter of its own: the session's keeps what it knows of the real path.
-    size = Meter().measure_view(
-        view,
-        path,
-        model_id=live.facts.id,
-        tools_tokens=estimate_tools(live.tool_schemas()),
-        queue=live.session.state.queue,
-    )
-    return size.tokens
+    return live.measure_path(project(path, live.session.state.model), path).tokens
 
 
-def _size_without(live: LiveSession, target: int) -> int:
+# --- moving the leaf ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A leaf that an undo left, and the seq of the `branch` by which it did."""
+
+    move: int
+    leaf: int
+
+
+def _return_to_branch(live: LiveSession, change: BranchSummaryEntry) -> Undone:
+    """Go back to the part that notes stand for, if nothing was said since that would be left in its turn."""
+    if any(map(visible_entry, since(live.session.path(), change.seq + 1))):
+        tokens = size_of(live, live.session.path_to(change.from_seq))
+        raise UndoRefusedError(
+            "not undone: the conversation went on since, and going back to the part that was left leaves those turns. "
+            "Possible: /compact undo drop goes back without them",
+            change,
+            tokens if tokens <= _most(live) else 0,
+        )
+    return _move_back(live, change.from_seq)
+
+
+def _move_back(live: LiveSession, seq: int) -> Undone:
+    before, after = live.measure().tokens, size_of(live, live.session.path_to(seq))
+    if after > max(_most(live), before):
+        raise TaskFailedError(
+            f"not undone: the next request would have ~{after:,} tokens instead of {before:,}, and the window has "
+            f"{live.budget().window:,}; /model changes to a model with a larger one"
+        )
+    undone = Undone(live.session.append(BranchEntry(parent=seq)), before, after)
+    return _tell(live, undone, "Back to what was before", "/compact redo takes that back.")
+
+
+def _left_by_undo(live: LiveSession) -> _Left | None:
+    """Return the leaf that the newest move of the leaf left, if that was an undo and nothing was said since."""
+    history = live.session.everything()
+    move = next(newest_of_kind(history, BranchEntry), None)
+    if move is None:
+        return None
+    later = list(since(history, move.seq + 1))
+    notices = [entry for entry in later if isinstance(entry, NoticeEntry)]
+    is_undo = bool(notices) and notices[0].kind == NOTICE_KIND and notices[0].seq == later[0].seq
+    if not is_undo or any(visible_entry(entry) or isinstance(entry, CompactionEntry) for entry in later):
+        return None
+    before = history.up_to(move.seq - 1)
+    return _Left(move.seq, before[-1].seq if len(before) else 0)
+
+
+# --- sizes and words ---
+
+
+def _most(live: LiveSession) -> int:
+    """Return the tokens up to which automatic compaction waits after an undo: half the way from trigger to window."""
+    budget = live.budget()
+    return (budget.trigger + budget.window) // 2
+
+
+def _undone_with(live: LiveSession, change: CompactionEntry | ViewEditEntry) -> list[int]:
+    """Return the undo that a compaction was written together with: what it undid holds again without it."""
+    seq = seq_before(live, change)
+    entry = live.session.find(seq)
+    return [seq] if isinstance(entry, UndoEntry) else []
+
+
+def _size_without(live: LiveSession, *targets: int) -> int:
     path = live.session.path()
-    return size_of(live, path.with_entry(UndoEntry(seq=path[-1].seq + 1, target=target)))
+    for target in targets:
+        path = path.with_entry(UndoEntry(seq=path[-1].seq + 1, target=target))
+    return size_of(live, path)
 
 
-def _too_large(live: LiveSession, change: Change, before: int, after: int) -> str:
+def _refusal(live: LiveSession, change: Change, before: int, after: int) -> UndoRefusedError:
+    """Return what to say when an undo would be over the trigger: the sizes, and what is possible instead."""
     budget = live.budget()
     seq = seq_before(live, change)
-    fork = size_of(live, live.session.path().up_to(seq))
+    earlier = size_of(live, live.session.path().up_to(seq))
     ways = ["/model to one with a larger window and then /compact undo"]
-    if 0 < fork <= budget.trigger:
-        ways.append(f"/compact undo fork for a copy that ends before it, without the later turns (~{fork:,})")
+    if 0 < earlier <= budget.trigger:
+        ways.append(f"/compact undo fork for a copy that ends before it, without the later turns (~{earlier:,})")
+    drop = earlier if seq and earlier <= _most(live) else 0
+    if drop:
+        ways.append(f"/compact undo drop to go back here, without the later turns (~{drop:,})")
+    if isinstance(change, CompactionEntry):
+        ways.append("/compact undo up-to to compact again with more kept word for word, up to a message of yours")
     ways.append("/recall WORDS for whatever the summary lacks")
-    return (
+    return UndoRefusedError(
         f"not undone: the next request would have ~{after:,} tokens instead of {before:,}, and automatic compaction "
-        f"starts over {budget.trigger:,} (window {budget.window:,}). Possible: {'; '.join(ways)}"
+        f"starts over {budget.trigger:,} (window {budget.window:,}). Possible: {'; '.join(ways)}",
+        change,
+        drop,
     )
 
 
-def _tell(live: LiveSession, undone: Undone, what: str, back: str) -> None:
+def _tell(live: LiveSession, undone: Undone, what: str, back: str, kind: str = NOTICE_KIND) -> Undone:
+    if kind == NOTICE_KIND:
+        live.automatic.note_undone(undone.tokens_after, _most(live))
+    else:
+        live.automatic.reset()
     sizes = f"{undone.tokens_before:,} → ~{undone.tokens_after:,} tokens"
-    live.notify(f"{what}: {sizes} in the next request. {back}", kind=NOTICE_KIND, keep=True)
+    live.notify(f"{what}: {sizes} in the next request. {back}", kind=kind, keep=True)
     live.publish_usage()
+    return undone

@@ -21,6 +21,7 @@ from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
     CompactionEndEvent,
+    CompactionProposedEvent,
     NoticeEvent,
     Outcome,
     PromptReturnedEvent,
@@ -29,6 +30,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
+from tenuto.text.rungs import describe_rung
 
 EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": 130}
 BAD_USAGE = 2
@@ -64,6 +66,8 @@ class TextOutput:
                 self._say(event.text)
             case CompactionEndEvent():
                 self._say(describe_compaction(event))
+            case CompactionProposedEvent():
+                self._answer = describe_proposal(event)
             case PromptReturnedEvent() if event.reason:
                 self._say(event.reason)
             case RetryEvent():
@@ -139,6 +143,22 @@ def describe_compaction(event: CompactionEndEvent) -> str:
     return f"compacted ({event.reason}): {event.tokens_before or 0:,} → {event.tokens_after or 0:,} tokens"
 
 
+def describe_proposal(event: CompactionProposedEvent) -> str:
+    """Return what would be written if the person accepted; where nobody can, it is only shown."""
+    entry = event.entry
+    details = entry.details
+    rows = [
+        f"proposed, not written: {entry.tokens_before or 0:,} → {entry.tokens_after or 0:,} tokens, "
+        f"{describe_rung(entry.rung)}",
+        f"entry {entry.first_kept_index} and what follows stay word for word (~{event.kept_tokens:,} tokens)"
+        if entry.first_kept_index
+        else f"{len(entry.edits)} results would be shortened or hidden",
+    ]
+    if details is not None:
+        rows.append(f"files: {len(details.read_files)} read, {len(details.modified_files)} modified")
+    return "\n".join([*rows, "", entry.summary]).rstrip()
+
+
 def _clean(text: str) -> str:
     """Keep control bytes from a terminal; a file or a pipe gets the text as it is."""
     return sanitize_for_terminal(text) if sys.stdout.isatty() else text
@@ -149,7 +169,7 @@ async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> in
     runtime.subscribe(output.show)
     try:
         await runtime.open()
-        _interrupt_on_signals(runtime)
+        interrupt_on_signals(runtime)
         if is_command(prompt):
             output.say_outcomes(await run_command(runtime, prompt))
         else:
@@ -161,7 +181,8 @@ async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> in
         await runtime.close()
 
 
-def _interrupt_on_signals(runtime: Runtime) -> None:
+def interrupt_on_signals(runtime: Runtime) -> None:
+    """Let a signal interrupt what runs, so that it ends in order."""
     loop = asyncio.get_running_loop()
     running: set[asyncio.Task[str]] = set()
 

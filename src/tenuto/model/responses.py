@@ -12,13 +12,15 @@ from tenuto.model.client import Call, Field, WireClient, join_array, join_object
 from tenuto.model.conversation import Encoded, LoadBlob
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
+from tenuto.model.negotiation import Negotiation
 from tenuto.model.responses_compaction import (
     ENDPOINT,
     MANAGEMENT,
     TRIGGER,
-    check_one,
+    TRIGGER_TYPE,
     context_management,
     read_endpoint_output,
+    the_one,
 )
 from tenuto.model.responses_encoder import ResponsesEncoder, encode_message, input_text
 from tenuto.model.responses_stream import ResponsesDecoder, normal_usage
@@ -44,6 +46,7 @@ class ResponsesClient:
 
     def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
         self._endpoint = endpoint
+        self._trigger = Negotiation({TRIGGER_TYPE: TRIGGER_TYPE})
         self._wire = WireClient(endpoint, load_blob, ResponsesEncoder(endpoint.provider), OPTIONAL, transport)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
@@ -65,12 +68,23 @@ class ResponsesClient:
         return WAYS
 
     async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
-        """Return what stands for the conversation (see `RemoteCompactor`). The provider takes no instructions."""
+        """Return what stands for the conversation (see `RemoteCompactor`). The provider takes no instructions.
+
+        A server that does not know the trigger is asked at the endpoint, from then on at once.
+        """
         del instructions
         encoded = self._wire.cache.encode(request)
         wish = [encode_message("developer", [input_text(focus)])] if focus else []
-        if request.server.compaction == "endpoint":
-            return await self._compact_at_endpoint(request, encoded, wish)
+        if request.server.compaction == "request" and self._trigger.allows(TRIGGER_TYPE):
+            try:
+                return await self._compact_by_trigger(request, encoded, wish)
+            except ModelError as error:
+                if not self._trigger.learn(error):
+                    raise
+        return await self._compact_at_endpoint(request, encoded, wish)
+
+    async def _compact_by_trigger(self, request: ModelRequest, encoded: Encoded, wish: list[bytes]) -> CompactedItems:
+        """Ask by the last item of a request that is otherwise like every other."""
 
         def prepare() -> Call:
             decoder = ResponsesDecoder(self._endpoint.provider, set())
@@ -80,9 +94,7 @@ class ResponsesClient:
         end = await last_part(self._wire.call(request, prepare))
         if end.compacted is None and end.message.stop_reason == "max_tokens":
             raise ModelError("invalid", "the provider's compaction was cut off at the output limit")
-        check_one(len(end.compacted.items) if end.compacted is not None else 0)
-        assert end.compacted is not None
-        return msgspec.structs.replace(end.compacted, usage=end.message.usage)
+        return msgspec.structs.replace(the_one(end.compacted), usage=end.message.usage)
 
     async def _compact_at_endpoint(self, request: ModelRequest, encoded: Encoded, wish: list[bytes]) -> CompactedItems:
         """Ask at the address that is for nothing else; it takes no tools and does not stream."""

@@ -17,6 +17,7 @@ from tenuto.protocol.model import CompactedItems, ModelError, ServerContext
 
 COMPACTION = "compaction"
 MANAGEMENT = "context_management"
+TRIGGER_TYPE = "compaction_trigger"
 TRIGGER = b'{"type":"compaction_trigger"}'
 ENDPOINT = "/responses/compact"
 MIN_THRESHOLD = 1_000
@@ -35,15 +36,22 @@ def read_endpoint_output(response: dict[str, Any]) -> CompactedItems:
     Raises `ModelError` when there is no compaction among them.
     """
     output = [as_dict(item) for item in as_list(response.get("output"))]
-    check_one(sum(item.get("type") == COMPACTION for item in output))
+    count = sum(item.get("type") == COMPACTION for item in output)
+    if count != 1:
+        raise _not_one(count)
     return compacted_items(output, has_user_messages=len(output) > 1)
 
 
-def check_one(count: int) -> None:
-    """Raise `ModelError` unless the answer holds exactly one compaction."""
-    if count != 1:
-        found = "no compaction" if not count else f"{count} compactions"
-        raise ModelError("invalid", f"the provider's answer holds {found} where one was asked for")
+def the_one(found: CompactedItems | None) -> CompactedItems:
+    """Return what an answer holds. Raises `ModelError` unless it is exactly one compaction."""
+    if found is None or len(found.items) != 1:
+        raise _not_one(len(found.items) if found is not None else 0)
+    return found
+
+
+def _not_one(count: int) -> ModelError:
+    found = f"{count} compactions" if count else "no compaction"
+    return ModelError("invalid", f"the provider's answer holds {found} where one was asked for")
 
 
 def context_management(server: ServerContext) -> bytes:

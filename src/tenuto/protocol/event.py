@@ -287,6 +287,18 @@ class CompactionProgressEvent(Event, frozen=True, kw_only=True, tag="compaction_
     summary_tokens: int = 0
 
 
+class CompactionProposedEvent(Event, frozen=True, kw_only=True, tag="compaction_proposed"):
+    """A compaction is ready and waits for the person: accept, edit or drop. Its end event comes after that.
+
+    `entry` is what would be written (its `seq` is 0); `kept_tokens` is the estimated size of what stays word for word.
+    `summary` is the part of the entry's summary that can be edited (empty: none of it).
+    """
+
+    entry: CompactionEntry
+    kept_tokens: int = 0
+    summary: str = ""
+
+
 class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end"):
     """A compaction ended. `entry` is what was written; nothing was when `aborted`, nor when there is only an `error`.
 
@@ -337,5 +349,6 @@ AnyEvent = (
     | ShellFinishedEvent
     | CompactionStartEvent
     | CompactionProgressEvent
+    | CompactionProposedEvent
     | CompactionEndEvent
 )

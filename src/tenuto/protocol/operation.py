@@ -19,6 +19,10 @@ class OperationType(Enum):
 
     RUN_AGENT = "run_agent"
     COMPACT_SESSION = "compact_session"
+    PREVIEW_COMPACTION = "preview_compaction"
+    ACCEPT_COMPACTION = "accept_compaction"
+    DROP_COMPACTION = "drop_compaction"
+    COMPACT_FROM = "compact_from"
     INTERRUPT = "interrupt"
     CHANGE_MODEL = "change_model"
     CHANGE_MODE = "change_mode"
@@ -49,11 +53,41 @@ class RunAgentOperation(Operation, frozen=True, kw_only=True, tag=OperationType.
 
 
 class CompactSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.COMPACT_SESSION.value):
-    """Compact the session's view; `focus` is extra guidance for the summary."""
+    """Compact the session's view; `focus` is extra guidance for the summary.
+
+    `first_kept` is the seq that stays word for word with everything after it (0: where the plan cuts). `undoing` is the
+    seq of a compaction that is undone by the same step (0: none).
+    """
 
     reason: CompactionReason = "manual"
     focus: str | None = None
     will_retry: bool = False
+    first_kept: int = 0
+    undoing: int = 0
+
+
+class PreviewCompactionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.PREVIEW_COMPACTION.value):
+    """Make a compaction and propose it: nothing is written until it is accepted."""
+
+    focus: str | None = None
+    first_kept: int = 0
+
+
+class AcceptCompactionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.ACCEPT_COMPACTION.value):
+    """Write the proposed compaction, with another summary where one is given; it passes the same checks again."""
+
+    summary: str | None = None
+
+
+class DropCompactionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.DROP_COMPACTION.value):
+    """Let the proposed compaction go; nothing has changed."""
+
+
+class CompactFromOperation(Operation, frozen=True, kw_only=True, tag=OperationType.COMPACT_FROM.value):
+    """Put notes in the place of everything from the entry `target` on; the leaf moves to what came before it."""
+
+    target: int
+    focus: str | None = None
 
 
 class InterruptOperation(Operation, frozen=True, kw_only=True, tag=OperationType.INTERRUPT.value):
@@ -127,6 +161,10 @@ class ShowEarlierOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
 AnyOperation = (
     RunAgentOperation
     | CompactSessionOperation
+    | PreviewCompactionOperation
+    | AcceptCompactionOperation
+    | DropCompactionOperation
+    | CompactFromOperation
     | InterruptOperation
     | ChangeModelOperation
     | ChangeModeOperation
@@ -150,6 +188,22 @@ class OperationHandler(Protocol):
 
     async def handle_compact_session(self, operation: CompactSessionOperation) -> None:
         """Start a compaction task."""
+        ...
+
+    async def handle_preview_compaction(self, operation: PreviewCompactionOperation) -> None:
+        """Start a compaction that only proposes."""
+        ...
+
+    async def handle_accept_compaction(self, operation: AcceptCompactionOperation) -> None:
+        """Write what was proposed."""
+        ...
+
+    async def handle_drop_compaction(self, operation: DropCompactionOperation) -> None:
+        """Forget what was proposed."""
+        ...
+
+    async def handle_compact_from(self, operation: CompactFromOperation) -> None:
+        """Start the task that leaves the later part for notes on it."""
         ...
 
     async def handle_interrupt(self, operation: InterruptOperation) -> None:

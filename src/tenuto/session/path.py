@@ -138,6 +138,21 @@ class EntryPath(Sequence[HistoryEvent]):
                 for number in range(history.block_at(begin), history.block_at(stop - 1) + 1):
                     history.hold(number)
 
+    def shared_with(self, other: EntryPath) -> int:
+        """Return the seq of the last entry that this path and another of the same history begin with, 0 without one."""
+        shared = 0
+        for (start, stop), (another, end) in zip(self.runs(), other.runs(), strict=False):
+            if start != another:
+                break
+            shared = min(stop, end)
+            if stop != end:
+                break
+        return self._history[shared - 1].seq if shared else 0
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the first position of each run of the path and the one after its last."""
+        return zip(self._starts, self._stops, strict=True)
+
     def up_to(self, seq: int) -> EntryPath:
         """Return the beginning of the path that ends with the last entry whose seq is at most `seq`."""
         end = self._history.last_up_to(seq) + 1

@@ -337,6 +337,10 @@ class Session:
         """
         return self._tree.path
 
+    def path_to(self, seq: int) -> EntryPath:
+        """Return the entries from the root to the one with this seq, wherever in the tree it stands."""
+        return self._tree.path_to(seq)
+
     def entries(self) -> Iterator[HistoryEvent]:
         """Yield the whole history in file order, the header first."""
         return iter(self._tree.history)

@@ -58,10 +58,14 @@ class Tree:
         """Return the positions of the path that ends at `seq`, ascending."""
         return self._ranges_to(self.history.position_at(seq))
 
+    def path_to(self, seq: int) -> EntryPath:
+        """Return the path that ends at `seq`."""
+        return EntryPath(self.history, self.path_ranges(seq))
+
     def end_of_step(self, seq: int) -> int:
         """Return `seq`, or the seq of the last result of its step if it lies inside one."""
         position = self.history.position_at(seq)
-        missing = _open_calls(EntryPath(self.history, self._ranges_to(position)))
+        missing = _open_calls(self.path_to(seq))
         end = seq
         if not missing:
             return end

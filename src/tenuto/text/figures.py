@@ -45,4 +45,6 @@ def plural(number: int, noun: str) -> str:
     """Return "1 line", "12 lines"."""
     if number == 1:
         return f"1 {noun}"
+    if noun.endswith("ry"):
+        return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}es" if noun.endswith(("ch", "s", "x")) else f"{number:,} {noun}s"

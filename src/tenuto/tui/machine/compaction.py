@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
+from tenuto.command.outcome import Choice
+from tenuto.protocol.event import (
+    CompactionEndEvent,
+    CompactionProgressEvent,
+    CompactionProposedEvent,
+    CompactionStartEvent,
+)
+from tenuto.text.figures import format_count
 from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem
+from tenuto.tui.machine.panel import open_picker
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 
 TABLE = HandlerTable()
@@ -33,6 +42,36 @@ def show_progress(change: Change, event: CompactionProgressEvent) -> None:
     set_label(change, "compaction", LABEL, ", ".join(part for part in (event.stage, tokens) if part))
 
 
+@TABLE.on(CompactionProposedEvent)
+def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
+    """Show what would be written, and ask. Whoever is typing is not interrupted: the commands do the same."""
+    state = change.state
+    drop_layer(change, "compaction")
+    item = state.transcript.get(state.compaction_item)
+    if not isinstance(item, CompactionItem):
+        item = CompactionItem()
+        change.add(item)
+        state.compaction_item = item.id
+    item.reason, item.entry, item.proposed, item.running = event.entry.reason, event.entry, True, False
+    item.folded = False
+    change.stop_clock(item, event.entry.duration)
+    change.touch(item)
+    if not state.draft.text:
+        open_picker(change, ChoiceOffered(_question(event), "compact", _answers(event)))
+
+
+def _question(event: CompactionProposedEvent) -> str:
+    before, after = event.entry.tokens_before or 0, event.entry.tokens_after or 0
+    return f"Compact {format_count(before)} to {format_count(after)} tokens?"
+
+
+def _answers(event: CompactionProposedEvent) -> tuple[Choice, ...]:
+    entry = event.entry
+    kept = f"from #{entry.first_kept_index} on stays word for word" if entry.first_kept_index else "results only"
+    edit = (Choice("edit", "Edit the summary", "in the editor; Enter there accepts it"),) if event.summary else ()
+    return (Choice("accept", "Accept", kept), *edit, Choice("drop", "Drop it", "nothing changes"))
+
+
 @TABLE.on(CompactionEndEvent)
 def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     """Show again what the spinner showed before, and what came of the compaction."""
@@ -46,6 +85,8 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     item.reason, item.entry = event.reason, event.entry
     item.aborted, item.error = event.aborted, event.error or ""
     item.stage, item.summary_tokens = "", 0
+    if item.proposed:
+        item.proposed, item.folded = False, state.detail == "folded"
     item.running, item.final = False, True
     change.stop_clock(item, event.entry.duration if event.entry else None)
     change.settle([item.id])

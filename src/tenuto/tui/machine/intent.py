@@ -237,6 +237,12 @@ class Failed(IntentBase, frozen=True):
     text: str
 
 
+class TextOffered(IntentBase, frozen=True):
+    """A command puts a text into the editor; what was there goes into the history."""
+
+    text: str
+
+
 class BranchRead(IntentBase, frozen=True):
     """The git branch of the working directory (empty: none)."""
 
@@ -285,6 +291,7 @@ Intent = (
     | ShowEarlier
     | Said
     | Failed
+    | TextOffered
     | BranchRead
     | Tick
 )

@@ -105,7 +105,10 @@ class NoticeItem(BaseItem):
 
 @dataclass(slots=True, kw_only=True)
 class CompactionItem(BaseItem):
-    """A compaction: running with its stage, then what was written, or why nothing was."""
+    """A compaction: running with its stage, then what was written, or why nothing was.
+
+    `proposed` says that `entry` waits for the person's word, and is not written.
+    """
 
     reason: CompactionReason = "manual"
     stage: str = ""
@@ -114,6 +117,7 @@ class CompactionItem(BaseItem):
     error: str = ""
     aborted: bool = False
     running: bool = False
+    proposed: bool = False
     started: float = 0.0
     seconds: float = 0.0
 

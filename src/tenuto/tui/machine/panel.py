@@ -145,9 +145,9 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
         return
     choice = picker.choices[picker.shown[place]]
     close_picker(change)
-    if picker.command:
+    if picker.command and choice.value:
         change.emit(RunCommand(f"/{picker.command} {choice.value}"))
-    else:
+    elif not picker.command:
         change.set_draft(state.pastes.fold(choice.value))
 
 

@@ -23,6 +23,7 @@ from tenuto.tui.machine.intent import (
     SendDraft,
     SendText,
     SteerDraft,
+    TextOffered,
 )
 from tenuto.tui.machine.queue import show_sent
 
@@ -221,6 +222,13 @@ def remember(change: Change, text: str) -> None:
 
 
 # --- other keys of the editor ---
+
+
+@TABLE.on(TextOffered)
+def offer_text(change: Change, intent: TextOffered) -> None:
+    """Put a text into the editor, whole; what was there is one Up away."""
+    remember(change, change.state.pastes.expand(change.state.draft.text))
+    change.set_draft(intent.text)
 
 
 @TABLE.on(EditDraft)

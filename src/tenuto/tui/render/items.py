@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
-from tenuto.protocol.message import NameAudit
-from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds
+from tenuto.protocol.message import CompactionEntry, NameAudit
+from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
+from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
@@ -160,13 +161,39 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         reason = sanitize_line(item.error) or "no reason given"
         return head(frame.glyphs.failed, "error", [(f"Compaction failed: {reason}", "error")], frame, whole=True)
     facts = _compaction_facts(item, frame)
+    if item.proposed:
+        facts[0] = ("Compaction proposed, nothing is written yet", style)
     if item.error:  # something was written, and it was not enough (R-004)
         mark, style, facts = frame.glyphs.failed, "warning", [(f"Compaction: {sanitize_line(item.error)}", "warning")]
     lines = head(mark, style, facts, frame, whole=True)
     if frame.unfolded:
         lines.append(EMPTY)
         lines.extend(render_markdown(item.entry.summary or "(no text)", width, options))
+        lines.extend(_details(item.entry, frame))
+    if item.proposed:
+        lines.append(EMPTY)
+        lines.extend(below([plain("/compact accept · /compact edit · /compact drop", "dim")]))
     return lines
+
+
+def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
+    """Return what a head has no room for: where the kept part begins, what was asked, and what the calls used."""
+    rows: list[str] = []
+    if entry.first_kept_index:
+        rows.append(f"Entries from #{entry.first_kept_index} on stay word for word.")
+    if entry.edits and entry.first_kept_index:
+        rows.append(f"{plural(len(entry.edits), 'large result')} shortened in the part that stays.")
+    if entry.focus:
+        rows.append(f"Focus: {sanitize_line(entry.focus)}")
+    if entry.usage is not None and entry.usage.sent:
+        usage = entry.usage
+        rows.append(
+            f"{usage.sent:,} tokens read ({usage.cache_read:,} from the cache), {usage.output:,} written"
+            + (f", {format_cost(usage.cost)}" if usage.cost is not None else "")
+        )
+    if not rows:
+        return []
+    return [EMPTY, *below([line for row in rows for line in wrap([(row, "dim")], min(frame.body, MEASURE))])]
 
 
 def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
@@ -204,7 +231,7 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
         sizes = f"{format_count(entry.tokens_before)} {frame.glyphs.arrow} {format_count(entry.tokens_after)} tokens"
         facts.insert(0, sizes)
     if entry.rung:
-        facts.append(sanitize_line(f"{entry.rung} {entry.from_extension}"))
+        facts.append(sanitize_line(describe_rung(entry.rung, entry.from_extension)))
     if entry.duration or item.seconds:
         facts.append(format_seconds(entry.duration or item.seconds))
     if entry.usage is not None and entry.usage.cost is not None:

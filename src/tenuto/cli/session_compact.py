@@ -1,0 +1,159 @@
+"""`tenuto sessions compact`: compact a stored session without a front-end, or show what that would do."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from tenuto.cli.arguments import BAD_USAGE
+from tenuto.compaction.preview import PlanDescription
+from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
+from tenuto.core.pending import describe_compaction
+from tenuto.core.runtime import Runtime, Start
+from tenuto.frontend.print import JsonOutput, interrupt_on_signals
+from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
+from tenuto.protocol.operation import CompactSessionOperation
+from tenuto.session.catalog import find_session
+from tenuto.session.errors import SessionAmbiguous, SessionLocked
+from tenuto.session.meta import current_meta
+from tenuto.text.figures import format_cost, format_seconds, plural
+from tenuto.text.rungs import describe_rung
+
+FAILED, INTERRUPTED = 1, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line."""
+        _complain(f"{message}; tenuto sessions compact --help shows how")
+        raise SystemExit(BAD_USAGE)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the words behind `tenuto sessions compact`."""
+    parser = _Parser(
+        prog="tenuto sessions compact",
+        description="Make room in a session that is not open: what the model is sent becomes shorter, nothing is lost.",
+    )
+    parser.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    parser.add_argument("focus", nargs="*", metavar="FOCUS", help="what the summary should stress")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done; no model is asked")
+    parser.add_argument("--json", action="store_true", help="the plan as JSON, or every event as one JSON line")
+    return parser
+
+
+def run_compact(arguments: tuple[str, ...], home: Path) -> int:
+    """Compact one session, or show the plan; returns the exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted."""
+    try:
+        parsed = build_parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    try:
+        directory = find_session(home, parsed.id)
+    except SessionAmbiguous as error:
+        return _complain(str(error))
+    if directory is None:
+        return _complain(f"there is no session {parsed.id}; tenuto sessions list shows them")
+    runtime = Runtime(Start(cwd=_working_directory(directory), home=home, resume=directory.name, interactive=False))
+    focus = " ".join(parsed.focus)
+    work = (
+        _show_plan(runtime, focus, json=parsed.json) if parsed.dry_run else _compact(runtime, focus, json=parsed.json)
+    )
+    try:
+        return asyncio.run(work)
+    except EXPECTED_FAILURES as error:
+        _complain(describe_failure(error))
+        return FAILED if isinstance(error.__cause__, SessionLocked) else BAD_USAGE
+
+
+def _working_directory(directory: Path) -> Path:
+    """Return where the session works, whose settings hold for it; here, if that is gone."""
+    cwd = Path(current_meta(directory).cwd or os.curdir)
+    return cwd if cwd.is_dir() else Path.cwd()
+
+
+async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
+    try:
+        await runtime.open()
+        await runtime.opener.wait_for_facts()
+        plan = await describe_compaction(runtime.live, focus)
+    finally:
+        await runtime.close()
+    text = msgspec.json.encode(plan).decode() if json else "\n".join(describe_plan_rows(plan))
+    print(text)  # noqa: T201
+    return 0
+
+
+async def _compact(runtime: Runtime, focus: str, *, json: bool) -> int:
+    output = JsonOutput() if json else _TextOutput()
+    runtime.subscribe(output.show)
+    try:
+        await runtime.open()
+        await runtime.opener.wait_for_facts()
+        interrupt_on_signals(runtime)
+        operation = CompactSessionOperation(session_id=runtime.session_id, focus=focus or None)
+        finished = await runtime.wait_for(await runtime.submit(operation))
+    finally:
+        await runtime.close()
+    if finished is None or finished.outcome == "failed":
+        return FAILED
+    return INTERRUPTED if finished.outcome == "interrupted" else 0
+
+
+class _TextOutput:
+    """One line on standard output for what was done, warnings on standard error."""
+
+    def show(self, event: AnyEvent) -> None:
+        """Take note of one event."""
+        match event:
+            case CompactionEndEvent(entry=entry) if entry is not None:
+                facts = [describe_rung(entry.rung, entry.from_extension), format_seconds(entry.duration)]
+                if entry.usage is not None and entry.usage.cost is not None:
+                    facts.append(format_cost(entry.usage.cost))
+                sizes = f"{entry.tokens_before or 0:,} → {entry.tokens_after or 0:,} tokens"
+                print(f"compacted: {sizes} ({', '.join(facts)})")  # noqa: T201
+            case CompactionEndEvent(aborted=True):
+                _complain("the compaction was cancelled; nothing has changed")
+            case NoticeEvent(level="warning" | "error"):
+                _complain(event.text)
+            case _:
+                pass
+        if isinstance(event, CompactionEndEvent) and event.error:
+            _complain(event.error)
+
+
+def describe_plan_rows(plan: PlanDescription) -> list[str]:
+    """Return a plan as lines of two columns."""
+    rows = [("now", f"{plan.tokens_before:,} of {plan.window:,} tokens; compacts over {plan.trigger:,}")]
+    if plan.nothing:
+        rows.append(("nothing to do", plan.nothing))
+    else:
+        turn = f", inside the turn that began at #{plan.turn_start}" if plan.is_split_turn else ""
+        rows += [
+            ("cut", f"#{plan.cut}{turn}"),
+            ("summarised", f"{plural(plan.entries_summarised, 'entry')}, ~{plan.tokens_summarised:,} tokens"),
+            ("kept", f"{plural(plan.entries_kept, 'entry')} word for word, ~{plan.tokens_kept:,} tokens"),
+            ("files", f"{len(plan.read_files)} read, {len(plan.modified_files)} modified"),
+        ]
+    if plan.edited_results:
+        rows.append(("shortened", plural(plan.edited_results, "large result")))
+    if plan.strategy:
+        rows.append(("strategy", plan.strategy))
+    for place, request in enumerate(plan.requests):
+        size = f": ~{request.tokens:,} tokens in {plural(request.parts, 'request')} to {request.model}"
+        text = describe_rung(request.rung) + (size if request.tokens else "")
+        rows.append(("would try" if place == 0 else "else", text))
+    width = max(len(name) for name, _ in rows) + 2
+    return [f"{name:<{width}}{text}" for name, text in rows]
+
+
+def _complain(message: str) -> int:
+    print(f"tenuto: {sanitize_for_terminal(message)}", file=sys.stderr)  # noqa: T201
+    return BAD_USAGE

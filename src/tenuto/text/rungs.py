@@ -1,0 +1,22 @@
+"""The ways of making a view smaller, in words for a person."""
+
+from __future__ import annotations
+
+RUNG_WORDS = {
+    "hide": "old results hidden",
+    "remote": "by the provider",
+    "same_prefix": "summarised in place",
+    "serialised": "summarised from a transcript",
+    "truncate": "large results shortened",
+    "images": "images left out",
+    "prepared": "summarised ahead of time",
+    "digest": "condensed without a model",
+    "branch": "notes on a part that was left",
+}
+
+
+def describe_rung(rung: str, extension: str = "") -> str:
+    """Return what made a compaction, in words; a strategy of somebody else keeps its name."""
+    if rung == "extension":
+        return f"summary by the extension {extension}".rstrip()
+    return RUNG_WORDS.get(rung.replace(" ", "_"), rung)
