@@ -31,7 +31,7 @@ DAMAGE = [
     b'{"type":"user","seq":90000,"parts":[{"ty' + b'{"type":"user","seq":2000,"parts":[]}' * 2 + b"\n",
     b'{"type":"branch","seq":4000,"parent":2}\n',
 ]
-STEPS = st.lists(st.integers(0, 2**20), min_size=20, max_size=60)
+STEPS = st.lists(st.integers(0, 2**20), min_size=20, max_size=40)
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def rounds(steps: list[int], home: Path) -> Iterator[tuple[Session, random.Rando
     session.close()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -121,7 +121,7 @@ def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
             check_equal(session, whole)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_fork_has_the_path_whatever_was_in_memory(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -137,7 +137,7 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             fork.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_branches_and_undos_far_back_are_the_same_from_any_opening(steps):
     with tempfile.TemporaryDirectory() as home:

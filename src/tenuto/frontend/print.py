@@ -179,6 +179,8 @@ async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> in
         return EXIT_CODES[settled.outcome]
     finally:
         await runtime.close()
+        if runtime.opener.parting:
+            print(f"tenuto: {runtime.opener.parting}", file=sys.stderr)  # noqa: T201
 
 
 def interrupt_on_signals(runtime: Runtime) -> None:

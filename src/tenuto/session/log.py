@@ -91,20 +91,20 @@ def scan_log(lines: Iterable[bytes], place: Place = BEGIN) -> Iterator[LogLine]:
 
 
 def _read_line(data: bytes, offset: int, number: int, highest: int) -> LogLine:
-    size = len(data)
+    size, text_size = len(data), len(data.rstrip(b"\n"))
     try:
         entry = decode(data)
     except DamagedLine as problem:
         if data.isspace():
             return LogLine(offset, size)
         reason = str(problem) if data.endswith(b"\n") else "cut off"
-        damage = Damage(line=number, size=len(data.rstrip(b"\n")), reason=reason)
+        damage = Damage(line=number, size=text_size, reason=reason)
         return LogLine(offset, size, tuple(_salvage(data, highest)), damage)
     damage = None
     if isinstance(entry, UnknownEntry) and entry.kind in known_types():
-        damage = Damage(line=number, size=size, reason=f"not a readable {entry.kind} entry")
+        damage = Damage(line=number, size=text_size, reason=f"not a readable {entry.kind} entry")
     elif 0 < entry.seq <= highest:
-        damage = Damage(line=number, size=size, reason=f"seq {entry.seq} is out of order")
+        damage = Damage(line=number, size=text_size, reason=f"seq {entry.seq} is out of order")
     return LogLine(offset, size, (Record(entry, data.rstrip(b"\r\n")),), damage)
 
 
@@ -226,6 +226,22 @@ class LogWriter:
         work = (duplicate, folder, self._sync_problem)
         threading.Thread(target=_sync_and_close, args=work, daemon=True).start()
 
+    def copy_to(self, path: Path) -> None:
+        """Write what the file has and what waits into a new private file. Raises `OSError`."""
+        target = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            if self._descriptor >= 0:
+                _copy(self._descriptor, target)
+            elif self.path.exists():
+                with self.path.open("rb") as file:
+                    _copy(file.fileno(), target)
+            write_all(target, bytes(self._pending))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(target)
+
     def close(self) -> None:
         """Try once more to write what waits, then let go of the file."""
         self.flush()
@@ -289,11 +305,7 @@ class LogWriter:
         old = self._descriptor
         self._open_new()
         try:
-            position = 0
-            while block := os.pread(old, _COPY_BYTES, position):
-                write_all(self._descriptor, block)
-                position += len(block)
-                self._written = position
+            self._written = _copy(old, self._descriptor)
         except OSError:
             os.close(self._descriptor)
             self._descriptor = old
@@ -301,6 +313,15 @@ class LogWriter:
             self.path.unlink(missing_ok=True)
             raise
         os.close(old)
+
+
+def _copy(source: int, target: int) -> int:
+    """Write all that a file has to the end of another; return how many bytes that was. Raises `OSError`."""
+    position = 0
+    while block := os.pread(source, _COPY_BYTES, position):
+        write_all(target, block)
+        position += len(block)
+    return position
 
 
 def _sync(descriptor: int, folder: Path | None) -> None:

@@ -23,6 +23,7 @@ from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, User
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionReadOnly, SessionUnreadable
+from tenuto.session.files import make_directory
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
 from tenuto.session.index import IndexWriter, StoredIndex, log_check, remove_index
@@ -73,6 +74,7 @@ class Session:
         self._index = IndexWriter(directory, StoredIndex([]))
         self._folded = 0
         self._is_temporary = False
+        self._durability: Durability = "points"
 
     # --- opening and closing ---
 
@@ -110,6 +112,7 @@ class Session:
     def _start(cls, header: HeaderEntry, directory: Path, clock: Clock, durability: Durability) -> Session:
         header = msgspec.structs.replace(header, ts=clock())
         session = cls(header, directory, clock, Tree(History(directory / LOG_NAME, [])))
+        session._durability = durability
         session._log = LogWriter(directory / LOG_NAME, durability, session._lock.renew)
         session._log.create()
         session._write(header)
@@ -140,7 +143,7 @@ class Session:
             lock.release()
             raise SessionUnreadable(directory, error.strerror or str(error)) from error
         session = cls._read(loaded, directory, clock)
-        session._lock = lock
+        session._lock, session._durability = lock, durability
         session._log = LogWriter(directory / LOG_NAME, durability, lock.renew)
         session._log.resume()
         session._index = IndexWriter(directory, loaded.index)
@@ -205,7 +208,7 @@ class Session:
         directory = folder / header.session_id
         write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
         self.store.copy_blobs(Store(directory))
-        session = Session.open(directory, clock=self._clock, durability="none" if self._is_temporary else "points")
+        session = Session.open(directory, clock=self._clock, durability=self._durability)
         session._is_temporary = self._is_temporary
         return session
 
@@ -281,6 +284,17 @@ class Session:
     def retry_save(self) -> bool:
         """Try again to write what waits; return whether everything is on disk now."""
         return self._log is not None and self._log.flush()
+
+    def save_copy(self, folder: Path) -> Path:
+        """Write the whole log, with what its own disk did not take, into a new folder; return the file.
+
+        Raises `OSError`.
+        """
+        if self._log is None:
+            raise SessionReadOnly(self.id)
+        make_directory(folder)
+        self._log.copy_to(folder / LOG_NAME)
+        return folder / LOG_NAME
 
     def save_meta(self) -> None:
         """Store `meta.json`, from which pickers list the session; a disk that fails only makes them slower."""
