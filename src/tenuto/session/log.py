@@ -219,6 +219,8 @@ class LogWriter:
         self._is_new = False
         if self._durability == "wait":
             self._try(lambda: _sync(self._descriptor, folder))
+            if self.problem:
+                self._synced = 0
             return
         import threading
 

@@ -23,7 +23,7 @@ from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, User
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionReadOnly, SessionUnreadable
-from tenuto.session.files import make_directory
+from tenuto.session.files import make_directory, remove_temporaries
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
 from tenuto.session.index import IndexWriter, StoredIndex, log_check, remove_index
@@ -138,6 +138,7 @@ class Session:
                 return cls._read(load_session(directory), directory, clock)
             if (directory / LOG_NAME).is_file():
                 lock.acquire()
+                remove_temporaries(directory)
             loaded = load_session(directory)
         except OSError as error:
             lock.release()

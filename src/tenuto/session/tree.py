@@ -13,7 +13,7 @@ from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.history import ROOT, History
-from tenuto.session.path import EntryPath
+from tenuto.session.path import EntryPath, newest_of_kind
 
 
 class Tree:
@@ -80,11 +80,8 @@ class Tree:
     def open_calls(self) -> list[ToolCallPart]:
         """Return the calls of the path's last answer that have no result."""
         missing = _open_calls(self.path)
-        calls: list[ToolCallPart] = []
-        for entry in reversed(self.path) if missing else ():
-            if isinstance(entry, AssistantMessage):
-                calls = [part for part in entry.parts if isinstance(part, ToolCallPart)]
-                break
+        answer = next(newest_of_kind(self.path, AssistantMessage), None) if missing else None
+        calls = [part for part in answer.parts if isinstance(part, ToolCallPart)] if answer else []
         # Of calls that share an id the first ones have the results.
         found: list[ToolCallPart] = []
         for call in reversed(calls):
@@ -125,13 +122,13 @@ def _cut(run: range, position: int) -> tuple[range, ...]:
 def _open_calls(path: EntryPath) -> list[str]:
     """Return the ids of the calls of the path's last answer that have no result on it."""
     results: list[str] = []
-    for entry in reversed(path):
+    for entry in newest_of_kind(path, AssistantMessage, ToolResultMessage):
         if isinstance(entry, ToolResultMessage):
             results.append(entry.call_id)
-        elif isinstance(entry, AssistantMessage):
-            missing = [part.id for part in entry.parts if isinstance(part, ToolCallPart)]
-            for call_id in results:
-                if call_id in missing:
-                    missing.remove(call_id)
-            return missing
+            continue
+        missing = [part.id for part in entry.parts if isinstance(part, ToolCallPart)]
+        for call_id in results:
+            if call_id in missing:
+                missing.remove(call_id)
+        return missing
     return []
