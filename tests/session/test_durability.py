@@ -267,11 +267,13 @@ def test_a_temporary_session_leaves_nothing(tmp_path):
 def test_a_prompt_is_synced_to_the_disk_beside_the_work(tmp_path, monkeypatch):
     synced = []
     real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_size), real(descriptor)))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor)), real(descriptor)))
     session = Session.create(tmp_path, tmp_path)
     session.append(user("one"))
     size = log_of(session).stat().st_size
     for thread in set(threading.enumerate()) - {threading.main_thread()}:
         thread.join(10)
     session.close()
-    assert synced == [size]
+    log, folder = synced
+    assert log.st_size == size
+    assert folder.st_ino == session.directory.stat().st_ino, "the name of a new file as well"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.bus import EventBus
+from tenuto.core.earlier import recent_events
 from tenuto.core.errors import UsageError
 from tenuto.core.extensions import Extensions
 from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
-from tenuto.core.replay import replay
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
-from tenuto.protocol.entry import HeaderEntry, Mode, ModeEntry, ModelEntry
+from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
 from tenuto.session.catalog import find_session, latest_session
@@ -40,7 +40,7 @@ FIRST_RUN = (
 
 def close_session(session: Session) -> None:
     """Close a session in good order; one in which nothing was ever said leaves nothing behind."""
-    if all(isinstance(entry, HeaderEntry | ModelEntry | ModeEntry) for entry in session.entries()):
+    if not session.has_content:
         with contextlib.suppress(OSError):
             session.remove()
     else:
@@ -265,7 +265,7 @@ class Opener:
                 directory=str(session.directory),
             )
         )
-        for event in replay(live.id, session.path()):
+        for event in recent_events(live):
             self._bus.publish(event)
         if state.todo:
             self._bus.publish(TodoChangedEvent(session_id=live.id, items=state.todo))

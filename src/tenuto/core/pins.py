@@ -13,6 +13,7 @@ from tenuto.core.pin_notes import fitting_pins
 from tenuto.protocol.entry import PinEntry, UnpinEntry
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import text_of
+from tenuto.session.path import newest_of_kind
 from tenuto.text.estimate import estimate_text
 
 PIN_SHARE = 20
@@ -35,8 +36,8 @@ def pin(live: LiveSession, text: str = "") -> PinEntry:
 
 
 def _last_message(live: LiveSession) -> UserMessage:
-    for entry in reversed(live.session.path()):
-        if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and text_of(entry.parts).strip():
+    for entry in newest_of_kind(live.session.path(), UserMessage):
+        if entry.origin in PERSON_ORIGINS and text_of(entry.parts).strip():
             return entry
     raise UsageError("there is no message to pin yet; /pin TEXT pins a text")
 

@@ -12,7 +12,7 @@ import sys
 
 import msgspec
 
-from tenuto.command.outcome import Choose, CommandOutcome, Say
+from tenuto.command.outcome import Choose, CommandOutcome, Edit, Say, ShowContext
 from tenuto.command.registry import find_command, run_command
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
@@ -125,7 +125,7 @@ def is_command(prompt: str) -> bool:
 def describe_outcome(outcome: CommandOutcome) -> str:
     """Return what a command's outcome says where nothing can be picked or cleared."""
     match outcome:
-        case Say():
+        case Say() | Edit() | ShowContext():
             return outcome.text
         case Choose():
             rows = [f"{choice.value}  {choice.label}  {choice.detail}".rstrip() for choice in outcome.choices]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from tenuto.command.outcome import Choose, CommandOutcome, Edit, Leave, Say
+from tenuto.command.outcome import Choose, CommandOutcome, Edit, Leave, Say, ShowContext
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -258,6 +258,8 @@ class Runner:
                     self.handle(intents.Said(text, level))
                 case Choose(title=title, command=command, choices=choices):
                     self.handle(intents.ChoiceOffered(title, command, choices))
+                case ShowContext(report=report):
+                    self.handle(intents.ContextShown(report))
                 case Edit(text=text):
                     self.handle(intents.TextOffered(text))
                 case Leave():
