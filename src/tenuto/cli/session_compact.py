@@ -79,9 +79,11 @@ async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
 
 async def _compact(runtime: Runtime, focus: str, *, json: bool) -> int:
     output = JsonOutput() if json else _TextOutput()
-    runtime.subscribe(output.show)
     try:
         await runtime.open()
+        runtime.subscribe(output.show)  # what the session's entries say of earlier compactions is not news
+        for problem in runtime.problems:
+            complain(problem)
         await runtime.opener.wait_for_facts()
         interrupt_on_signals(runtime)
         operation = CompactSessionOperation(session_id=runtime.session_id, focus=focus or None)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import ViewEditEntry
-from tenuto.protocol.message import AssistantMessage, HistoryEvent
+from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage
 from tenuto.session.path import find_on
 from tenuto.session.projection import cancelled_by_undo
 
@@ -25,7 +25,9 @@ def pass_door(live: LiveSession, submission_id: str = "") -> None:
     live.checked_window = window
     if (checked and window >= checked) or not live.settings.compaction.enabled:
         return
-    from tenuto.core.view_edits import shorten_oversized_results
+    if not any(isinstance(message, ToolResultMessage) for message in live.session.get_llm_history()):
+        return
+    from tenuto.core.view_edits import shorten_oversized_results  # 2 ms that a new session need not wait for
 
     path = live.session.path()
     reason = "model_switch" if _last_model(path) not in ("", live.facts.id) else "threshold"

@@ -148,7 +148,8 @@ class OverflowChain:
     def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
         """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
         tried = "; results over the ceiling were shortened" if self._is_shortened else ""
-        last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
+        said = str(error).rstrip(". ")
+        last = f"{tried} ({describe_sizes(self._live)}): {said}. /new starts afresh, /model changes the model"
         if self._compactions >= MAX_COMPACTIONS:
             return (
                 f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
