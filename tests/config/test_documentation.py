@@ -22,6 +22,7 @@ from tenuto.config.settings import (
     Section,
     Settings,
     ToolSettings,
+    SessionSettings,
     UiSettings,
     load_settings,
 )
@@ -35,6 +36,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[compaction]`": CompactionSettings,
     "`[compaction.prompts]`": PromptSettings,
     "`[tools]`": ToolSettings,
+    "`[session]`": SessionSettings,
     "`[extensions]`": ExtensionSettings,
     "`[ui]`": UiSettings,
     "`[request]`": RequestSettings,
