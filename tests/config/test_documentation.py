@@ -20,9 +20,9 @@ from tenuto.config.settings import (
     ProviderSettings,
     RequestSettings,
     Section,
+    SessionSettings,
     Settings,
     ToolSettings,
-    SessionSettings,
     UiSettings,
     load_settings,
 )
