@@ -78,13 +78,19 @@ def current_meta(directory: Path) -> Meta:
 
     Reads the whole log only where the stored one is missing or does not belong to it. Raises `OSError`.
     """
+    return fold_log(directory)[0]
+
+
+def fold_log(directory: Path) -> tuple[Meta, int]:
+    """Return the same, and how many bytes of the log were read for it. Raises `OSError`."""
     with (directory / LOG_NAME).open("rb") as file:
         meta = believed_meta(directory, file) or Meta(session_id=directory.name)
-        if meta.size < file.seek(0, os.SEEK_END):
-            file.seek(meta.size)
+        folded = meta.size
+        if folded < file.seek(0, os.SEEK_END):
+            file.seek(folded)
             _bring_up(meta, file)
             meta.check = log_check(file, meta.size)
-    return meta
+    return meta, meta.size - folded
 
 
 def believed_meta(directory: Path, log: BinaryIO) -> Meta | None:
