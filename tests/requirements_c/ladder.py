@@ -1,4 +1,4 @@
-"""Sessions that need compacting, four ways to bring a compaction about, and what must hold whatever came of it."""
+"""Sessions that need compacting, the ways to bring a compaction about, and what must hold whatever came of it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionProgressEvent, NoticeEvent
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.model import ModelRequest
+from tenuto.protocol.operation import ChangeModelOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.session import Session
 from tests.core.harness import Agent, reopened
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, facts
-from tests.requirements_b.support import begin_compaction, compact, interrupt, last_instruction
+from tests.requirements_b.support import begin_compaction, compact, interrupt, last_instruction, write_settings
 from tests.server import Call, Reply, Request, ScriptedServer
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.openai_rules import check_chat, check_responses
 from tests.server.options import Options
 from tests.server.reply import AnyReply
 
-REASONS = ("manual", "threshold before a prompt", "threshold between steps", "overflow")
-STORED_REASONS = dict(zip(REASONS, ("manual", "threshold", "threshold", "overflow"), strict=True))
+STORED_REASONS = {
+    "manual": "manual",
+    "threshold before a prompt": "threshold",
+    "threshold between steps": "threshold",
+    "overflow": "overflow",
+    "switch to a smaller model": "model_switch",
+}
+REASONS = tuple(STORED_REASONS)
+"""The ways in which a compaction comes about."""
 SUMMARISED = {"same prefix", "serialised"}
 """The rungs on which a model wrote the summary."""
 MODEL = "openai-chat/test"
@@ -102,18 +110,22 @@ async def with_history(
     **changes,
 ) -> AsyncIterator[Agent]:
     """Resume a session of so many turns against a server with these options."""
+    settings = tmp_path / "home" / "settings.toml"
+    if not settings.exists():
+        lines = (f'[models."{name}/test-small"]\ncontext_window = {SMALL_WINDOW}\n' for name in PROVIDERS)
+        write_settings(tmp_path, "".join(lines))
     write_history(tmp_path, turns, size=size, model=changes.get("model", MODEL), working=working)
     async with ScriptedServer(script, **options) as server:
         async with reopened(tmp_path, server, resume_latest=True, **changes) as running:
             yield running
 
 
-# --- the four ways ---
+# --- the ways ---
 
 HISTORY = {"overflow": 24}
 """Turns of the session; 12 where nothing else is said."""
 OPTIONS: dict[str, dict] = {"overflow": {"window": 20_000, "listed_window": 200_000}}
-WINDOW = 32_000
+WINDOW, SMALL_WINDOW = 32_000, 16_000
 
 
 def options_for(reason: str) -> dict:
@@ -131,10 +143,20 @@ def step_answer(reason: str) -> Answering:
     return answer
 
 
+async def begin_switch(running: Agent) -> str:
+    """Change to a model with half of the window."""
+    small = f"{running.runtime.live.facts.provider}/test-small"
+    return await running.runtime.submit(ChangeModelOperation(session_id=running.runtime.session_id, model=small))
+
+
 async def provoke(running: Agent, reason: str) -> str:
     """Bring the compaction about and wait until everything has settled; returns the outcome."""
     if reason == "manual":
         return (await compact(running)).outcome
+    if reason == "switch to a smaller model":
+        finished = await asyncio.wait_for(running.runtime.wait_for(await begin_switch(running)), 20)
+        assert finished is not None, "it was compacted first"
+        return finished.outcome
     prompt = {
         "threshold before a prompt": "a long prompt " + words(6_000),
         "threshold between steps": "do the work",
@@ -145,7 +167,8 @@ async def provoke(running: Agent, reason: str) -> str:
 
 async def provoke_and_cancel(running: Agent, reason: str) -> None:
     """Bring the compaction about, press Esc while the summary is waited for, and wait until all has settled."""
-    sending = asyncio.ensure_future(begin_compaction(running) if reason == "manual" else provoke(running, reason))
+    begin = {"manual": begin_compaction, "switch to a smaller model": begin_switch}.get(reason)
+    sending = asyncio.ensure_future(begin(running) if begin else provoke(running, reason))
     await running.until(CompactionProgressEvent)
     async with asyncio.timeout(10):
         while not summary_requests(running.server):
@@ -188,7 +211,7 @@ async def check_usable(running: Agent, reason: str) -> None:
     assert settled.outcome == "completed", settled.error
     last = step_requests(running.server)[-1]
     assert last_instruction(last).endswith("and what comes next?")
-    assert last.tokens <= options_for(reason)["window"]
+    assert last.tokens <= (SMALL_WINDOW if last.body["model"] == "test-small" else options_for(reason)["window"])
     assert len(running.server.refusals) == refused
     assert not running.server.faults
     await check_all_providers(running)

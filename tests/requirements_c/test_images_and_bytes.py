@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.compaction.images import drop_oldest_images, encoded_size, image_bytes
 from tenuto.core.undo import undo_compaction
@@ -272,3 +274,26 @@ async def test_an_error_that_has_nothing_to_do_with_images_changes_nothing(tmp_p
             assert "alternate" in settled.error
             assert not image_edits(running)
             assert len(server.requests) == 1
+
+
+@given(st.lists(st.lists(st.integers(1, 2_000_000), max_size=4), min_size=1, max_size=12), st.integers(0, 8_000_000))
+def test_r053_whatever_the_sizes_are_the_images_fit_and_no_newer_one_left_before_an_older(sizes, most):
+    view = [
+        UserMessage(
+            seq=number + 1,
+            parts=(
+                TextPart(text=f"text {number}"),
+                *(ImagePart(sha256=f"{number}-{n}", media_type="image/png", size=size) for n, size in enumerate(row)),
+            ),
+        )
+        for number, row in enumerate(sizes)
+    ]
+    edits = {edit.target: edit for edit in drop_oldest_images(view, most)}
+    left = [edit_message(message, edits[message.seq]) if message.seq in edits else message for message in view]
+    assert image_bytes(left) <= most
+    kept = [part for message in left for part in message.parts if isinstance(part, ImagePart)]
+    every = [part for message in view for part in message.parts if isinstance(part, ImagePart)]
+    assert kept == every[len(every) - len(kept) :]
+    if len(kept) < len(every):
+        assert image_bytes(left) + encoded_size(every[-len(kept) - 1]) > most, "no more than must"
+    assert [text_of(message.parts).startswith(f"text {n}") for n, message in enumerate(left)] == [True] * len(left)

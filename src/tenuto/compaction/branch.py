@@ -19,6 +19,7 @@ from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.message import CompactionDetails, CompactionEntry, HistoryEvent
 from tenuto.protocol.usage import Usage
+from tenuto.session.path import EntryPath, since
 from tenuto.text.estimate import estimate_text
 
 RESERVE = 16_384
@@ -46,6 +47,8 @@ class LeftBranch(msgspec.Struct, frozen=True, kw_only=True):
 
 def common_ancestor(first: Sequence[HistoryEvent], second: Sequence[HistoryEvent]) -> int:
     """Return the seq of the last entry that both paths begin with, 0 when they share nothing."""
+    if isinstance(first, EntryPath) and isinstance(second, EntryPath):
+        return first.shared_with(second)
     shared = 0
     for mine, other in zip(first, second, strict=False):
         if mine.seq != other.seq:
@@ -60,7 +63,7 @@ def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEve
     `room` is what the summariser can be shown, in estimated tokens.
     """
     ancestor = common_ancestor(old_path, new_path)
-    left = tuple(entry for entry in old_path if entry.seq > ancestor)
+    left = tuple(since(old_path, ancestor + 1))
     read, tokens = _take_newest(left, room)
     return LeftBranch(
         from_seq=old_path[-1].seq if old_path else 0,

@@ -30,8 +30,9 @@ from tenuto.core.replay import compaction_end, compaction_of_branch
 from tenuto.core.undo import NOTICE_KIND, size_of
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry
 from tenuto.protocol.event import CompactionProgressEvent, CompactionStartEvent
-from tenuto.protocol.message import HistoryEvent, ToolResultMessage
+from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.operation import CompactFromOperation, CompactSessionOperation
+from tenuto.session.path import EntryPath
 
 
 class LeavingTask:
@@ -77,7 +78,7 @@ class LeavingTask:
             raise
         entry = branch_entry(branch, notes, environment.spending.usage)
         before = live.measure().tokens
-        after = size_of(live, [*kept, msgspec.structs.replace(entry, seq=path[-1].seq + 2)])
+        after = size_of(live, kept.with_entry(msgspec.structs.replace(entry, seq=path[-1].seq + 2)))
         if after >= before or after >= live.budget().window:
             live.session.hold_usage(environment.spending.usage)
             raise TaskFailedError(
@@ -87,7 +88,7 @@ class LeavingTask:
         return branch.ancestor, entry
 
     async def _summarise(
-        self, kept: list[HistoryEvent], environment: CompactionEnvironment, length: int
+        self, kept: EntryPath, environment: CompactionEnvironment, length: int
     ) -> tuple[LeftBranch, str]:
         """Return notes by the first model that can write them, else from the session's data."""
         live, path = self._live, self._live.session.path()
@@ -146,10 +147,10 @@ class LeavingTask:
         )
 
 
-def path_before(live: LiveSession, target: int) -> list[HistoryEvent]:
+def path_before(live: LiveSession, target: int) -> EntryPath:
     """Return the path up to the entry before `target`. Raises `TaskFailedError` for one that is not on it."""
     path = live.session.path()
-    entry = next((entry for entry in path if entry.seq == target), None)
+    entry = path.find(target)
     if entry is None or isinstance(entry, ToolResultMessage) or visible_entry(entry) is None:
         raise TaskFailedError(f"entry {target} is no message of this conversation; /compact from lists them")
-    return [entry for entry in path if entry.seq < target]
+    return path.up_to(target - 1)

@@ -15,7 +15,7 @@ from tenuto.core.sizes import describe_sizes
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelRequest
-from tenuto.session.projection import standing_marks
+from tenuto.session.projection import cancelled_by_undo
 
 MAX_COMPACTIONS = 3
 MIN_USEFUL_OUTPUT = 1_024
@@ -148,7 +148,8 @@ class OverflowChain:
     def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
         """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
         tried = "; results over the ceiling were shortened" if self._is_shortened else ""
-        last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
+        said = str(error).rstrip(". ")
+        last = f"{tried} ({describe_sizes(self._live)}): {said}. /new starts afresh, /model changes the model"
         if self._compactions >= MAX_COMPACTIONS:
             return (
                 f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
@@ -190,10 +191,10 @@ def _allowed_share(error: ModelError) -> float:
 
 def _were_results_shortened(live: LiveSession) -> bool:
     """Say whether results were shortened for an overflow since the last request that was accepted."""
-    standing = {mark.seq for mark in standing_marks(live.session.path())}
+    cancelled = cancelled_by_undo(live.session.path())
     for entry in reversed(live.session.path()):
         if isinstance(entry, AssistantMessage):
             return False
         if isinstance(entry, ViewEditEntry) and (entry.rung, entry.reason) == ("truncate", "overflow"):
-            return entry.seq in standing
+            return entry.seq not in cancelled
     return False

@@ -66,10 +66,12 @@ class Opening:
         await asyncio.to_thread(warm_up, runtime.live.tools)
         freeze_heap()
 
-    async def close(self) -> None:
-        """Close the runtime, if there is one."""
-        if self._runtime is not None:
-            await self._runtime.close()
+    async def close(self) -> str:
+        """Close the runtime, if there is one; return what it wants said in the place of the hint (R-067)."""
+        if self._runtime is None:
+            return ""
+        await self._runtime.close()
+        return self._runtime.opener.parting
 
 
 def _import_runtime() -> type[CommandRuntime]:

@@ -45,6 +45,6 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         await app.run_async(mouse=ui.mouse == "full")
         await app.finish()
     hint = hint_after(app.runner.state, temporary=start.temporary)
-    await opening.close()
+    hint = await opening.close() or hint
     code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
     return Ended(code, hint, app.failure)

@@ -205,6 +205,10 @@ class ToggleItem(IntentBase, frozen=True):
     id: int
 
 
+class ShowEarlier(IntentBase, frozen=True):
+    """The person is at the first item of the transcript: show what comes before it, if it is a part only."""
+
+
 class ToggleTodo(IntentBase, frozen=True):
     """Show the whole todo list, or its head (Ctrl+T)."""
 
@@ -291,6 +295,7 @@ Intent = (
     | ToggleHelp
     | RepaintScreen
     | PickModel
+    | ShowEarlier
     | Said
     | Failed
     | TextOffered
