@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
@@ -24,6 +25,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
 )
 from tenuto.protocol.part import TextPart, ThinkingPart, text_of
+from tenuto.session.path import newest_of_kind
 from tenuto.session.projection import frame_branch_summary
 from tenuto.text.estimate import estimate_text
 
@@ -41,6 +43,8 @@ ORDER: tuple[PartName, ...] = (
     "notes",
     "queued",
 )
+MAX_POINTS = 2_000
+"""Entries that the curve is made of, at most."""
 _BLOCKS: dict[str, PartName] = {"pins": "pins", "user-messages": "user", "todo": "notes", "running-jobs": "notes"}
 _BRANCH_NOTES = frame_branch_summary(BranchSummaryEntry(summary="", from_seq=0)).partition("\n")[0]
 """How notes on a part that was left begin in the view."""
@@ -125,14 +129,18 @@ def _scaled(shares: Counter[PartName], total: int) -> Counter[PartName]:
     return Counter(scaled)
 
 
-def sizes_over_time(path: Iterable[HistoryEvent]) -> tuple[SizePoint, ...]:
-    """Return the context's size at every counted answer, and before and after everything that made it smaller."""
+def sizes_over_time(path: Sequence[HistoryEvent]) -> tuple[SizePoint, ...]:
+    """Return the context's size at every counted answer, and before and after everything that made it smaller.
+
+    Of a very long session it is the later part.
+    """
     points: list[SizePoint] = []
-    for entry in path:
+    newest = list(islice(newest_of_kind(path, AssistantMessage, CompactionEntry, ViewEditEntry), MAX_POINTS))
+    for entry in reversed(newest):
         if isinstance(entry, AssistantMessage):
             if entry.usage is not None and entry.usage.sent:
                 points.append(SizePoint(seq=entry.seq, tokens=entry.usage.context_size))
-        elif isinstance(entry, CompactionEntry) or (isinstance(entry, ViewEditEntry) and entry.rung):
+        elif isinstance(entry, CompactionEntry) or entry.rung:
             if entry.tokens_before:
                 points.append(SizePoint(seq=entry.seq, tokens=entry.tokens_before))
             points.append(SizePoint(seq=entry.seq, tokens=entry.tokens_after or 0, compacted=True))

@@ -157,7 +157,9 @@ def _second_column(line: str, width: int) -> int:
 
 def _context(item: ContextItem, frame: Frame) -> list[Line]:
     blank = (" " * GUTTER, "text")
-    return indent([Line(tuple(row)) for row in context_rows(item.report, frame.width)], blank, blank)
+    rows = [Line(tuple(row)) for row in context_rows(item.report, frame.width)]
+    lines = [part for row in rows for part in (wrap(row.spans, frame.width) if row.width > frame.width else [row])]
+    return indent(lines, blank, blank)
 
 
 def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderOptions) -> list[Line]:
