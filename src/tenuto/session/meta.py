@@ -21,7 +21,7 @@ from tenuto.session.log import LOG_NAME, read_log
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry
 
 META_NAME = "meta.json"
-META_VERSION = 2
+META_VERSION = 3
 _NO_SUM = "00000000"
 _SUM_KEY = b'"sum":"'
 
