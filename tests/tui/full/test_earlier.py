@@ -5,12 +5,17 @@ from __future__ import annotations
 from tenuto.protocol.event import EarlierEntriesEvent
 from tenuto.protocol.operation import ShowEarlierOperation
 from tests.tui.full.fake_runtime import SESSION, answer, replay, user
-from tests.tui.full.support import running_app
+from tests.tui.full.support import Screen, running_app
 
 
 def earlier(remaining: int, before: int, *numbers: int) -> EarlierEntriesEvent:
     events = [event for n in numbers for event in (user(f"older {n}?", seq=n), answer(f"reply {n}", seq=n + 1))]
     return EarlierEntriesEvent(session_id=SESSION, remaining=remaining, before=before, events=tuple(events))
+
+
+def read_rows(screen: Screen) -> list[str]:
+    rows = [row.rstrip("▐ ") for row in screen.rows()[:18]]
+    return [row for row in rows if "question 0:" in row or "answer 0" in row]
 
 
 async def test_scrolling_up_to_the_start_brings_older_entries_and_moves_nobody() -> None:
@@ -24,10 +29,10 @@ async def test_scrolling_up_to_the_start_brings_older_entries_and_moves_nobody()
         assert asked.before == 1
         await screen.burst(["shift+up"])
         assert len(screen.runtime.operations) == 1, "once"
-        below = [row for row in screen.rows()[:18] if "question 0:" in row or "answer 0" in row]
+        below = read_rows(screen)
         await screen.emit(earlier(800, -40, *range(-40, 0, 2)))
         assert "question 0:" in "".join(screen.rows()[:2]), "what was read stays, below the gap to what is older"
-        assert [row for row in screen.rows()[:18] if "question 0:" in row or "answer 0" in row] == below
+        assert read_rows(screen) == below
         await screen.burst(["shift+up"] * 4)
         assert "reply -2" in screen.text()
         await screen.burst(["ctrl+home"])
