@@ -6,6 +6,7 @@ newest entries that fit the summariser's window are read, and the summaries that
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
@@ -21,8 +22,6 @@ from tenuto.protocol.message import CompactionDetails, CompactionEntry, HistoryE
 from tenuto.protocol.usage import Usage
 from tenuto.text.estimate import estimate_text
 
-RESERVE = 16_384
-"""Tokens of the summariser's window that are left free; at most a quarter of the window."""
 OUTPUT = 2_048
 """Tokens that the notes on a branch may have."""
 _LISTS = 512
@@ -46,12 +45,14 @@ class LeftBranch(msgspec.Struct, frozen=True, kw_only=True):
 
 def common_ancestor(first: Sequence[HistoryEvent], second: Sequence[HistoryEvent]) -> int:
     """Return the seq of the last entry that both paths begin with, 0 when they share nothing."""
-    shared = 0
-    for mine, other in zip(first, second, strict=False):
-        if mine.seq != other.seq:
-            break
-        shared = mine.seq
-    return shared
+    shared = count_shared(first, second)
+    return first[shared - 1].seq if shared else 0
+
+
+def count_shared(first: Sequence[HistoryEvent], second: Sequence[HistoryEvent]) -> int:
+    """Return how many entries both paths begin with. Looks at a few: paths that part never meet again."""
+    places = range(min(len(first), len(second)))
+    return bisect_left(places, True, key=lambda place: first[place].seq != second[place].seq)
 
 
 def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEvent], room: int) -> LeftBranch:
@@ -59,12 +60,12 @@ def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEve
 
     `room` is what the summariser can be shown, in estimated tokens.
     """
-    ancestor = common_ancestor(old_path, new_path)
-    left = tuple(entry for entry in old_path if entry.seq > ancestor)
+    shared = count_shared(old_path, new_path)
+    left = tuple(old_path[shared:])
     read, tokens = _take_newest(left, room)
     return LeftBranch(
         from_seq=old_path[-1].seq if old_path else 0,
-        ancestor=ancestor,
+        ancestor=old_path[shared - 1].seq if shared else 0,
         left=left,
         read=read,
         tokens=tokens,
@@ -112,10 +113,13 @@ def collect_branch_files(left: Sequence[HistoryEvent]) -> FileOperations:
     return collect_files(left, (), previous, {})
 
 
-def room_for(window: int, calibration: float, output: int = OUTPUT) -> int:
-    """Return the estimated tokens of conversation that a summariser with this window can be shown."""
-    reserve = min(RESERVE, window // 4) + min(output, window // 8)
-    return max(MIN_FREE, int((window - reserve) / calibration))
+def room_for(window: int, calibration: float, reserve: int) -> int:
+    """Return the estimated tokens of conversation that a summariser with this window can be shown.
+
+    `reserve` is the tokens of the window that stay free; at most a quarter of it does.
+    """
+    free = min(reserve, window // 4) + length_for(window)
+    return max(MIN_FREE, int((window - free) / calibration))
 
 
 def length_for(window: int) -> int:

@@ -309,6 +309,10 @@ class Session:
         """Return the entries from the root to the one with this seq, wherever in the tree it stands."""
         return self._tree.path_to(seq)
 
+    def end_of_step(self, seq: int) -> int:
+        """Return `seq`, or the seq of the last result of its step if it lies inside one: where the leaf would go."""
+        return self._tree.end_of_step(seq)
+
     def entries(self) -> Iterator[HistoryEvent]:
         """Yield the whole history in file order, the header first."""
         return iter(self._tree.entries)
