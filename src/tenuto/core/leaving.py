@@ -109,9 +109,7 @@ class Leaving:
             if notes:
                 self._progress(f"asking the extension {extension}", 0)
 
-        return await ask_before_move(
-            live, live.session.path(), live.session.path_to(leaf), notes=notes, asking=asking
-        )
+        return await ask_before_move(live, live.session.path(), live.session.path_to(leaf), notes=notes, asking=asking)
 
     def _progress(self, stage: str, tokens: int) -> None:
         self._live.bus.publish(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -320,6 +321,15 @@ class Session:
     def entries_after(self, seq: int) -> Iterator[HistoryEvent]:
         """Yield the entries of the history with a higher seq, in file order."""
         return self._tree.entries_after(seq)
+
+    def entries_between(self, first: int, last: int) -> Iterator[HistoryEvent]:
+        """Yield the entries of the history with a seq from `first` to `last`, in file order."""
+        return takewhile(lambda entry: entry.seq <= last, self._tree.entries_after(first - 1))
+
+    @property
+    def highest_seq(self) -> int:
+        """The seq of the newest entry, on whatever branch."""
+        return self._tree.highest_seq
 
     def find(self, seq: int) -> HistoryEvent | None:
         """Return the entry with this seq, `None` if there is none."""

@@ -256,10 +256,14 @@ class Runner:
             match outcome:
                 case Say(text=text, level=level):
                     self.handle(intents.Said(text, level))
-                case Choose(title=title, command=command, choices=choices):
-                    self.handle(intents.ChoiceOffered(title, command, choices))
-                case Edit(text=text):
-                    self.handle(intents.TextOffered(text))
+                case Choose():
+                    self.handle(
+                        intents.ChoiceOffered(
+                            outcome.title, outcome.command, outcome.choices, outcome.filters, outcome.in_order
+                        )
+                    )
+                case Edit(text=text, images=images):
+                    self.handle(intents.TextOffered(text, images))
                 case Leave():
                     self.handle(intents.Leave())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.machine.state import CompletionItem
@@ -116,7 +116,7 @@ class AcceptCompletion(IntentBase, frozen=True):
 
 
 class Escape(IntentBase, frozen=True):
-    """Esc: close the top context; with none open, interrupt; twice when idle, stash the draft."""
+    """Esc: close the top context; with none open, interrupt; twice when idle, stash the draft, or go back."""
 
 
 class Cancel(IntentBase, frozen=True):
@@ -167,6 +167,8 @@ class ChoiceOffered(IntentBase, frozen=True):
     title: str
     command: str
     choices: tuple[Choice, ...]
+    filters: tuple[RowFilter, ...] = ()
+    in_order: bool = False
 
 
 class FilterChanged(IntentBase, frozen=True):
@@ -177,6 +179,18 @@ class FilterChanged(IntentBase, frozen=True):
 
 class MovePicker(IntentBase, frozen=True):
     """Select another row of the picker; it stops at the ends."""
+
+    delta: int
+
+
+class CycleRowFilter(IntentBase, frozen=True):
+    """Show the rows of the next row filter, where the picker has any."""
+
+    delta: int
+
+
+class ScrollPreview(IntentBase, frozen=True):
+    """Scroll the preview of the selected row by so many lines."""
 
     delta: int
 
@@ -234,9 +248,10 @@ class Failed(IntentBase, frozen=True):
 
 
 class TextOffered(IntentBase, frozen=True):
-    """A command puts a text into the editor; what was there goes into the history."""
+    """A command puts a text, and images with it, into the editor; what was there goes into the history."""
 
     text: str
+    images: tuple[ImagePart, ...] = ()
 
 
 class BranchRead(IntentBase, frozen=True):
@@ -276,6 +291,8 @@ Intent = (
     | ChoiceOffered
     | FilterChanged
     | MovePicker
+    | CycleRowFilter
+    | ScrollPreview
     | PickChoice
     | CycleMode
     | ToggleDetail
