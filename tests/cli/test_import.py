@@ -190,6 +190,21 @@ def test_on_a_terminal_a_person_chooses_from_a_numbered_list(tmp_path):
     assert terminal.close() == 0
 
 
+def test_what_was_imported_before_is_marked_and_asked_about(run, tmp_path):
+    paths = write_all_sources(tmp_path / "person")
+    run("import", paths["pi"])
+    for answer, sessions in (("n", 1), ("y", 2)):
+        terminal = Terminal(tmp_path, "import", "--from", "pi")
+        listed = terminal.until("Enter to leave: ")
+        assert "  1* " in listed
+        assert "* imported before" in listed
+        terminal.type("1\r")
+        terminal.until("as a new session? [y/N] ")
+        terminal.type(f"{answer}\r")
+        assert terminal.close() == 0
+        assert len(run("sessions", "list").stdout.splitlines()) == sessions
+
+
 def test_leaving_the_list_imports_nothing(tmp_path):
     write_all_sources(tmp_path / "person")
     terminal = Terminal(tmp_path, "import")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import Choose, Leave, Say
+from tenuto.command.outcome import Choose, Leave, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
 from tenuto.command.resume_command import age
 from tenuto.protocol.event import (
@@ -37,7 +37,7 @@ def echo(request: Request) -> Reply:
 async def say(running: Agent, line: str) -> str:
     """Run a command that only says something."""
     (outcome,) = await running.runtime.run_command(line)
-    assert isinstance(outcome, Say)
+    assert isinstance(outcome, Say | ShowContext)
     return outcome.text
 
 
@@ -259,10 +259,14 @@ async def compacted(running: Agent, line: str) -> bool:
 
 async def test_context_and_cost_show_the_meters_own_numbers(tmp_path: Path) -> None:
     async with agent(tmp_path, echo, options={"window": 50_000}) as running:
-        assert "~" in await say(running, "/context")
+        first = await say(running, "/context")
+        assert "would be sent with the first request" in first
         await running.ask("hello")
         text = await say(running, "/context")
         size = running.runtime.live.measure()
+        sent = running.server.requests[0].tokens
+        said = int(first.split()[0].strip("~").replace(",", ""))
+        assert 0.7 * sent < said < 1.3 * sent, "before anything was sent it says what will be"
         assert f"{size.tokens:,}" in text
         assert "50,000" in text
         assert f"{running.runtime.live.budget().trigger:,}" in text

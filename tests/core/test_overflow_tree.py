@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tenuto.compaction.environment import bound
 from tenuto.compaction.rungs import hide
 from tenuto.core.undo import undo_compaction
@@ -26,7 +28,7 @@ from tests.core.compacting import (
     user,
     words,
 )
-from tests.core.harness import Agent, agent, reopened
+from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.core.test_compaction_crash import victim
 from tests.core.test_compaction_shapes import answer, step
 from tests.server import Call, Hang, HttpError, Reply, Request, ScriptedServer
@@ -93,8 +95,8 @@ async def test_where_nothing_can_be_compacted_oversized_results_are_shortened_an
         assert ended[0].error
         assert "system prompt" in ended[0].error
         assert ended[1].entry is not None
-        assert (ended[1].entry.rung, ended[1].will_retry) == ("truncate", True)
-        assert "still over its limit" in ended[1].error, "it fits the window, and that is all (R-004)"
+        assert (ended[1].entry.rung, ended[1].will_retry, ended[1].error) == ("truncate", True, None)
+        assert ended[1].entry.trigger == REAL_WINDOW, "it has to fit the window, and that is all"
         stored = next(entry for entry in running.session.entries() if isinstance(entry, ToolResultMessage))
         assert len(text_of(stored.parts)) > CEILING, "the history has the whole"
         check_pairs(running.session.get_llm_history())
@@ -174,6 +176,39 @@ async def test_whatever_it_is_sent_a_provider_refuses_a_bounded_number_of_reques
             check_pairs(running.session.get_llm_history())
             refuses = False
             assert (await running.ask("and now?")).outcome == "completed"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_after_three_compactions_with_nothing_oversized_the_digest_is_tried(tmp_path, protocol):
+    turns = [
+        entry
+        for turn in range(60)
+        for entry in (
+            user(f"q{turn} {words(400)}"),
+            *(one for number in range(4) for one in step(9 * turn + number, words(300))),
+            answer(words(100)),
+        )
+    ]
+    seeded_session(tmp_path, protocol, *turns).close()
+    refusals = 4
+
+    def step_answer(_request: Request) -> AnyReply:
+        nonlocal refusals
+        refusals -= 1
+        return HttpError(400, NO_NUMBERS) if refusals >= 0 else Reply("done")
+
+    async with ScriptedServer(talk(step_answer), listed_window=200_000) as server:
+        async with reopened(tmp_path, server, model=f"{protocol}/test", resume_latest=True) as running:
+            settled = await running.ask("GO-NONCE")
+            assert settled.outcome == "completed", settled.error
+            rungs = [entry.rung for entry in running.session.path() if isinstance(entry, CompactionEntry)]
+            assert rungs[-1] == "digest"
+            assert len(rungs) == 4
+            assert "digest" not in rungs[:-1]
+            sizes = [request.tokens for request in step_requests(server)]
+            assert sizes == sorted(set(sizes), reverse=True)
+            assert all(request.raw.count(b"GO-NONCE") == 1 for request in step_requests(server))
+            check_pairs(running.session.get_llm_history())
 
 
 async def test_the_chain_ends_when_a_request_is_accepted_and_a_later_step_begins_a_new_one(tmp_path):

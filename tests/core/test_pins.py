@@ -10,7 +10,7 @@ from tenuto.command.outcome import Choose
 from tenuto.command.registry import run_command
 from tenuto.protocol.entry import PinEntry, UnpinEntry
 from tenuto.protocol.event import NoticeEvent
-from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage, UserMessage
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, DeveloperMessage, SystemMessage, UserMessage
 from tenuto.protocol.part import text_of
 from tests.core.compacting import compact, fill, is_summary_request, log_of, talk
 from tests.core.compacting import compactions as entries
@@ -186,3 +186,20 @@ async def test_pins_that_are_too_long_for_a_smaller_window_do_not_stop_a_compact
             assert (await running.ask("go on")).outcome == "completed"
             assert len(running.session.state.pins) == 2
             assert not any(request.refused for request in server.requests)
+
+
+async def test_any_message_can_be_pinned_by_its_number_and_removed_from_the_list(tmp_path):
+    async with agent(tmp_path, talk("the answer is 47")) as running:
+        await running.ask("one")
+        await running.ask("two")
+        answer = next(entry for entry in running.session.path() if isinstance(entry, AssistantMessage))
+        assert f"Message #{answer.seq} is pinned as 1" in await command(running, f"/pin #{answer.seq}")
+        (pin,) = running.session.state.pins
+        assert (pin.text, pin.target) == ("the answer is 47", answer.seq)
+        assert "no message" in await command(running, "/pin #99999")
+        assert "pinned as 2" in await command(running, "/pin #hashtags are no numbers")
+        assert "1. the answer is 47" in await command(running, "/pins")
+        assert "No longer pinned: the answer is 47" in await command(running, "/pins remove 1")
+        assert [entry.text for entry in running.session.state.pins] == ["#hashtags are no numbers"]
+        (choose,) = await run_command(running.runtime, "/pins remove")
+        assert isinstance(choose, Choose)

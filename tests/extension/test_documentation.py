@@ -66,7 +66,7 @@ async def test_the_first_one(tmp_path):
         await fill(running)
         await compact(running)
         (entry,) = compactions(running)
-        line = f"announce: {entry.tokens_before:,} tokens became {entry.tokens_after:,} (serialised)"
+        line = f"announce: {entry.tokens_before:,} tokens became {entry.tokens_after:,} (same prefix)"
         await until(lambda: line in said(running))
 
 

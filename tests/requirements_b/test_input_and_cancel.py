@@ -188,10 +188,11 @@ async def test_r047_esc_as_the_line_is_written_counts_as_done(tmp_path):
         log = running.session._log
         write = log.write
 
-        def write_and_press_esc(line: bytes) -> None:
-            write(line)
+        def write_and_press_esc(line: bytes) -> int:
+            offset = write(line)
             if b'"type":"compaction"' in line:
                 tasks.cancel(session_id)
+            return offset
 
         log.write = write_and_press_esc
         finished = await compact(running)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.compaction.images import drop_oldest_images, encoded_size, image_bytes
 from tenuto.core.undo import undo_compaction
@@ -87,7 +89,10 @@ async def test_t13_r053_42_images_of_800_kb_stay_under_the_byte_limit_whatever_t
             assert (await compact(running)).outcome == "completed"
             summary = [one for one in server.requests if is_summary_request(one)]
             assert summary
-            assert all(shown_images(one) == 0 for one in summary), "R-052"
+            serialised = [one for one in summary if not one.body.get("tools")]
+            assert all(shown_images(one) == 0 for one in serialised), (
+                "R-052; one that repeats the prefix has what it has"
+            )
             assert any(isinstance(one, CompactionEntry) for one in running.session.path())
             assert (await running.ask("after it")).outcome == "completed"
             assert max(one.raw_size for one in server.requests) <= BYTE_LIMIT
@@ -217,3 +222,78 @@ def test_r053_the_oldest_images_go_first_and_only_as_many_as_must():
     again = drop_oldest_images(left, 0, original=lambda seq: next(m for m in view if m.seq == seq), standing=edits)
     assert {edit.target: edit.keep_images for edit in again} == {5: 0}
     assert "3 images" in again[0].image_text
+
+
+BAD_IMAGES = {
+    "anthropic": "messages.13.content.1.image.source.base64: image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
+    "openai": "Invalid image data. Ensure that the image is in a supported format.",
+    "openai-chat": "Could not process image",
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_an_image_that_the_provider_cannot_take_leaves_the_view_and_the_others_stay(tmp_path, protocol):
+    """It would be in every later request, and each would be refused: the session would be lost."""
+    screenshots(tmp_path, protocol, 6, size=10_000)
+
+    def answer_step(request: Request):
+        return HttpError(400, BAD_IMAGES[protocol]) if shown_images(request) == 7 else Reply("fine")
+
+    async with ScriptedServer(talk(answer_step), listed_window=WINDOW) as server:
+        async with reopened(tmp_path, server, model=f"{protocol}/test", resume_latest=True) as running:
+            bad = running.session.store_blob(b"\x89PNG\r\n\x1a\n no picture", "image/png", name="bad.png")
+            await running.runtime.submit_prompt((TextPart(text="and this one?"), bad))
+            settled = await running.runtime.wait_settled()
+            assert settled.outcome == "completed", settled.error
+            assert [shown_images(request) for request in server.requests] == [7, 6]
+            (entry,) = image_edits(running)
+            assert len(entry.edits) == 1
+            assert (await running.ask("go on")).outcome == "completed"
+            assert len(server.requests) == 3
+
+
+async def test_too_many_images_lose_the_older_half_then_all(tmp_path):
+    screenshots(tmp_path, "openai-chat", 8, size=10_000)
+
+    def answer_step(request: Request):
+        return HttpError(400, "Too many images in request: at most 2") if shown_images(request) > 2 else Reply("fine")
+
+    async with ScriptedServer(talk(answer_step), listed_window=WINDOW) as server:
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            settled = await running.ask("look")
+            assert settled.outcome == "completed", settled.error
+            assert [shown_images(request) for request in server.requests] == [8, 4, 0]
+
+
+async def test_an_error_that_has_nothing_to_do_with_images_changes_nothing(tmp_path):
+    screenshots(tmp_path, "openai-chat", 3, size=10_000)
+    async with ScriptedServer([HttpError(400, "messages: roles must alternate")], listed_window=WINDOW) as server:
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            settled = await running.ask("look")
+            assert settled.outcome == "failed"
+            assert "alternate" in settled.error
+            assert not image_edits(running)
+            assert len(server.requests) == 1
+
+
+@given(st.lists(st.lists(st.integers(1, 2_000_000), max_size=4), min_size=1, max_size=12), st.integers(0, 8_000_000))
+def test_r053_whatever_the_sizes_are_the_images_fit_and_no_newer_one_left_before_an_older(sizes, most):
+    view = [
+        UserMessage(
+            seq=number + 1,
+            parts=(
+                TextPart(text=f"text {number}"),
+                *(ImagePart(sha256=f"{number}-{n}", media_type="image/png", size=size) for n, size in enumerate(row)),
+            ),
+        )
+        for number, row in enumerate(sizes)
+    ]
+    edits = {edit.target: edit for edit in drop_oldest_images(view, most)}
+    left = [edit_message(message, edits[message.seq]) if message.seq in edits else message for message in view]
+    assert image_bytes(left) <= most
+    kept = [part for message in left for part in message.parts if isinstance(part, ImagePart)]
+    every = [part for message in view for part in message.parts if isinstance(part, ImagePart)]
+    assert kept == every[len(every) - len(kept) :]
+    if len(kept) < len(every):
+        assert image_bytes(left) + encoded_size(every[-len(kept) - 1]) > most, "no more than must"
+    assert [text_of(message.parts).startswith(f"text {n}") for n, message in enumerate(left)] == [True] * len(left)

@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
 from tenuto.protocol.message import CompactionEntry
-from tests.core.harness import Agent
+from tests.core.harness import PROTOCOLS, Agent
 from tests.requirements_b.support import SUMMARY, ends, log_of, starts, until
 from tests.requirements_c.ladder import (
     HISTORY,
@@ -27,7 +27,7 @@ from tests.requirements_c.ladder import (
     told,
     with_history,
 )
-from tests.server import Call, Cut, Hang, HttpError, Reply, ScriptedServer
+from tests.server import Call, Cut, Hang, HttpError, RawStream, Reply, ScriptedServer, StreamError
 from tests.server.reply import AnyReply
 
 FAULTS: dict[str, AnyReply] = {
@@ -39,8 +39,17 @@ FAULTS: dict[str, AnyReply] = {
     "refusal": Reply("I can't help with that.", stop="refusal"),
     "inflated": Reply("## Goal\n" + "longer than all that it stands for " * 6_000, chunk_size=60_000),
     "summariser overflow": HttpError(400, "Your input exceeds the context window of this model."),
+    "overflow in the stream": StreamError(4, "context_length_exceeded", Reply(SUMMARY)),
+    "no such model": HttpError(404, "The model does not exist or you do not have access to it."),
+    "auth": HttpError(401, "Incorrect API key provided."),
+    "413": HttpError(413),
+    "rate limit for an hour": HttpError(429, "Rate limit reached, try again later.", headers={"retry-after": "3600"}),
 }
-CUT = Cut(Reply(SUMMARY), 4)
+PLACES = list(FAULTS)
+BROKEN: dict[str, AnyReply] = {
+    "cut": Cut(Reply(SUMMARY), 4),
+    "a page of a proxy": RawStream([b"<html>502 Bad Gateway</html>"], content_type="text/html"),
+}
 DIGESTED = "without a model"
 
 
@@ -58,11 +67,18 @@ async def check_digest(running: Agent, reason: str) -> None:
     assert made_smaller(running) == [entry], "once was enough"
 
 
+def protocol_for(fault: str, reason: str) -> str:
+    """Rotate, so that every fault meets every protocol; the Responses API is the one that refuses the input first."""
+    return "openai" if reason == "overflow" else PROTOCOLS[(PLACES.index(fault) + REASONS.index(reason)) % 3]
+
+
+@pytest.mark.parametrize("working", [False, True], ids=["talk", "work"])
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_whatever_the_summariser_does_the_session_goes_on(tmp_path, fault, reason):
-    script = answering(step_answer(reason), FAULTS[fault])
-    async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
+async def test_whatever_the_summariser_does_the_session_goes_on(tmp_path, fault, reason, working):
+    script, model = answering(step_answer(reason), FAULTS[fault]), f"{protocol_for(fault, reason)}/test"
+    turns, options = HISTORY.get(reason, 12), options_for(reason)
+    async with with_history(tmp_path, script, turns, options=options, working=working, model=model) as running:
         assert await provoke(running, reason) == "completed"
         assert summary_requests(running.server), "a model was asked first"
         await check_digest(running, reason)
@@ -96,10 +112,10 @@ async def run_without_network(tmp_path: Path, reason: str) -> None:
         await check_digest(running, reason)
 
 
-async def run_with_cuts(tmp_path: Path, reason: str) -> None:
-    """Every stream of a summary breaks in the middle."""
+async def run_with_broken_streams(tmp_path: Path, reason: str, broken: AnyReply) -> None:
+    """Every stream of a summary breaks in the middle, or never was one."""
     tmp_path.mkdir()
-    script = answering(step_answer(reason), CUT)
+    script = answering(step_answer(reason), broken)
     async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
         assert await provoke(running, reason) == "completed"
         assert len(summary_requests(running.server)) >= 3, "passing failures are tried again"
@@ -110,8 +126,10 @@ async def test_a_network_that_breaks_or_is_gone_for_every_reason(tmp_path):
     """Side by side, because what is waited for between the attempts is real time."""
     async with asyncio.TaskGroup() as group:
         for reason in REASONS:
-            group.create_task(run_with_cuts(tmp_path / f"cut {reason}", reason), name=f"cut, {reason}")
             group.create_task(run_without_network(tmp_path / f"gone {reason}", reason), name=f"gone, {reason}")
+            for name, broken in BROKEN.items():
+                place = tmp_path / f"{name} {reason}"
+                group.create_task(run_with_broken_streams(place, reason, broken), name=f"{name}, {reason}")
 
 
 LINES_OF_THE_PROMPT = ["QueuedEntry", "DeveloperMessage", "DeveloperMessage", "UserMessage"]
@@ -120,6 +138,7 @@ APPENDED = {
     "threshold before a prompt": ["QueuedEntry", "DequeuedEntry"],
     "threshold between steps": [*LINES_OF_THE_PROMPT, "AssistantMessage", "ToolResultMessage"],
     "overflow": [*LINES_OF_THE_PROMPT, "NoticeEntry"],
+    "switch to a smaller model": [],
 }
 """What a cancelled compaction leaves in the log: the prompt and the step before it, and the window that was learned."""
 
@@ -131,7 +150,7 @@ async def test_r046_cancelled_nothing_is_appended_and_the_session_goes_on(tmp_pa
     async with with_history(tmp_path, script, HISTORY.get(reason, 12), options=options_for(reason)) as running:
         before, seen = log_of(running), len(list(running.session.entries()))
         await provoke_and_cancel(running, reason)
-        assert not told(running)
+        assert ["The model stays" in text for text in told(running)] == [True] * (reason == "switch to a smaller model")
         assert [end.aborted for end in ends(running)] == [True]
         await until(lambda: all(request.aborted for request in summary_requests(running.server)))
         assert log_of(running).startswith(before)

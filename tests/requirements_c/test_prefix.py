@@ -1,7 +1,6 @@
-"""T-19, R-059: in twenty normal turns nothing that was sent before the last turn changes, on every protocol.
+"""T-19, T-20, R-058, R-059: nothing that was sent before the last turn changes, on every protocol.
 
-Bytes are compared, not data: what a provider's prefix cache sees. Marks that say where to cache move with every request
-and are no part of it (Anthropic).
+Bytes are compared, not data: what a provider's prefix cache sees.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from tenuto.command.registry import run_command
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ChangeModeOperation, RunShellOperation, SetTitleOperation
 from tests.core.harness import PROTOCOLS, Agent, agent
-from tests.requirements_c.ladder import words
+from tests.requirements_b.support import SUMMARY, compact
+from tests.requirements_c.ladder import answering, asks_for_summary, made_smaller, words
 from tests.server import Call, Reply, Request
 
 TURNS = 20
-MARK = re.compile(rb',?"cache_control":\{[^{}]*\}')
+ASIDE = re.compile(rb',?"cache_control":\{[^{}]*\}|"max_(?:output_|completion_)?tokens":\d+,')
+"""What is no part of the prefix: where to cache, and how long the answer may be."""
 ODD = "“quotes”, tabs\t, \u2028 lines, emoji 🎵, <tags> & \\u0041 \\n"
 
 
@@ -61,8 +62,8 @@ async def meanwhile(running: Agent, number: int, directory: Path) -> None:
 
 
 def bytes_before_the_end(request: Request) -> bytes:
-    """A request's bytes up to the end of its last message, without cache marks."""
-    raw = MARK.sub(b"", request.raw)
+    """A request's bytes up to the end of its last message, without what is no part of the prefix."""
+    raw = ASIDE.sub(b"", request.raw)
     return raw[: raw.rindex(b"]}")]
 
 
@@ -83,7 +84,73 @@ async def test_t19_r059_each_request_begins_with_the_bytes_of_the_one_before(tmp
         assert len(requests) == TURNS + sum(number % 4 != 0 for number in range(1, TURNS + 1))
         assert running.server.prefix_breaks() == []
         for before, after in pairwise(requests):
-            assert MARK.sub(b"", after.raw).startswith(bytes_before_the_end(before)), f"request {after.index}"
+            assert ASIDE.sub(b"", after.raw).startswith(bytes_before_the_end(before)), f"request {after.index}"
         assert not running.server.refusals
         cached = [request.tokens for request in requests]
         assert cached == sorted(cached)
+
+
+async def work_for(running: Agent, turns: int, tokens: int) -> None:
+    for number in range(1, turns + 1):
+        settled = await running.ask(f"turn {number} {ODD} {words(tokens)}")
+        assert settled.outcome == "completed", settled.error
+
+
+def summary_and_the_request_before(running: Agent) -> tuple[Request, Request]:
+    requests = running.server.requests
+    place = next(place for place, request in enumerate(requests) if asks_for_summary(request))
+    return requests[place], requests[place - 1]
+
+
+def check_same_beginning(summary: Request, before: Request) -> None:
+    """All that the provider cached of the last request is read again; what is new stands behind it."""
+    assert ASIDE.sub(b"", summary.raw).startswith(bytes_before_the_end(before))
+    names = ("tools", "system", "instructions", "thinking", "reasoning", "reasoning_effort", "tool_choice", "model")
+    assert {name: summary.body.get(name) for name in names if name in MARKLESS} == {
+        name: before.body.get(name) for name in names if name in MARKLESS
+    }
+    assert summary.prefix_items[: len(before.prefix_items)] == before.prefix_items
+
+
+MARKLESS = ("instructions", "thinking", "reasoning", "reasoning_effort", "tool_choice", "model")
+"""Fields in which no cache mark can stand."""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_t20_r058_the_summary_request_begins_with_the_bytes_of_the_request_before(tmp_path, protocol):
+    """At rest, after a conversation with calls and thinking of about 140 000 tokens."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "read.txt").write_text("read me\n")
+    options = {"window": 200_000, "check_thinking": True}
+    script = answering(work, Reply(SUMMARY))
+    async with agent(tmp_path, script, model=f"{protocol}/test", options=options) as running:
+        await work_for(running, 14, 10_000)
+        assert (await compact(running)).outcome == "completed"
+        (entry,) = made_smaller(running)
+        assert entry.rung == "same prefix"
+        assert entry.tokens_before >= 140_000
+        summary, before = summary_and_the_request_before(running)
+        check_same_beginning(summary, before)
+        assert entry.usage is not None
+        assert entry.usage.cache_read > 0.9 * before.tokens, "and it is seen in what it cost"
+        assert (await running.ask("turn 15 “and now”")).outcome == "completed"
+        assert not running.server.refusals
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_t20_r058_before_a_prompt_and_between_two_steps_too(tmp_path, protocol):
+    """The threshold: what is queued and what the step before brought in stand behind the bytes that were sent."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "read.txt").write_text("read me\n" * 3_000)
+    options = {"window": 64_000, "check_thinking": True}
+    script = answering(work, Reply(SUMMARY))
+    async with agent(tmp_path, script, model=f"{protocol}/test", options=options) as running:
+        for number in range(1, 16):
+            settled = await running.ask(f"turn {number} {ODD} {words(3_000)}")
+            assert settled.outcome == "completed", settled.error
+            if made_smaller(running):
+                break
+        (entry,) = made_smaller(running)
+        assert (entry.rung, entry.reason) == ("same prefix", "threshold")
+        check_same_beginning(*summary_and_the_request_before(running))
+        assert not running.server.refusals

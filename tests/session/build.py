@@ -33,7 +33,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import TextPart, ToolCallPart
+from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart
 from tenuto.session.log import LOG_NAME
 from tenuto.session.session import Session
 
@@ -87,6 +87,9 @@ def check_pairs(messages: list[Message]) -> None:
             position += len(calls)
 
 
+PICTURE = ImagePart(sha256="0" * 64, media_type="image/png", size=9)
+
+
 class RandomHistory:
     """Makes the next entry of a wild but possible session, from a source of random numbers."""
 
@@ -114,6 +117,7 @@ class RandomHistory:
         return self.source.choice(
             [
                 user(f"user {number}"),
+                UserMessage(parts=(*text(f"shows {number}"), PICTURE, PICTURE)),
                 user(f"sent {number}", from_queued=self.source.choice(waiting)),
                 DeveloperMessage(text=f"note {number}"),
                 ShellEntry(command=f"ls {number}", output="a\n", exit_code=0, excluded=number % 3 == 0),
@@ -131,7 +135,14 @@ class RandomHistory:
         prompts = [entry.seq for entry in history if isinstance(entry, SystemMessage)] or [0]
         choice = self.source.choice
         edits = tuple(
-            ViewEdit(target=choice(seqs), kind=choice(["hidden", "truncated", "omitted"]), text="(cut)", keep_head=4)
+            ViewEdit(
+                target=choice(seqs),
+                kind=choice(["hidden", "truncated", "omitted"]),
+                text="(cut)",
+                keep_head=4,
+                image_text=choice(["", "(images)"]),
+                keep_images=self.source.randrange(2),
+            )
             for _ in range(self.source.randrange(3))
         )
         items = ProviderItems(provider="a", model="one", items=()) if self.count % 4 == 0 else None

@@ -68,6 +68,8 @@ entries = st.builds(
             kind=st.sampled_from(["hidden", "truncated", "omitted"]),
             text=texts,
             keep_head=st.integers(0, 9),
+            image_text=texts,
+            keep_images=st.integers(0, 9),
         ),
         max_size=3,
     ).map(tuple),

@@ -21,7 +21,7 @@ import pytest
 from tenuto.protocol.message import UserMessage
 from tenuto.session.errors import SessionLocked, SessionReadOnly, SessionUnreadable
 from tenuto.session.session import Session
-from tests.session.build import log_of, new_session, reopen, user
+from tests.session.build import answer, log_of, new_session, reopen, user
 
 CHILD = """
 import itertools, os, sys
@@ -267,11 +267,62 @@ def test_a_temporary_session_leaves_nothing(tmp_path):
 def test_a_prompt_is_synced_to_the_disk_beside_the_work(tmp_path, monkeypatch):
     synced = []
     real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_size), real(descriptor)))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor)), real(descriptor)))
     session = Session.create(tmp_path, tmp_path)
     session.append(user("one"))
     size = log_of(session).stat().st_size
     for thread in set(threading.enumerate()) - {threading.main_thread()}:
         thread.join(10)
     session.close()
-    assert synced == [size]
+    log, folder = synced
+    assert log.st_size == size
+    assert folder.st_ino == session.directory.stat().st_ino, "the name of a new file as well"
+
+
+def test_a_prompt_is_on_the_disk_itself_before_it_counts_where_the_settings_ask_for_it(tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_size), real(descriptor)))
+    session = Session.create(tmp_path, tmp_path, durability="wait")
+    session.append(user("one"))
+    size = log_of(session).stat().st_size
+    assert synced[0] == size
+    session.append(answer("an answer alone is not waited for"))
+    assert size in synced
+    assert log_of(session).stat().st_size not in synced
+    session.save_meta()
+    assert synced[-1] == log_of(session).stat().st_size, "the end of a task is"
+    count = len(synced)
+    session.save_meta()
+    assert len(synced) == count, "nothing new, nothing to wait for"
+    session.close()
+
+
+def test_a_disk_that_cannot_sync_is_told(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    session = Session.create(tmp_path, tmp_path, durability="wait")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        session.append(user("one"))
+        assert session.unsaved is not None
+        assert session.unsaved.reason == "Input/output error"
+    session.append(user("two"))
+    assert session.unsaved is None
+
+
+def test_r067_what_its_own_disk_does_not_take_is_offered_whole_elsewhere(tmp_path):
+    session = new_session(tmp_path)
+    session.append(user("one"))
+    shutil.rmtree(session.directory)
+    session.directory.write_text("in the way")
+    session.append(user("two"))
+    assert session.unsaved is not None
+    path = session.save_copy(tmp_path / "elsewhere")
+    copy = Session.open(path.parent)
+    assert [entry.seq for entry in copy.path()] == [1, 2]
+    assert copy.damage == ()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    session.directory.unlink()
+    session.close()

@@ -46,8 +46,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Also: tenuto sessions list | export ID. Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the "
-        "built-in offline model answers.",
+        epilog="Also: tenuto sessions, tenuto import; --help explains each. Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; "
+        "without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument("-p", "--print", dest="print_mode", action="store_true", help="no screen: answer and exit")

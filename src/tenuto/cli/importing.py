@@ -15,15 +15,9 @@ from typing import Any
 import msgspec
 
 from tenuto.guard.sanitize import sanitize_line
-from tenuto.session.importers.bringing import (
-    Imported,
-    Mark,
-    describe_import,
-    find_marks,
-    import_source,
-    matching_marks,
-)
+from tenuto.session.importers.bringing import Imported, describe_import, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
+from tenuto.session.importers.marks import Mark, find_marks, matching_marks
 
 OK, FAILED = 0, 1
 LONG = 20_000_000
@@ -71,6 +65,7 @@ class _Desk:
         self._home = home
         self._accepts = partial(accepts_model, home, environ)
         self._marks = find_marks(home)
+        self._may_ask = False
 
     def import_paths(self, paths: list[Path]) -> int:
         """Import files; one that fails stops no other."""
@@ -93,7 +88,8 @@ class _Desk:
         if earlier is not None and not self._options.force:
             if not self._options.json:
                 print(_told_before(source, earlier))  # noqa: T201
-            return {**_row(source, earlier), "imported_now": False}
+            if not (self._may_ask and _is_yes("Import it again, as a new session? [y/N] ")):
+                return {**_row(source, earlier), "imported_now": False}
         cwd = Path(self._options.cwd).expanduser() if self._options.cwd else None
         if source.size > LONG and os.isatty(2):
             print(f"Reading {source.size / 1e6:,.0f} MB …", file=sys.stderr)  # noqa: T201
@@ -131,6 +127,7 @@ class _Desk:
                 return OK
             chosen = _numbers(answer, len(shown))
             if chosen:
+                self._may_ask = True
                 return self.import_paths([shown[number - 1].path for number in chosen])
             found = [] if answer.isdecimal() else _search(sources, answer)
             if not found:
@@ -187,7 +184,9 @@ def _row(source: Source, earlier: Mark | None) -> dict[str, Any]:
 def _told(made: Imported, cwd: Path | None) -> str:
     told = [_line(line) for line in describe_import(made.source, made.report).split("\n")]
     place = made.source.heading.cwd
-    if cwd is None and place and not Path(place).is_dir():
+    if cwd is None and not place:
+        told.append("Its directory is not known, so it belongs to this one; --cwd DIR names another.")
+    elif cwd is None and not Path(place).is_dir():
         told.append(f"Its directory {_line(place)} is not on this machine; --cwd DIR names another one.")
     return "\n".join((*told, f"Continue it with: tenuto --resume {made.id}"))
 
@@ -199,6 +198,13 @@ def _told_before(source: Source, earlier: Mark) -> str:
         f"{_line(source.name)}: imported before, as {earlier.directory.name}.{since}\n"
         f"Continue it with: tenuto --resume {earlier.directory.name}   (--force imports it again, as a new session)"
     )
+
+
+def _is_yes(question: str) -> bool:
+    try:
+        return input(question).strip().casefold() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _line(text: object) -> str:

@@ -5,40 +5,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 
 from tenuto.cli.arguments import BAD_USAGE
+from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse
 from tenuto.compaction.preview import PlanDescription
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.pending import describe_compaction
 from tenuto.core.runtime import Runtime, Start
 from tenuto.frontend.print import JsonOutput, interrupt_on_signals
-from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation
-from tenuto.session.catalog import find_session
-from tenuto.session.errors import SessionAmbiguous, SessionLocked
+from tenuto.session.errors import SessionLocked
 from tenuto.session.meta import current_meta
 from tenuto.text.figures import format_cost, format_seconds, plural
 from tenuto.text.rungs import describe_rung
 
-FAILED, INTERRUPTED = 1, 130
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line."""
-        _complain(f"{message}; tenuto sessions compact --help shows how")
-        raise SystemExit(BAD_USAGE)
+INTERRUPTED = 130
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the words behind `tenuto sessions compact`."""
-    parser = _Parser(
+    parser = Parser(
         prog="tenuto sessions compact",
         description="Make room in a session that is not open: what the model is sent becomes shorter, nothing is lost.",
     )
@@ -51,16 +41,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_compact(arguments: tuple[str, ...], home: Path) -> int:
     """Compact one session, or show the plan; returns the exit code: 0 done, 1 failed, 2 bad usage, 130 interrupted."""
-    try:
-        parsed = build_parser().parse_args(arguments)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
-    try:
-        directory = find_session(home, parsed.id)
-    except SessionAmbiguous as error:
-        return _complain(str(error))
-    if directory is None:
-        return _complain(f"there is no session {parsed.id}; tenuto sessions list shows them")
+    parsed = parse(build_parser(), arguments)
+    if isinstance(parsed, int):
+        return parsed
+    directory = find_directory(home, parsed.id)
+    if isinstance(directory, int):
+        return directory
     runtime = Runtime(Start(cwd=_working_directory(directory), home=home, resume=directory.name, interactive=False))
     focus = " ".join(parsed.focus)
     work = (
@@ -69,7 +55,7 @@ def run_compact(arguments: tuple[str, ...], home: Path) -> int:
     try:
         return asyncio.run(work)
     except EXPECTED_FAILURES as error:
-        _complain(describe_failure(error))
+        complain(describe_failure(error))
         return FAILED if isinstance(error.__cause__, SessionLocked) else BAD_USAGE
 
 
@@ -93,9 +79,11 @@ async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
 
 async def _compact(runtime: Runtime, focus: str, *, json: bool) -> int:
     output = JsonOutput() if json else _TextOutput()
-    runtime.subscribe(output.show)
     try:
         await runtime.open()
+        runtime.subscribe(output.show)  # what the session's entries say of earlier compactions is not news
+        for problem in runtime.problems:
+            complain(problem)
         await runtime.opener.wait_for_facts()
         interrupt_on_signals(runtime)
         operation = CompactSessionOperation(session_id=runtime.session_id, focus=focus or None)
@@ -120,13 +108,13 @@ class _TextOutput:
                 sizes = f"{entry.tokens_before or 0:,} → {entry.tokens_after or 0:,} tokens"
                 print(f"compacted: {sizes} ({', '.join(facts)})")  # noqa: T201
             case CompactionEndEvent(aborted=True):
-                _complain("the compaction was cancelled; nothing has changed")
+                complain("the compaction was cancelled; nothing has changed")
             case NoticeEvent(level="warning" | "error"):
-                _complain(event.text)
+                complain(event.text)
             case _:
                 pass
         if isinstance(event, CompactionEndEvent) and event.error:
-            _complain(event.error)
+            complain(event.error)
 
 
 def describe_plan_rows(plan: PlanDescription) -> list[str]:
@@ -152,8 +140,3 @@ def describe_plan_rows(plan: PlanDescription) -> list[str]:
         rows.append(("would try" if place == 0 else "else", text))
     width = max(len(name) for name, _ in rows) + 2
     return [f"{name:<{width}}{text}" for name, text in rows]
-
-
-def _complain(message: str) -> int:
-    print(f"tenuto: {sanitize_for_terminal(message)}", file=sys.stderr)  # noqa: T201
-    return BAD_USAGE

@@ -6,9 +6,8 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
 
-from tenuto.cli.arguments import BAD_USAGE
+from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.session.catalog import find_session
 from tenuto.session.errors import SessionAmbiguous, SessionError
@@ -16,20 +15,12 @@ from tenuto.session.exporters.export import Export, Wish
 from tenuto.session.exporters.target import FORMATS, ExportRefused, choose_format
 from tenuto.text.figures import format_bytes
 
-FAILED = 1
 _STANDARD_OUTPUT = "-"
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line."""
-        _complain(f"{message}; tenuto sessions export --help shows how")
-        raise SystemExit(BAD_USAGE)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the words behind `tenuto sessions export`."""
-    parser = _Parser(
+    parser = Parser(
         prog="tenuto sessions export",
         description="Write a session to a file that only you can read. Nothing in it is loaded from anywhere, and "
         "nothing of the conversation can run in it.",
@@ -44,10 +35,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_export(arguments: tuple[str, ...], home: Path) -> int:
     """Export one session; returns the exit code."""
-    try:
-        parsed = build_parser().parse_args(arguments)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
+    parsed = parse(build_parser(), arguments)
+    if isinstance(parsed, int):
+        return parsed
     wish = Wish(
         output=parsed.output,
         format=parsed.format,
@@ -60,10 +50,9 @@ def run_export(arguments: tuple[str, ...], home: Path) -> int:
             return _print(export, wish)
         done = export.write(wish, Path.cwd())
     except (ExportRefused, SessionAmbiguous) as error:
-        return _complain(str(error))
+        return complain(str(error))
     except SessionError as error:
-        _complain(str(error))
-        return FAILED
+        return complain(str(error), FAILED)
     print(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")  # noqa: T201
     return 0
 
@@ -86,8 +75,3 @@ def _print(export: Export, wish: Wish) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return 0
-
-
-def _complain(message: str) -> int:
-    print(f"tenuto: {sanitize_line(message)}", file=sys.stderr)  # noqa: T201
-    return BAD_USAGE

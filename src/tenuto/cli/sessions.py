@@ -1,29 +1,31 @@
-"""`tenuto sessions`: what is on disk."""
+"""`tenuto sessions`: what is on disk, and what can be done with it without a front-end."""
 
 from __future__ import annotations
 
-import sys
-import time
+import importlib
 from pathlib import Path
 
-from tenuto.session.catalog import list_sessions
+from tenuto.cli.parsing import complain
+
+COMMANDS = {
+    "list": "session_list:run_list",
+    "show": "session_show:run_show",
+    "stats": "session_stats:run_stats",
+    "export": "session_export:run_export",
+    "compact": "session_compact:run_compact",
+    "delete": "session_bin:run_delete",
+    "restore": "session_bin:run_restore",
+}
+"""Each word's module and function; only the one that is asked for is imported."""
 
 
 def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
-    """Run `sessions list`, `sessions export` or `sessions compact`; returns the exit code."""
-    if arguments[:1] == ("export",):
-        from tenuto.cli.session_export import run_export
-
-        return run_export(arguments[1:], home)
-    if arguments[:1] == ("compact",):
-        from tenuto.cli.session_compact import run_compact
-
-        return run_compact(arguments[1:], home)
-    if arguments not in ((), ("list",)):
-        print("tenuto: usage: tenuto sessions list | export ID | compact ID", file=sys.stderr)  # noqa: T201
-        return 2
-    for summary in list_sessions(home):
-        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.updated))
-        text = summary.title or summary.first_text or "(nothing said)"
-        print(f"{summary.id}  {day}  {summary.cwd}  {text}")  # noqa: T201
-    return 0
+    """Run `tenuto sessions WORD …`; returns the exit code."""
+    name, *rest = arguments or ("list",)
+    target = COMMANDS.get(name)
+    if target is None:
+        return complain(f"usage: tenuto sessions {' | '.join(COMMANDS)}; each explains itself with --help")
+    module, _, function = target.partition(":")
+    run = getattr(importlib.import_module(f"tenuto.cli.{module}"), function)
+    code: int = run(tuple(rest), home)
+    return code

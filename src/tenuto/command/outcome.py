@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 
@@ -60,8 +61,22 @@ class Edit(msgspec.Struct, frozen=True):
     images: tuple[ImagePart, ...] = ()
 
 
+class ShowContext(msgspec.Struct, frozen=True):
+    """Show what fills the window; `command/context_rows.py` draws it."""
+
+    report: ContextReport
+
+    @property
+    def text(self) -> str:
+        """The same as plain text, for front-ends without colours."""
+        from tenuto.command.context_rows import MAX_WIDTH, context_rows
+
+        rows = ("".join(text for text, _ in row).rstrip() for row in context_rows(self.report, MAX_WIDTH))
+        return "\n".join(rows)
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-CommandOutcome = Say | Choose | Edit | Leave
+CommandOutcome = Say | Choose | Edit | ShowContext | Leave

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.pins import pin
 from tenuto.core.runtime import Runtime
@@ -9,8 +11,9 @@ from tenuto.text.bounding import shorten
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Pin the text, or without one the last message."""
-    entry = pin(runtime.live, argument)
-    what = "Your last message is" if entry.target else "It is"
+    """Pin the text, the message of that `#seq`, or without either the last message."""
+    message = re.fullmatch(r"#(\d+)", argument.strip())
+    entry = pin(runtime.live, target=int(message[1])) if message else pin(runtime.live, argument)
+    what = f"Message #{entry.target} is" if message else "Your last message is" if entry.target else "It is"
     number = len(runtime.live.session.state.pins)
     return [Say(f"{what} pinned as {number}; it stays word for word: {shorten(entry.text, 100)}")]

@@ -8,8 +8,12 @@ from tenuto.core.runtime import Runtime
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Show all pins with the numbers that `/unpin` takes, and how much of their room they use."""
-    del argument
+    """Show all pins with the numbers that `/unpin` takes, and how much of their room they use; or remove one."""
+    words = argument.split()
+    if words[:1] == ["remove"]:
+        from tenuto.command.unpin_command import run as remove
+
+        return await remove(runtime, " ".join(words[1:]))
     live = runtime.live
     pins = live.session.state.pins
     if not pins:
@@ -19,5 +23,6 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         f"{f'{number}.':<{width}}{entry.text.replace(chr(10), chr(10) + ' ' * width)}"
         for number, entry in enumerate(pins, 1)
     ]
-    used = f"~{pinned_tokens(pins):,} of at most {live.budget().window // PIN_SHARE:,} tokens; /unpin N takes one back"
+    most = live.budget().window // PIN_SHARE
+    used = f"~{pinned_tokens(pins):,} of at most {most:,} tokens; /pins remove N takes one back"
     return [Say("\n".join([*rows, used]))]

@@ -49,7 +49,7 @@ def _offer(runtime: Runtime) -> CommandOutcome:
     messages = _newest_messages(runtime)
     if not messages:
         return Say("There is no message to go back to yet.")
-    counts = count_ways_back(runtime.live.session.entries(), [message.seq for message in messages])
+    counts = _count(runtime, messages)
     rows = tuple(
         Choice(
             str(message.seq),
@@ -64,7 +64,7 @@ def _offer(runtime: Runtime) -> CommandOutcome:
 
 async def _ask(runtime: Runtime, message: UserMessage) -> list[CommandOutcome]:
     """Ask what is to go back; where no file was changed that is the conversation."""
-    changed = count_ways_back(runtime.live.session.entries(), [message.seq])[message.seq]
+    changed = _count(runtime, [message])[message.seq]
     if not changed:
         return await move(runtime, message.seq)
     rows = (
@@ -94,6 +94,11 @@ def _newest_messages(runtime: Runtime) -> Sequence[UserMessage]:
             if len(found) == MESSAGES:
                 break
     return found
+
+
+def _count(runtime: Runtime, messages: Sequence[UserMessage]) -> dict[int, int]:
+    seqs = [message.seq for message in messages]
+    return count_ways_back(runtime.live.session.entries_after(min(seqs)), seqs)
 
 
 def _files(count: int) -> str:

@@ -6,7 +6,6 @@ newest entries that fit the summariser's window are read, and the summaries that
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
@@ -20,6 +19,7 @@ from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.message import CompactionDetails, CompactionEntry, HistoryEvent
 from tenuto.protocol.usage import Usage
+from tenuto.session.path import EntryPath, since
 from tenuto.text.estimate import estimate_text
 
 OUTPUT = 2_048
@@ -45,14 +45,14 @@ class LeftBranch(msgspec.Struct, frozen=True, kw_only=True):
 
 def common_ancestor(first: Sequence[HistoryEvent], second: Sequence[HistoryEvent]) -> int:
     """Return the seq of the last entry that both paths begin with, 0 when they share nothing."""
-    shared = count_shared(first, second)
-    return first[shared - 1].seq if shared else 0
-
-
-def count_shared(first: Sequence[HistoryEvent], second: Sequence[HistoryEvent]) -> int:
-    """Return how many entries both paths begin with. Looks at a few: paths that part never meet again."""
-    places = range(min(len(first), len(second)))
-    return bisect_left(places, True, key=lambda place: first[place].seq != second[place].seq)
+    if isinstance(first, EntryPath) and isinstance(second, EntryPath):
+        return first.shared_with(second)
+    shared = 0
+    for mine, other in zip(first, second, strict=False):
+        if mine.seq != other.seq:
+            break
+        shared = mine.seq
+    return shared
 
 
 def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEvent], room: int) -> LeftBranch:
@@ -60,12 +60,12 @@ def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEve
 
     `room` is what the summariser can be shown, in estimated tokens.
     """
-    shared = count_shared(old_path, new_path)
-    left = tuple(old_path[shared:])
+    ancestor = common_ancestor(old_path, new_path)
+    left = tuple(since(old_path, ancestor + 1))
     read, tokens = _take_newest(left, room)
     return LeftBranch(
         from_seq=old_path[-1].seq if old_path else 0,
-        ancestor=old_path[shared - 1].seq if shared else 0,
+        ancestor=ancestor,
         left=left,
         read=read,
         tokens=tokens,

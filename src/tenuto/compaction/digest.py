@@ -25,6 +25,7 @@ MAX_STEPS = 12
 _TEXT = 600
 _ERROR_TEXT = 400
 _LONG_TEXT = 1_500
+_LAST_REQUEST, _LAST_ANSWER = "Last request in this part", "The last answer in this part"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -75,12 +76,31 @@ def _goal(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
         for entry in entries
         if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS
     ]
-    lines = [earlier["Goal"]] if earlier.get("Goal") else []
-    if said and not lines:
-        lines.append(f"- First request: {clip(said.pop(0), _TEXT, 200)}")
+    goal = earlier.get("Goal", "")
     if said:
-        lines.append(f"- Last request in this part: {clip(said[-1], _TEXT, 200)}")
+        goal = _without_item(goal, _LAST_REQUEST)  # the newest one counts; the others are among the person's own words
+    lines = [goal] if goal else []
+    if said and not lines:
+        lines.append(_item("First request", clip(said.pop(0), _TEXT, 200)))
+    if said:
+        lines.append(_item(_LAST_REQUEST, clip(said[-1], _TEXT, 200)))
     return "\n".join(lines)
+
+
+def _item(label: str, text: str) -> str:
+    """Return a quoted text as one item of a list: its lines are set in, so that none is taken for a heading."""
+    return f"- {label}: {text}".replace("\n", "\n  ")
+
+
+def _without_item(section: str, label: str) -> str:
+    """Return a section without the items of that label, their further lines included."""
+    kept: list[str] = []
+    is_dropped = False
+    for line in section.splitlines():
+        is_dropped = line.startswith(f"- {label}: ") or (is_dropped and (line.startswith("  ") or not line.strip()))
+        if not is_dropped:
+            kept.append(line)
+    return "\n".join(kept).strip()
 
 
 def _progress(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]) -> str:
@@ -94,7 +114,9 @@ def _progress(entries: Sequence[Visible], surroundings: Surroundings, earlier: d
     if len(steps) > MAX_STEPS:
         done.append(f"- ({len(steps) - MAX_STEPS} earlier steps)")
     done += [f"- {step}" for step in steps[-MAX_STEPS:]]
-    under_way = [f"- [ ] {text}" for text in todo["in_progress"]] or before.get("In Progress", [])
+    under_way = [f"- [ ] {text}" for text in todo["in_progress"]]
+    if not surroundings.todo:
+        under_way = before.get("In Progress", [])  # where there is a list, only the list knows what is open (R-032)
     lists = (("### Done", done), ("### In Progress", under_way), ("### Blocked", _last_errors(entries)))
     return "\n".join("\n".join((heading, *lines)) for heading, lines in lists if lines)
 
@@ -132,7 +154,7 @@ def _last_errors(entries: Sequence[Visible]) -> list[str]:
     for entry in reversed(entries):
         if isinstance(entry, ToolResultMessage) and entry.is_error:
             text = text_of(entry.parts).strip()
-            errors.append(f"- {entry.name} failed: {clip(text, _ERROR_TEXT // 4, _ERROR_TEXT)}")
+            errors.append(_item(f"{entry.name} failed", clip(text, _ERROR_TEXT // 4, _ERROR_TEXT)))
             if len(errors) == MAX_ERRORS:
                 break
     return errors[::-1]
@@ -147,9 +169,10 @@ def _critical(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
     lines = [text for name in ("Critical Context", "Context Needed to Continue") if (text := earlier.get(name))]
     for entry in reversed(entries):
         if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts).strip()):
-            lines.append(f"- The last answer in this part: {clip(text, _LONG_TEXT, _TEXT)}")
+            lines = [_without_item(line, _LAST_ANSWER) for line in lines]
+            lines.append(_item(_LAST_ANSWER, clip(text, _LONG_TEXT, _TEXT)))
             break
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))
 
 
 def _names(entries: Sequence[Visible], text: str, limit: int) -> list[str]:

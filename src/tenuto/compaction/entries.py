@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -19,6 +18,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ToolCallPart
+from tenuto.session.path import newest_of_kind
 from tenuto.session.projection import is_usable
 
 Visible = (
@@ -52,16 +52,22 @@ def visible_entry(entry: HistoryEvent) -> Visible | None:
 
 def position_of(path: Sequence[HistoryEvent], seq: int) -> int:
     """Return the index of the first entry of the path whose seq is at least `seq`."""
-    return bisect_left(path, seq, key=lambda entry: entry.seq)
+    position = len(path)
+    for entry in reversed(path):  # from the end, because the older part may not be in memory
+        if entry.seq < seq:
+            break
+        position -= 1
+    return position
 
 
 def active_compaction(path: Sequence[HistoryEvent], model_id: str) -> CompactionEntry | None:
     """Return the compaction that the view starts from: the newest that is not undone and that the model can read."""
     cancelled: set[int] = set()
-    for entry in reversed(path):
-        if isinstance(entry, UndoEntry) and entry.seq not in cancelled:
-            cancelled.add(entry.target)
-        elif isinstance(entry, CompactionEntry) and entry.seq not in cancelled and is_usable(entry, model_id):
+    for entry in newest_of_kind(path, UndoEntry, CompactionEntry):
+        if isinstance(entry, UndoEntry):
+            if entry.seq not in cancelled:
+                cancelled.add(entry.target)
+        elif entry.seq not in cancelled and is_usable(entry, model_id):
             return entry
     return None
 

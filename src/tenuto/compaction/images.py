@@ -40,8 +40,10 @@ def images_of(message: HistoryEvent) -> list[ImagePart]:
 
 def left_out_text(count: int) -> str:
     """Return what stands for images that are left out."""
-    what = "An image was" if count == 1 else f"{count} images were"
-    return f"[{what} left out here: the request had too many bytes. Read the file again if you need to see it.]"
+    what, them = ("An image was", "it") if count == 1 else (f"{count} images were", "them")
+    return (
+        f"[{what} left out here: the provider takes no request with {them}. Read the file if you need to see {them}.]"
+    )
 
 
 def drop_oldest_images(

@@ -19,7 +19,6 @@ from tenuto.compaction.entries import (
     position_of,
     starts_turn,
     valid_cuts,
-    visible_entry,
     visible_items,
 )
 from tenuto.compaction.files import FileOperations, collect_files, strip_file_lists
@@ -36,6 +35,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
+from tenuto.session.path import newest_of_kind
 
 NOTHING_NEW = "nothing has been said since the last compaction"
 RESULT_SHARE_OF_KEEP = 4
@@ -275,9 +275,9 @@ def _find_split(path: Sequence[HistoryEvent], start: int, items: Sequence[Item],
         if starts_turn(items, index):
             entry = items[index].entry
             return _Split(entry.seq, index, entry if isinstance(entry, UserMessage) else None)
-    for position in range(start - 1, -1, -1):
-        entry = visible_entry(path[position])
-        if isinstance(entry, UserMessage):
+    first = path[start].seq
+    for entry in newest_of_kind(path, UserMessage):
+        if entry.seq < first:
             return _Split(entry.seq, None, entry)
     return _Split()
 

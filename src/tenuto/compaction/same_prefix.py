@@ -16,6 +16,7 @@ from tenuto.compaction.asking import Asker, SummaryError, accept_summary
 from tenuto.compaction.budget import MARGIN_DIVISOR
 from tenuto.compaction.entries import Visible, calls_of
 from tenuto.compaction.environment import BoundContext, SummaryModel
+from tenuto.compaction.images import images_of
 from tenuto.compaction.meter import MESSAGE_OVERHEAD
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import with_length
@@ -38,16 +39,22 @@ _QUOTED = 120
 
 async def same_prefix_rungs(ctx: BoundContext) -> list[Rung]:
     """Return rung 3 where the prefix cache pays: it is warm, and the present model is the one that would summarise."""
-    if not (ctx.cache.is_warm and ctx.environment.shares_prefix):
+    if not _is_possible(ctx):
         return []
     models = await ctx.environment.summarisers()
     return [partial(_summarise, models[0])] if _pays(ctx, models) else []
 
 
 def _pays(ctx: BoundContext, models: Sequence[SummaryModel]) -> bool:
+    return _is_possible(ctx) and bool(models) and models[0].model.facts.id == ctx.environment.request.model.id
+
+
+def _is_possible(ctx: BoundContext) -> bool:
+    """Say whether the cache helps. Images are not sent a second time for a text (R-052)."""
     environment = ctx.environment
-    is_possible = ctx.cache.is_warm and environment.shares_prefix
-    return is_possible and bool(models) and models[0].model.facts.id == environment.request.model.id
+    if not (ctx.cache.is_warm and environment.shares_prefix):
+        return False
+    return not any(images_of(message) for message in environment.request.messages)
 
 
 def planned_tokens(ctx: BoundContext, plan: CompactionPlan, models: Sequence[SummaryModel]) -> int:

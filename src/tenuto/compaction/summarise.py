@@ -21,7 +21,7 @@ from tenuto.compaction.prompts import Prompts, assemble, summariser_system, with
 from tenuto.compaction.serialize import BOUNDS, SEPARATOR, Bounds, group_steps, serialize, serialize_step, take_blocks
 from tenuto.compaction.summary import join_summaries, shorten
 from tenuto.compaction.view import clip_to_tokens
-from tenuto.protocol.message import AssistantMessage, SystemMessage, UserMessage
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, ModelRequest
 from tenuto.protocol.part import TextPart
 from tenuto.protocol.usage import Usage
@@ -104,7 +104,7 @@ class Summariser:
         """
         prompts = self._context.prompts
         history = plan.previous_summary
-        if plan.history:
+        if any(not isinstance(entry, DeveloperMessage) for entry in plan.history):
             form = self._form(
                 "summarising",
                 prompts.update if history else prompts.first,

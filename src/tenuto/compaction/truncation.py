@@ -155,7 +155,7 @@ def truncate_oversized_tool_results_in_session(
             entry,
             tokens_before=proposal.tokens_before,
             tokens_after=proposal.tokens_after,
-            trigger=proposal.trigger,
+            trigger=standing.budget.window,  # it makes a request possible, and a compaction may follow
         )
     return TruncationResult(truncated=True, truncated_count=len(found.edits), entry=session.append(entry))
 

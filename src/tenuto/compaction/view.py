@@ -18,6 +18,7 @@ from tenuto.compaction.serialize import clip, image_placeholder
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, Message, SystemMessage, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart
+from tenuto.session.path import newest_of_kind, of_kind
 from tenuto.text.estimate import estimate_text
 from tenuto.text.tags import tagged
 
@@ -133,11 +134,12 @@ def choose_user_texts(path: Sequence[HistoryEvent], before: int, without: int, b
     last = next(newest_first, None)
     if last is None:
         return []
-    first = next((entry for entry in path if _is_person(entry, before, without)), last)
+    people = of_kind(path, UserMessage)
+    first = next((entry for entry in people if _is_person(entry, before, without)), last)
     last_text = clip_to_tokens(_plain_text(last), budget // 2)
     budget -= _cost(last_text)
     first_text = ""
-    if first.seq != last.seq and isinstance(first, UserMessage):
+    if first.seq != last.seq:
         first_text = clip_to_tokens(_plain_text(first), budget // 2)
         budget -= _cost(first_text)
     chosen = [last_text]
@@ -159,20 +161,13 @@ def _cost(text: str) -> int:
     return estimate_text(text) + 8
 
 
-def _is_person(entry: HistoryEvent, before: int, without: int) -> bool:
-    return (
-        isinstance(entry, UserMessage)
-        and entry.origin in PERSON_ORIGINS
-        and entry.seq < before
-        and entry.seq != without
-    )
+def _is_person(entry: UserMessage, before: int, without: int) -> bool:
+    return entry.origin in PERSON_ORIGINS and entry.seq < before and entry.seq != without
 
 
 def _person_messages(path: Sequence[HistoryEvent], before: int, without: int) -> Iterator[UserMessage]:
     """Yield the person's messages under `before`, newest first."""
-    for entry in reversed(path):
-        if isinstance(entry, UserMessage) and _is_person(entry, before, without):
-            yield entry
+    return (entry for entry in newest_of_kind(path, UserMessage) if _is_person(entry, before, without))
 
 
 def _plain_text(message: UserMessage) -> str:

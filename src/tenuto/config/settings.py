@@ -109,6 +109,16 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     hook_timeout: float = 120.0
 
 
+class SessionSettings(Section, frozen=True, kw_only=True):
+    """Sessions on disk. `durability`: when entries are forced to the disk itself, against power cuts.
+
+    "points": at prompts, compactions and the end of each task, beside the work; "wait": the same, and the work waits
+    for it; "none": the system decides.
+    """
+
+    durability: Literal["none", "points", "wait"] = "points"
+
+
 class UiSettings(Section, frozen=True, kw_only=True):
     """The interactive front-ends."""
 
@@ -142,6 +152,7 @@ class Settings(Section, frozen=True, kw_only=True):
     compaction: CompactionSettings = CompactionSettings()
     branch_summary: BranchSummarySettings = BranchSummarySettings()
     tools: ToolSettings = ToolSettings()
+    session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tenuto.compaction.branch import count_shared
+from tenuto.compaction.branch import common_ancestor
 from tenuto.compaction.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
@@ -49,13 +49,14 @@ def prompt_of(entry: HistoryEvent) -> UserMessage | None:
 def is_present(live: LiveSession, leaf: int) -> bool:
     """Say whether the conversation stands at `leaf` already: nothing that counts has come after it."""
     path, target = live.session.path(), live.session.path_to(leaf)
-    shared = count_shared(path, target)
-    return shared == len(target) and not any(
-        visible_entry(entry) is not None or isinstance(entry, _PATH_STATE) for entry in path[shared:]
+    ancestor = common_ancestor(path, target)
+    return ancestor == (target[-1].seq if target else 0) and not any(
+        visible_entry(entry) is not None or isinstance(entry, _PATH_STATE) for entry in path.since(ancestor + 1)
     )
 
 
 def is_anything_left(live: LiveSession, leaf: int) -> bool:
     """Say whether going to `leaf` leaves anything of the conversation behind."""
     path = live.session.path()
-    return any(visible_entry(entry) is not None for entry in path[count_shared(path, live.session.path_to(leaf)) :])
+    ancestor = common_ancestor(path, live.session.path_to(leaf))
+    return any(visible_entry(entry) is not None for entry in path.since(ancestor + 1))

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import ViewEditEntry
-from tenuto.protocol.message import AssistantMessage, HistoryEvent
-from tenuto.session.projection import standing_marks
+from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage
+from tenuto.session.path import find_on
+from tenuto.session.projection import cancelled_by_undo
 
 
 def pass_door(live: LiveSession, submission_id: str = "") -> None:
@@ -24,7 +25,9 @@ def pass_door(live: LiveSession, submission_id: str = "") -> None:
     live.checked_window = window
     if (checked and window >= checked) or not live.settings.compaction.enabled:
         return
-    from tenuto.core.view_edits import shorten_oversized_results
+    if not any(isinstance(message, ToolResultMessage) for message in live.session.get_llm_history()):
+        return
+    from tenuto.core.view_edits import shorten_oversized_results  # 2 ms that a new session need not wait for
 
     path = live.session.path()
     reason = "model_switch" if _last_model(path) not in ("", live.facts.id) else "threshold"
@@ -37,6 +40,5 @@ def _last_model(path: Sequence[HistoryEvent]) -> str:
 
 def _undone_targets(path: Sequence[HistoryEvent]) -> set[int]:
     """Return the results whose shortening the person undid."""
-    standing = {mark.seq for mark in standing_marks(path)}
-    undone = (entry for entry in path if isinstance(entry, ViewEditEntry) and entry.seq not in standing)
-    return {edit.target for entry in undone for edit in entry.edits}
+    undone = (find_on(path, seq) for seq in cancelled_by_undo(path))
+    return {edit.target for entry in undone if isinstance(entry, ViewEditEntry) for edit in entry.edits}

@@ -48,7 +48,7 @@ def present_standing(live: LiveSession) -> Standing:
 def standing_without(live: LiveSession, target: int) -> Standing:
     """Return the context as it would be if the compaction or view edit `target` were undone."""
     present = present_standing(live)
-    path = [*present.path, UndoEntry(seq=present.path[-1].seq + 1, target=target)]
+    path = live.session.path().with_entry(UndoEntry(seq=present.path[-1].seq + 1, target=target))
     view = project(path, live.session.state.model)
     size = live.measure_path(view, path)
     return msgspec.structs.replace(present, path=path, view=tuple(view), size=size)

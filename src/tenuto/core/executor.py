@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from tenuto.core.bus import EventBus
+from tenuto.core.earlier import earlier_events
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
 from tenuto.core.live import LiveSession
 from tenuto.core.models import change_model, find_model, is_too_small
@@ -40,6 +41,7 @@ from tenuto.protocol.operation import (
     RunAgentOperation,
     RunShellOperation,
     SetTitleOperation,
+    ShowEarlierOperation,
 )
 from tenuto.protocol.part import TextPart
 
@@ -249,6 +251,11 @@ class Executor:
     async def handle_fork_session(self, operation: ForkSessionOperation) -> None:
         """Fork a session and go on in the copy."""
         await self._opener.fork_session(operation.session_id, operation.seq)
+
+    async def handle_show_earlier(self, operation: ShowEarlierOperation) -> None:
+        """Send the part of the transcript that is right before what was sent so far."""
+        live = self._opener.live(operation.session_id)
+        self._bus.publish(earlier_events(live, operation.before))
 
     # --- the life of a session's tasks ---
 

@@ -8,13 +8,14 @@ commands (`bash`) changed is not known and stays.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from tenuto.protocol.message import FilesEntry, FileUse, HistoryEvent, ToolResultMessage, UserMessage
+from tenuto.session.path import newest_of_kind, since
 
 Outcome = Literal["restored", "removed", "same", "changed since", "not kept", "failed"]
 _CHANGING = frozenset({"write", "edit", "delete"})
@@ -61,7 +62,7 @@ def plan_ways_back(entries: Iterable[HistoryEvent]) -> list[WayBack]:
 def count_ways_back(entries: Iterable[HistoryEvent], seqs: Iterable[int]) -> dict[int, int]:
     """Return for each seq how many files are another one now, by the log, than they were at that entry.
 
-    `entries` is the whole log: files have no branches.
+    `entries` is the whole log behind the lowest of them: files have no branches.
     """
     uses = [
         (entry.seq, use)
@@ -81,30 +82,30 @@ def count_ways_back(entries: Iterable[HistoryEvent], seqs: Iterable[int]) -> dic
     return counts
 
 
-def last_turn_with_changes(entries: Iterable[HistoryEvent]) -> int:
+def last_turn_with_changes(path: Sequence[HistoryEvent]) -> int:
     """Return the seq of the person's message that began the newest turn whose edits stand, 0 when there is none.
 
-    `entries` is the path. A turn that was taken back already is passed over.
+    A turn that was taken back already is passed over.
     """
-    turn = 0
-    changed: list[int] = []
+    has_changes = False
     undone: set[int] = set()
-    for entry in entries:
-        if isinstance(entry, UserMessage):
-            turn = entry.seq
-        elif isinstance(entry, FilesEntry) and entry.turn:
-            undone.add(entry.target)
-        elif isinstance(entry, ToolResultMessage) and any(use.op in _CHANGING for use in entry.files):
-            changed.append(turn)
-    return next((seq for seq in reversed(changed) if seq not in undone), 0)
+    for entry in newest_of_kind(path, UserMessage, FilesEntry, ToolResultMessage):
+        if isinstance(entry, FilesEntry):
+            if entry.turn:
+                undone.add(entry.target)
+        elif isinstance(entry, ToolResultMessage):
+            has_changes = has_changes or any(use.op in _CHANGING for use in entry.files)
+        elif has_changes and entry.seq not in undone:
+            return entry.seq
+        else:
+            has_changes = False
+    return 0
 
 
-def turn_entries(entries: Iterable[HistoryEvent], turn: int) -> list[HistoryEvent]:
+def turn_entries(path: Sequence[HistoryEvent], turn: int) -> list[HistoryEvent]:
     """Return the entries of the turn that the message with seq `turn` began."""
     found: list[HistoryEvent] = []
-    for entry in entries:
-        if entry.seq <= turn:
-            continue
+    for entry in since(path, turn + 1):
         if isinstance(entry, UserMessage):
             break
         found.append(entry)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tenuto.compaction.branch import count_shared
+from tenuto.compaction.branch import common_ancestor
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.ladder import LadderCompaction
@@ -38,6 +38,7 @@ from tenuto.protocol.hooks import (
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent
 from tenuto.protocol.operation import CompactSessionOperation
+from tenuto.session.path import since
 
 NOTES_DIVISOR = 20
 """Of the window, at most this part is spent on texts that extensions add, and as much on what they ask to stress."""
@@ -147,15 +148,15 @@ async def ask_before_move(
     host = await live.extensions.host() if live.extensions is not None else None
     if host is None or not host.listens("session_before_tree"):
         return None
-    shared = count_shared(old_path, new_path)
+    ancestor = common_ancestor(old_path, new_path)
     event = SessionBeforeTree(
         session_id=live.id,
         cwd=str(live.session.cwd),
         preparation=TreePreparation(
             target=new_path[-1].seq if new_path else 0,
             old_leaf=old_path[-1].seq if old_path else 0,
-            common_ancestor=old_path[shared - 1].seq if shared else 0,
-            entries_to_summarize=tuple(old_path[shared:]),
+            common_ancestor=ancestor,
+            entries_to_summarize=tuple(since(old_path, ancestor + 1)),
             user_wants_summary=notes,
         ),
     )

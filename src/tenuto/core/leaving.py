@@ -197,7 +197,7 @@ class CompactFromTask:
         departure = await self._leaving.prepare_with_notes(leaf_before(live, self._target))
         notes, path = departure.notes, live.session.path()
         assert notes is not None
-        kept = [*live.session.path_to(departure.leaf), msgspec.structs.replace(notes, seq=path[-1].seq + 2)]
+        kept = live.session.path_to(departure.leaf).with_entry(msgspec.structs.replace(notes, seq=path[-1].seq + 2))
         before, after = live.measure().tokens, size_of(live, kept)
         if after >= before or after >= live.budget().window:
             live.session.hold_usage(notes.usage or Usage())
@@ -210,12 +210,12 @@ class CompactFromTask:
 
 def leaf_before(live: LiveSession, target: int) -> int:
     """Return the leaf before a message of the present path. Raises `TaskFailedError` for one that is not on it."""
-    before = 0
-    for entry in live.session.path():
-        if entry.seq == target and visible_entry(entry) is not None and not isinstance(entry, ToolResultMessage):
-            return before
-        before = entry.seq
-    raise TaskFailedError(f"entry {target} is no message of this conversation; /compact from lists them")
+    path = live.session.path()
+    entry = path.find(target)
+    if entry is None or isinstance(entry, ToolResultMessage) or visible_entry(entry) is None:
+        raise TaskFailedError(f"entry {target} is no message of this conversation; /compact from lists them")
+    before = path.up_to(target - 1)
+    return before[-1].seq if before else 0
 
 
 def _take_supplied(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.bus import EventBus
+from tenuto.core.earlier import recent_events
 from tenuto.core.errors import UsageError
 from tenuto.core.extensions import Extensions
 from tenuto.core.live import LiveSession
 from tenuto.core.models import split_model
-from tenuto.core.replay import replay
+from tenuto.core.parting import close_session
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
-from tenuto.protocol.entry import HeaderEntry, Mode, ModeEntry, ModelEntry
+from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
 from tenuto.session.catalog import find_session, latest_session
@@ -36,16 +36,6 @@ FIRST_RUN = (
     "then /model. Try: look around, read README.md, run the tests."
 )
 """What a first run without any model says (DESIGN section 7)."""
-
-
-def close_session(session: Session) -> None:
-    """Close a session in good order; one in which nothing was ever said leaves nothing behind."""
-    if all(isinstance(entry, HeaderEntry | ModelEntry | ModeEntry) for entry in session.entries()):
-        with contextlib.suppress(OSError):
-            session.remove()
-    else:
-        session.save_meta()
-        session.close()
 
 
 def check_directory(cwd: Path) -> Path:
@@ -72,6 +62,8 @@ class Opener:
         self._extensions = Extensions(start.home, settings.extensions)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self.parting = ""
+        """What is to be said of the session that was closed last: where it is if it could not be saved (R-067)."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
 
     @property
@@ -132,7 +124,8 @@ class Opener:
     def _create(self, cwd: Path) -> Session:
         if self._start.temporary:
             return Session.create_temporary(cwd, clock=self._start.clock)
-        return Session.create(self._start.home, cwd, clock=self._start.clock)
+        durability = self._settings.session.durability
+        return Session.create(self._start.home, cwd, clock=self._start.clock, durability=durability)
 
     def _find(self, target: str) -> Session:
         directory = find_session(self._start.home, target)
@@ -142,7 +135,8 @@ class Opener:
 
     def _open(self, directory: Path) -> Session:
         try:
-            return Session.open(directory, clock=self._start.clock)
+            durability = self._settings.session.durability
+            return Session.open(directory, clock=self._start.clock, durability=durability)
         except SessionError as error:
             raise UsageError(str(error)) from error
 
@@ -154,7 +148,7 @@ class Opener:
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
         await live.tool_context.close()
-        close_session(live.session)
+        self.parting = close_session(live.session)
         self._current = None
 
     async def _enter(self, session: Session, *, resumed: bool) -> None:
@@ -194,6 +188,9 @@ class Opener:
         )
         self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)
+        if self.parting:
+            self._current.notify(self.parting, "error")
+            self.parting = ""
         if problem:
             self._current.notify(problem, "warning")
         elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
@@ -265,7 +262,7 @@ class Opener:
                 directory=str(session.directory),
             )
         )
-        for event in replay(live.id, session.path()):
+        for event in recent_events(live):
             self._bus.publish(event)
         if state.todo:
             self._bus.publish(TodoChangedEvent(session_id=live.id, items=state.todo))

@@ -2,7 +2,7 @@
 
 Compact and repeat the same step, at most three times, each time with less; where that is not possible shorten results
 that are over the ceiling, once; then condense without a model; then an error that names the sizes. The chain of a step
-ends when a request of that step is accepted. A request with too many bytes first loses its oldest images.
+ends when a request of that step is accepted.
 """
 
 from __future__ import annotations
@@ -13,29 +13,26 @@ from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
 from tenuto.protocol.entry import ViewEditEntry
-from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelRequest
-from tenuto.protocol.part import ImagePart
-from tenuto.session.projection import standing_marks
+from tenuto.session.projection import cancelled_by_undo
 
 MAX_COMPACTIONS = 3
-MAX_IMAGE_CUTS = 2
 MIN_USEFUL_OUTPUT = 1_024
 MIN_DOUBTED = 8_192
 """Tokens: a smaller request is not believed to have been too long for any model."""
 AMBIGUOUS_SHARE = 0.8
 """Of the window: an error without words is an overflow only above this (R-020)."""
-BYTES_SHARE = 0.6
-"""Of the byte limit: what a request may have once images had to go, so that the next ones do not go one by one."""
-SAFE_BYTES = 8_000_000
-"""What is tried after a provider refused a request for its bytes and named no limit."""
 
 
 def is_overflow(error: ModelError, tokens: int, window: int) -> bool:
-    """Say whether the request was too long; an undecided error is judged by the request's estimated size."""
+    """Say whether the request was too long; an undecided error is judged by the request's estimated size.
+
+    Too many bytes of text are too many tokens as well (images leave before that is asked, see `image_recovery.py`).
+    """
     if error.kind == "ambiguous":
         return tokens > AMBIGUOUS_SHARE * window
-    return error.kind == "overflow"
+    return error.kind in {"overflow", "too_many_bytes"}
 
 
 def leaves_no_room(error: ModelError) -> bool:
@@ -46,18 +43,6 @@ def leaves_no_room(error: ModelError) -> bool:
         and error.limit is not None
         and error.limit < MIN_USEFUL_OUTPUT
     )
-
-
-def has_too_many_bytes(error: ModelError, request: ModelRequest) -> bool:
-    """Say whether a request was refused for its bytes; a bare 413 can only mean that where there are images."""
-    if error.kind == "ambiguous" and error.status == 413:
-        return any(
-            isinstance(part, ImagePart)
-            for message in request.messages
-            if isinstance(message, UserMessage | ToolResultMessage)
-            for part in message.parts
-        )
-    return error.kind == "too_many_bytes"
 
 
 def observed_in_window(error: ModelError) -> int:
@@ -72,7 +57,6 @@ class OverflowChain:
         self._live = live
         self._submission_id = submission_id
         self._compactions = 0
-        self._image_cuts = 0
         self._is_shortened: bool | None = None
         self._is_condensed = False
 
@@ -82,9 +66,7 @@ class OverflowChain:
         Raises `TaskFailedError` with the sizes when that is switched off, tried often enough, or not possible.
         """
         live = self._live
-        if has_too_many_bytes(error, request):
-            if self._leave_out_images(error, request):
-                return
+        if error.kind == "too_many_bytes":
             self._doubt_window(request, _allowed_share(error))
         else:
             self.learn(error)
@@ -163,26 +145,11 @@ class OverflowChain:
             return failure
         return None
 
-    def _leave_out_images(self, error: ModelError, request: ModelRequest) -> bool:
-        """Leave out the oldest images, at a second refusal all of them (R-053, R-054); `False`: there are none."""
-        if self._image_cuts >= MAX_IMAGE_CUTS:
-            return False
-        from tenuto.compaction.images import image_bytes
-        from tenuto.core.view_edits import leave_out_images
-
-        self._image_cuts += 1
-        images = image_bytes(request.messages)
-        most = 0
-        if self._image_cuts == 1 and error.observed is not None and error.limit is not None:
-            most = int(BYTES_SHARE * error.limit) - (error.observed - images)
-        elif self._image_cuts == 1:
-            most = min(images // 2, SAFE_BYTES)
-        return leave_out_images(self._live, max(0, most), self._submission_id)
-
     def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
         """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
         tried = "; results over the ceiling were shortened" if self._is_shortened else ""
-        last = f"{tried} ({describe_sizes(self._live)}): {error}. /new starts afresh, /model changes the model"
+        said = str(error).rstrip(". ")
+        last = f"{tried} ({describe_sizes(self._live)}): {said}. /new starts afresh, /model changes the model"
         if self._compactions >= MAX_COMPACTIONS:
             return (
                 f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
@@ -224,10 +191,10 @@ def _allowed_share(error: ModelError) -> float:
 
 def _were_results_shortened(live: LiveSession) -> bool:
     """Say whether results were shortened for an overflow since the last request that was accepted."""
-    standing = {mark.seq for mark in standing_marks(live.session.path())}
+    cancelled = cancelled_by_undo(live.session.path())
     for entry in reversed(live.session.path()):
         if isinstance(entry, AssistantMessage):
             return False
         if isinstance(entry, ViewEditEntry) and (entry.rung, entry.reason) == ("truncate", "overflow"):
-            return entry.seq in standing
+            return entry.seq not in cancelled
     return False

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tenuto.protocol.entry import PinEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage
+from tenuto.session.path import of_kind
 from tenuto.session.session import Session
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
@@ -76,7 +77,7 @@ def _pins_block(text: str) -> str:
 
 
 def _all_pins(session: Session) -> list[PinEntry]:
-    return [entry for entry in session.path() if isinstance(entry, PinEntry)]
+    return list(of_kind(session.path(), PinEntry))
 
 
 def _pinned(entry: PinEntry) -> DeveloperMessage:

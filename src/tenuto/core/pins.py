@@ -11,8 +11,9 @@ from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
 from tenuto.protocol.entry import PinEntry, UnpinEntry
-from tenuto.protocol.message import UserMessage
+from tenuto.protocol.message import AssistantMessage, UserMessage
 from tenuto.protocol.part import text_of
+from tenuto.session.path import newest_of_kind
 from tenuto.text.estimate import estimate_text
 
 PIN_SHARE = 20
@@ -20,11 +21,13 @@ PIN_SHARE = 20
 PERSON_ORIGINS = frozenset({"typed", "command"})
 
 
-def pin(live: LiveSession, text: str = "") -> PinEntry:
-    """Pin a text, or without one the last message of the person. Raises `UsageError` when it cannot be kept."""
-    target = 0
-    if not text.strip():
-        message = _last_message(live)
+def pin(live: LiveSession, text: str = "", target: int = 0) -> PinEntry:
+    """Pin a text, the message with the seq `target`, or without either the last message of the person.
+
+    Raises `UsageError` when it cannot be kept.
+    """
+    if target or not text.strip():
+        message = _message(live, target) if target else _last_message(live)
         text, target = text_of(message.parts), message.seq
     text = text.strip()
     pins = live.session.state.pins
@@ -34,9 +37,18 @@ def pin(live: LiveSession, text: str = "") -> PinEntry:
     return live.session.append(PinEntry(text=text, target=target))
 
 
+def _message(live: LiveSession, seq: int) -> UserMessage | AssistantMessage:
+    """Return a message of the active path: what the person or the model wrote."""
+    entry = live.session.find(seq)
+    is_there = any(on_path is entry for on_path in live.session.path())
+    if is_there and isinstance(entry, UserMessage | AssistantMessage) and text_of(entry.parts).strip():
+        return entry
+    raise UsageError(f"entry {seq} is no message with a text; /recall WORDS finds the number of one")
+
+
 def _last_message(live: LiveSession) -> UserMessage:
-    for entry in reversed(live.session.path()):
-        if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and text_of(entry.parts).strip():
+    for entry in newest_of_kind(live.session.path(), UserMessage):
+        if entry.origin in PERSON_ORIGINS and text_of(entry.parts).strip():
             return entry
     raise UsageError("there is no message to pin yet; /pin TEXT pins a text")
 

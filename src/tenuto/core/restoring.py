@@ -24,7 +24,7 @@ def restore_files(live: LiveSession, seq: int) -> str:
 
     The whole log counts, other branches too: files have no branches.
     """
-    return _restore(live, (entry for entry in live.session.entries() if entry.seq > seq), seq, is_turn=False)
+    return _restore(live, live.session.entries_after(seq), seq, is_turn=False)
 
 
 def _restore(live: LiveSession, entries: Iterable[HistoryEvent], target: int, *, is_turn: bool) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tenuto.core.live import LiveSession
 from tenuto.protocol.message import CompactionEntry
-from tenuto.session.projection import standing_marks
+from tenuto.session.path import find_on
+from tenuto.session.projection import cancelled_by_undo
 
 FIRST_ROUND_TOLD = 2
 
@@ -13,7 +14,9 @@ def tell_rounds(live: LiveSession, entry: CompactionEntry) -> None:
     """Say from the second summary on what many of them cost; once while the session is open."""
     if live.rounds_told or not entry.first_kept_index:
         return
-    rounds = sum(isinstance(mark, CompactionEntry) for mark in standing_marks(live.session.path()))
+    path = live.session.path()
+    undone = sum(isinstance(find_on(path, seq), CompactionEntry) for seq in cancelled_by_undo(path))
+    rounds = live.session.state.compactions - undone
     if rounds < FIRST_ROUND_TOLD:
         return
     live.rounds_told = True

@@ -8,6 +8,7 @@ from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import Level
 from tenuto.protocol.message import NoticeEntry
 from tenuto.protocol.model import RemoteCompactor, RemoteWay, ServerContext, ServerEdit
+from tenuto.session.path import newest_of_kind
 
 MIN_CLEAR_OVER = 50_000
 """Tokens: in a smaller request old results are not worth the prefix cache that leaving them out costs."""
@@ -73,5 +74,5 @@ def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:
     if kind in live.told_once:
         return
     live.told_once.add(kind)
-    if not any(isinstance(entry, NoticeEntry) and entry.kind == kind for entry in live.session.path()):
+    if not any(entry.kind == kind for entry in newest_of_kind(live.session.path(), NoticeEntry)):
         live.notify(text, level, kind, keep=True)

@@ -18,8 +18,9 @@ import msgspec
 
 from tenuto.core.door import pass_door
 from tenuto.core.errors import TaskFailedError
+from tenuto.core.image_recovery import ImageRecovery, concerns_images
 from tenuto.core.live import LiveSession
-from tenuto.core.overflow import OverflowChain, has_too_many_bytes, is_overflow, leaves_no_room
+from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
 from tenuto.core.server_context import tell_edit, tell_ignored
 from tenuto.model.retry import next_delay
@@ -73,6 +74,7 @@ class ModelCall:
         self._submission_id = submission_id
         self._shown = Shown()
         self._chain = OverflowChain(live, submission_id)
+        self._images = ImageRecovery(live, submission_id)
         self._failures = 0
         self._budget_cuts = 0
 
@@ -131,8 +133,10 @@ class ModelCall:
                 lowered = lower_output(request, error)
                 self._remember_output_limit(error, lowered.max_output_tokens)
                 return lowered
+        if concerns_images(error, request) and self._images.leave_out(error, request):
+            return build_request(live)
         too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
-        if too_long or has_too_many_bytes(error, request):
+        if too_long:
             await self._chain.recover(error, request)
             return build_request(live)
         self._failures += 1

@@ -6,14 +6,17 @@ leaves the session with more than the model takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tenuto.compaction.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
-from tenuto.session.projection import is_usable, project, standing_marks
+from tenuto.session.path import find_on, newest_of_kind, since
+from tenuto.session.projection import cancelled_by_undo, is_usable, project, standing_marks
 
 NOTICE_KIND = "undo"
 REDO_KIND = "redo"
@@ -84,9 +87,8 @@ def undo_without_later_turns(live: LiveSession) -> Undone:
 
 def redo_compaction(live: LiveSession) -> Undone:
     """Cancel the newest undo. Raises `TaskFailedError`, with nothing written."""
-    marks = standing_marks(live.session.path())
-    undos = {entry.seq for entry in live.session.path() if isinstance(entry, UndoEntry)}
-    undo = next((mark for mark in reversed(marks) if isinstance(mark, UndoEntry) and mark.target not in undos), None)
+    path = live.session.path()
+    undo = _find_redoable(path)
     left = _left_by_undo(live)
     if left is not None and (undo is None or left.move > undo.seq):
         before = live.measure().tokens
@@ -94,27 +96,37 @@ def redo_compaction(live: LiveSession) -> Undone:
         return _tell(live, undone, "What was left is the conversation again", "/compact undo goes back.", REDO_KIND)
     if undo is None:
         raise TaskFailedError("there is no undone compaction to do again")
-    if any(isinstance(mark, CompactionEntry | ViewEditEntry) and mark.seq > undo.seq for mark in marks):
+    newer = takewhile(lambda mark: mark.seq > undo.seq, standing_marks(path))
+    if any(isinstance(mark, CompactionEntry | ViewEditEntry) for mark in newer):
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
     before, after = live.measure().tokens, _size_without(live, undo.seq)
     undone = Undone(live.session.append(UndoEntry(target=undo.seq)), before, after)
     return _tell(live, undone, "What was undone holds again", "/compact undo takes that back.", REDO_KIND)
 
 
+def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:
+    """Return the newest undo in effect that is not itself a redo."""
+    cancelled = cancelled_by_undo(path)
+    for undo in newest_of_kind(path, UndoEntry):
+        if undo.seq not in cancelled and not isinstance(find_on(path, undo.target), UndoEntry):
+            return undo
+    return None
+
+
 def find_undoable(live: LiveSession) -> Change:
     """Return the newest compaction, view edit or left part in effect. Raises `TaskFailedError` when there is none."""
     newest: Change | None = None
-    for mark in reversed(standing_marks(live.session.path())):
+    for mark in standing_marks(live.session.path()):
         if isinstance(mark, ViewEditEntry) or (
             isinstance(mark, CompactionEntry) and is_usable(mark, live.session.state.model)
         ):
             newest = mark
             break
     floor = newest.seq if newest is not None else 0
-    for entry in reversed(live.session.path()):
+    for entry in newest_of_kind(live.session.path(), BranchSummaryEntry):
         if entry.seq <= floor:
             break
-        if isinstance(entry, BranchSummaryEntry) and live.session.find(entry.from_seq) is not None:
+        if live.session.find(entry.from_seq) is not None:
             return entry
     if newest is None:
         raise TaskFailedError("there is no compaction to undo")
@@ -129,7 +141,7 @@ def seq_before(live: LiveSession, change: Change) -> int:
     return next((entry.seq for entry in reversed(live.session.path()) if entry.seq < first), 0)
 
 
-def size_of(live: LiveSession, path: list[HistoryEvent]) -> int:
+def size_of(live: LiveSession, path: Sequence[HistoryEvent]) -> int:
     """Return the tokens of the next request if `path` were the session's: the same measure as everywhere (R-024)."""
     return live.measure_path(project(path, live.session.state.model), path).tokens
 
@@ -147,7 +159,7 @@ class _Left:
 
 def _return_to_branch(live: LiveSession, change: BranchSummaryEntry) -> Undone:
     """Go back to the part that notes stand for, if nothing was said since that would be left in its turn."""
-    if any(visible_entry(entry) for entry in live.session.path() if entry.seq > change.seq):
+    if any(map(visible_entry, since(live.session.path(), change.seq + 1))):
         tokens = size_of(live, live.session.path_to(change.from_seq))
         raise UndoRefusedError(
             "not undone: the conversation went on since, and going back to the part that was left leaves those turns. "
@@ -171,16 +183,17 @@ def _move_back(live: LiveSession, seq: int) -> Undone:
 
 def _left_by_undo(live: LiveSession) -> _Left | None:
     """Return the leaf that the newest move of the leaf left, if that was an undo and nothing was said since."""
-    entries = list(live.session.entries())
-    place = next((at for at in range(len(entries) - 1, -1, -1) if isinstance(entries[at], BranchEntry)), 0)
-    if not place:
+    history = live.session.everything()
+    move = next(newest_of_kind(history, BranchEntry), None)
+    if move is None:
         return None
-    since = entries[place + 1 :]
-    notices = [entry for entry in since if isinstance(entry, NoticeEntry)]
-    is_undo = bool(notices) and notices[0].kind == NOTICE_KIND and notices[0].seq == since[0].seq
-    if not is_undo or any(visible_entry(entry) or isinstance(entry, CompactionEntry) for entry in since):
+    later = list(since(history, move.seq + 1))
+    notices = [entry for entry in later if isinstance(entry, NoticeEntry)]
+    is_undo = bool(notices) and notices[0].kind == NOTICE_KIND and notices[0].seq == later[0].seq
+    if not is_undo or any(visible_entry(entry) or isinstance(entry, CompactionEntry) for entry in later):
         return None
-    return _Left(entries[place].seq, entries[place - 1].seq)
+    before = history.up_to(move.seq - 1)
+    return _Left(move.seq, before[-1].seq if len(before) else 0)
 
 
 # --- sizes and words ---
@@ -201,15 +214,16 @@ def _undone_with(live: LiveSession, change: CompactionEntry | ViewEditEntry) -> 
 
 def _size_without(live: LiveSession, *targets: int) -> int:
     path = live.session.path()
-    undos = [UndoEntry(seq=path[-1].seq + number, target=target) for number, target in enumerate(targets, 1)]
-    return size_of(live, [*path, *undos])
+    for target in targets:
+        path = path.with_entry(UndoEntry(seq=path[-1].seq + 1, target=target))
+    return size_of(live, path)
 
 
 def _refusal(live: LiveSession, change: Change, before: int, after: int) -> UndoRefusedError:
     """Return what to say when an undo would be over the trigger: the sizes, and what is possible instead."""
     budget = live.budget()
     seq = seq_before(live, change)
-    earlier = size_of(live, [entry for entry in live.session.path() if entry.seq <= seq])
+    earlier = size_of(live, live.session.path().up_to(seq))
     ways = ["/model to one with a larger window and then /compact undo"]
     if 0 < earlier <= budget.trigger:
         ways.append(f"/compact undo fork for a copy that ends before it, without the later turns (~{earlier:,})")

@@ -40,12 +40,14 @@ def shorten_oversized_results(
     return done.truncated
 
 
-def leave_out_images(live: LiveSession, most_bytes: int, submission_id: str) -> bool:
-    """Leave the oldest images out of the view until they take at most so many bytes; say whether any was."""
+def leave_out_images(live: LiveSession, most_bytes: int, submission_id: str, *, since: int = 0) -> bool:
+    """Leave the oldest images out of the view until they take at most so many bytes; say whether any was.
+
+    Only entries from the seq `since` on are looked at.
+    """
     session = live.session
-    edits = drop_oldest_images(
-        session.get_llm_history(), most_bytes, original=session.find, standing=session.reading.edits
-    )
+    view = [message for message in session.get_llm_history() if message.seq >= since]
+    edits = drop_oldest_images(view, most_bytes, original=session.find, standing=session.reading.edits)
     if not edits:
         return False
     proposal = weigh(CompactionOutcome(edits=edits, rung=IMAGES_RUNG), _standing(live))

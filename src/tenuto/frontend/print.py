@@ -12,7 +12,7 @@ import sys
 
 import msgspec
 
-from tenuto.command.outcome import Choose, CommandOutcome, Say
+from tenuto.command.outcome import Choose, CommandOutcome, Edit, Say, ShowContext
 from tenuto.command.registry import find_command, run_command
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
@@ -25,7 +25,9 @@ from tenuto.protocol.event import (
     NoticeEvent,
     Outcome,
     PromptReturnedEvent,
+    ReplayFinishedEvent,
     RetryEvent,
+    SessionOpenedEvent,
     ToolStartedEvent,
 )
 from tenuto.protocol.operation import InterruptOperation
@@ -55,10 +57,15 @@ class TextOutput:
     def __init__(self) -> None:
         self._answer = ""
         self._last_said = ""
+        self._replaying = False
         self._show_progress = sys.stderr.isatty()
 
     def show(self, event: AnyEvent) -> None:
-        """Take note of one event."""
+        """Take note of one event; what an earlier run did is not said again."""
+        if isinstance(event, SessionOpenedEvent | ReplayFinishedEvent):
+            self._replaying = isinstance(event, SessionOpenedEvent) and event.resumed
+        if self._replaying:
+            return
         match event:
             case AssistantMessageEvent():
                 self._answer = text_of(event.message.parts) or self._answer
@@ -125,7 +132,7 @@ def is_command(prompt: str) -> bool:
 def describe_outcome(outcome: CommandOutcome) -> str:
     """Return what a command's outcome says where nothing can be picked or cleared."""
     match outcome:
-        case Say():
+        case Say() | Edit() | ShowContext():
             return outcome.text
         case Choose():
             rows = [f"{choice.value}  {choice.label}  {choice.detail}".rstrip() for choice in outcome.choices]
@@ -185,6 +192,8 @@ async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> in
         return EXIT_CODES[settled.outcome]
     finally:
         await runtime.close()
+        if runtime.opener.parting:
+            print(f"tenuto: {runtime.opener.parting}", file=sys.stderr)  # noqa: T201
 
 
 def interrupt_on_signals(runtime: Runtime) -> None:

@@ -45,6 +45,18 @@ class ReplayFinishedEvent(Event, frozen=True, kw_only=True, tag="replay_finished
     """The entries of an opened session have all been replayed; what follows is live."""
 
 
+class EarlierEntriesEvent(Event, frozen=True, kw_only=True, tag="earlier_entries"):
+    """The older part of a session's transcript: `events` come before everything that was replayed so far.
+
+    `remaining` entries of the path are older still; `before` is the seq of the first one that was replayed, by which
+    they are asked for (`ShowEarlierOperation`).
+    """
+
+    remaining: int
+    before: int
+    events: tuple[AnyEvent, ...] = ()
+
+
 class ModelChangedEvent(Event, frozen=True, kw_only=True, tag="model_changed"):
     """The session's model is now `model` (`provider/name`)."""
 
@@ -307,6 +319,7 @@ class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end")
 AnyEvent = (
     SessionOpenedEvent
     | ReplayFinishedEvent
+    | EarlierEntriesEvent
     | ModelChangedEvent
     | ModeChangedEvent
     | TitleChangedEvent

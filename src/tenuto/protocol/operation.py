@@ -35,6 +35,7 @@ class OperationType(Enum):
     OPEN_SESSION = "open_session"
     NEW_SESSION = "new_session"
     FORK_SESSION = "fork_session"
+    SHOW_EARLIER = "show_earlier"
 
 
 def new_submission_id() -> str:
@@ -166,6 +167,12 @@ class ForkSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
     seq: int = 0
 
 
+class ShowEarlierOperation(Operation, frozen=True, kw_only=True, tag=OperationType.SHOW_EARLIER.value):
+    """Send what comes on the path right before the entry `before`, as an `EarlierEntriesEvent`."""
+
+    before: int
+
+
 AnyOperation = (
     RunAgentOperation
     | CompactSessionOperation
@@ -184,6 +191,7 @@ AnyOperation = (
     | OpenSessionOperation
     | NewSessionOperation
     | ForkSessionOperation
+    | ShowEarlierOperation
 )
 
 
@@ -256,4 +264,8 @@ class OperationHandler(Protocol):
 
     async def handle_fork_session(self, operation: ForkSessionOperation) -> None:
         """Fork the session."""
+        ...
+
+    async def handle_show_earlier(self, operation: ShowEarlierOperation) -> None:
+        """Send older entries."""
         ...

@@ -46,7 +46,7 @@ def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
 
     Sessions in which nothing was ever said are left out.
     """
-    summaries = [_summarise(directory) for directory in _directories(home, cwd)]
+    summaries = [summarise_session(directory) for directory in _directories(home, cwd)]
     used = [summary for summary in summaries if summary is not None]
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 
@@ -55,7 +55,7 @@ def latest_session(home: Path, cwd: Path) -> Path | None:
     """Return the folder of the project's session that was last written to, `None` if there is none."""
     dated = [(_written(directory), directory) for directory in _directories(home, cwd)]
     for _, directory in sorted(dated, reverse=True):
-        summary = _summarise(directory)
+        summary = summarise_session(directory)
         if summary is not None and not summary.error:
             return directory
     return None
@@ -96,7 +96,7 @@ def _written(directory: Path) -> float:
         return 0.0
 
 
-def _summarise(directory: Path) -> SessionSummary | None:
+def summarise_session(directory: Path) -> SessionSummary | None:
     """Return the summary of a session, `None` if nothing was ever said in it."""
     try:
         meta = current_meta(directory)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_TEMPORARY = ".new"
 
 
 def make_directory(path: Path) -> None:
@@ -55,10 +56,17 @@ def write_new(path: Path, data: bytes) -> None:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Put `data` in the place of the file in one atomic step. Raises `OSError`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}{_TEMPORARY}")
     write_new(temporary, data)
     try:
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def remove_temporaries(directory: Path) -> None:
+    """Remove what `replace_file` left in a directory when its process was killed; a disk that fails keeps it."""
+    with contextlib.suppress(OSError):
+        for path in list(directory.glob(f".*{_TEMPORARY}")):
+            path.unlink()

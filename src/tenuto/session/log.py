@@ -6,6 +6,7 @@ good entries that stand in them are kept (R-063, R-064).
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,7 +20,10 @@ from tenuto.session.files import make_directory, open_private, write_all
 from tenuto.session.record import DamagedLine, decode, from_fields, known_types
 
 LOG_NAME = "events.jsonl"
-Durability = Literal["none", "points"]
+Durability = Literal["none", "points", "wait"]
+"""When entries are forced to the disk itself: never, at the points where loss would hurt but beside the work, or before
+the work goes on."""
+UNKNOWN_END = -1
 _COPY_BYTES = 1 << 20
 _STARTS = (b'{"type":', b'{"seq":', b'{"ts":')
 
@@ -43,30 +47,65 @@ class Record(msgspec.Struct, frozen=True):
     raw: bytes
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a line begins: its offset in bytes, how many lines are before it, and the highest seq in those."""
+
+    offset: int = 0
+    line: int = 0
+    highest: int = 0
+
+
+BEGIN = Place()
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line of the log: its offset and size in bytes (with newline), the entries in it, what is wrong with it."""
+
+    offset: int
+    size: int
+    records: tuple[Record, ...] = ()
+    damage: Damage | None = None
+
+
 def read_log(lines: Iterable[bytes], damages: list[Damage]) -> Iterator[Record]:
     """Yield every entry of the lines (a binary file's), in file order, and report what is damaged in `damages`.
 
     Memory is bounded by the longest line. Raises only what reading the lines raises.
     """
-    highest = 0
-    for number, line in enumerate(lines, 1):
-        try:
-            entry = decode(line)
-        except DamagedLine as damage:
-            if line.isspace():
-                continue
-            reason = str(damage) if line.endswith(b"\n") else "cut off"
-            damages.append(Damage(line=number, size=len(line.rstrip(b"\n")), reason=reason))
-            for record in _salvage(line, highest):
-                highest = max(highest, record.entry.seq)
-                yield record
-            continue
-        if isinstance(entry, UnknownEntry) and entry.kind in known_types():
-            damages.append(Damage(line=number, size=len(line), reason=f"not a readable {entry.kind} entry"))
-        elif 0 < entry.seq <= highest:
-            damages.append(Damage(line=number, size=len(line), reason=f"seq {entry.seq} is out of order"))
-        highest = max(highest, entry.seq)
-        yield Record(entry, line.rstrip(b"\r\n"))
+    for line in scan_log(lines):
+        if line.damage is not None:
+            damages.append(line.damage)
+        yield from line.records
+
+
+def scan_log(lines: Iterable[bytes], place: Place = BEGIN) -> Iterator[LogLine]:
+    """Yield the lines, which begin at `place`, with the entries that stand in them. Raises what reading them raises."""
+    offset, number, highest = place.offset, place.line, place.highest
+    for data in lines:
+        number += 1
+        line = _read_line(data, offset, number, highest)
+        for record in line.records:
+            highest = max(highest, record.entry.seq)
+        yield line
+        offset += len(data)
+
+
+def _read_line(data: bytes, offset: int, number: int, highest: int) -> LogLine:
+    size, text_size = len(data), len(data.rstrip(b"\n"))
+    try:
+        entry = decode(data)
+    except DamagedLine as problem:
+        if data.isspace():
+            return LogLine(offset, size)
+        reason = str(problem) if data.endswith(b"\n") else "cut off"
+        damage = Damage(line=number, size=text_size, reason=reason)
+        return LogLine(offset, size, tuple(_salvage(data, highest)), damage)
+    damage = None
+    if isinstance(entry, UnknownEntry) and entry.kind in known_types():
+        damage = Damage(line=number, size=text_size, reason=f"not a readable {entry.kind} entry")
+    elif 0 < entry.seq <= highest:
+        damage = Damage(line=number, size=text_size, reason=f"seq {entry.seq} is out of order")
+    return LogLine(offset, size, (Record(entry, data.rstrip(b"\r\n")),), damage)
 
 
 def _salvage(line: bytes, highest: int) -> Iterator[Record]:
@@ -116,6 +155,10 @@ class LogWriter:
         self._created = created
         self._descriptor = -1
         self._is_torn = False
+        self._is_new = False
+        self._written = 0
+        self._synced = 0
+        self._end = 0
         self._sync_problem: list[str] = []
 
     @property
@@ -123,22 +166,38 @@ class LogWriter:
         """Bytes of the file, 0 when it is not there."""
         return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
 
+    @property
+    def is_known(self) -> bool:
+        """Whether everything is written and every line stands at the offset that `write` returned for it."""
+        return self._end != UNKNOWN_END and not self._pending
+
     def create(self) -> None:
         """Create the file. Where that fails, lines wait as if a write had failed."""
         self._try(self._open_new)
 
     def resume(self) -> None:
         """Open an existing file; a last line that was cut off is closed by the next write (R-063)."""
+        self._end = UNKNOWN_END
         self._try(self._open_existing)
+        if self._descriptor >= 0:
+            self._end = self._written
 
-    def write(self, line: bytes) -> None:
-        """Append one line in one call to the system; never raises, see `problem`."""
+    def write(self, line: bytes) -> int:
+        """Append one line in one call to the system; never raises, see `problem`.
+
+        Returns the offset at which the line stands, or will stand; `UNKNOWN_END` where that cannot be said.
+        """
+        end = self._end
         if self._is_torn:
             self._pending += b"\n"
             self._is_torn = False
+            end += 1
         self._pending += line
         self.waiting += 1
+        if self._end != UNKNOWN_END:
+            self._end = end + len(line)
         self.flush()
+        return UNKNOWN_END if self._end == UNKNOWN_END else end
 
     def flush(self) -> bool:
         """Try to write what waits; return whether everything is written now."""
@@ -150,14 +209,40 @@ class LogWriter:
         """Ask for what is written to reach the disk itself; the one place that decides what durability costs.
 
         A killed process loses nothing that was written, only a power cut can; so the wait (1 to 20 ms on real disks)
-        happens beside the work, not in it.
+        happens beside the work, unless the durability is "wait": then it is over when this returns.
         """
-        if self._durability == "none" or self._descriptor < 0:
+        is_due = self._descriptor >= 0 and not self._pending and self._synced != self._written
+        if self._durability == "none" or not is_due:
+            return
+        self._synced = self._written
+        folder = self.path.parent if self._is_new else None
+        self._is_new = False
+        if self._durability == "wait":
+            self._try(lambda: _sync(self._descriptor, folder))
+            if self.problem:
+                self._synced = 0
             return
         import threading
 
         duplicate = os.dup(self._descriptor)
-        threading.Thread(target=_sync_and_close, args=(duplicate, self._sync_problem), daemon=True).start()
+        work = (duplicate, folder, self._sync_problem)
+        threading.Thread(target=_sync_and_close, args=work, daemon=True).start()
+
+    def copy_to(self, path: Path) -> None:
+        """Write what the file has and what waits into a new private file. Raises `OSError`."""
+        target = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            if self._descriptor >= 0:
+                _copy(self._descriptor, target)
+            elif self.path.exists():
+                with self.path.open("rb") as file:
+                    _copy(file.fileno(), target)
+            write_all(target, bytes(self._pending))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(target)
 
     def close(self) -> None:
         """Try once more to write what waits, then let go of the file."""
@@ -176,22 +261,35 @@ class LogWriter:
     def _open_new(self) -> None:
         make_directory(self.path.parent)
         self._descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+        self._written, self._synced, self._is_new = 0, 0, True
         self._created()
 
     def _open_existing(self) -> None:
         self._descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND)
         size = os.fstat(self._descriptor).st_size
         self._is_torn = size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
+        self._written = self._synced = size
 
     def _write_pending(self) -> None:
         if self._descriptor < 0:
             self._open_late()
-        elif os.fstat(self._descriptor).st_nlink == 0:
-            self._restore()
+        else:
+            self._check_file()
         while self._pending:
             # After a short write only the rest is sent, so that not even the line in hand is damaged.
-            del self._pending[: os.write(self._descriptor, self._pending)]
+            count = os.write(self._descriptor, self._pending)
+            self._written += count
+            del self._pending[:count]
         self.waiting = 0
+
+    def _check_file(self) -> None:
+        """Bring back a file that was deleted; believe no offset of one that somebody else changed."""
+        status = os.fstat(self._descriptor)
+        if status.st_nlink == 0:
+            self._restore()
+        elif status.st_size != self._written:
+            self._end = UNKNOWN_END
+            self._written = status.st_size
 
     def _open_late(self) -> None:
         """Open what could not be opened at first; the lines that wait do not know yet what stands before them."""
@@ -199,6 +297,7 @@ class LogWriter:
             self._open_new()
             return
         self._open_existing()
+        self._end = UNKNOWN_END
         if self._is_torn:
             self._pending[:0] = b"\n"
             self._is_torn = False
@@ -208,21 +307,40 @@ class LogWriter:
         old = self._descriptor
         self._open_new()
         try:
-            position = 0
-            while block := os.pread(old, _COPY_BYTES, position):
-                write_all(self._descriptor, block)
-                position += len(block)
+            self._written = _copy(old, self._descriptor)
         except OSError:
             os.close(self._descriptor)
             self._descriptor = old
+            self._written = os.fstat(old).st_size
             self.path.unlink(missing_ok=True)
             raise
         os.close(old)
 
 
-def _sync_and_close(descriptor: int, problems: list[str]) -> None:
+def _copy(source: int, target: int) -> int:
+    """Write all that a file has to the end of another; return how many bytes that was. Raises `OSError`."""
+    position = 0
+    while block := os.pread(source, _COPY_BYTES, position):
+        write_all(target, block)
+        position += len(block)
+    return position
+
+
+def _sync(descriptor: int, folder: Path | None) -> None:
+    """Force a file to the disk, and for a new one the name that it has in its folder. Raises `OSError`."""
+    os.fsync(descriptor)
+    if folder is not None:
+        with contextlib.suppress(OSError):  # not every system lets a folder be synced
+            holder = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(holder)
+            finally:
+                os.close(holder)
+
+
+def _sync_and_close(descriptor: int, folder: Path | None, problems: list[str]) -> None:
     try:
-        os.fsync(descriptor)
+        _sync(descriptor, folder)
     except OSError as error:
         problems.append(error.strerror or str(error))
     finally:

@@ -5,6 +5,7 @@ It can always be rebuilt. It is believed if the log still has, at that place, th
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,22 +16,26 @@ import msgspec
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.files import replace_file
+from tenuto.session.index import log_check
 from tenuto.session.log import LOG_NAME, read_log
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry
 
 META_NAME = "meta.json"
-META_VERSION = 1
-_CHECK_BYTES = 4096
+META_VERSION = 2
+_NO_SUM = "00000000"
+_SUM_KEY = b'"sum":"'
 
 
 class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What `meta.json` holds. `size` is the log's length in bytes then, `check` the CRC-32 of the bytes before it.
 
     `held_usage` is what calls cost that are not in the log yet. `path_stale` says that the path state (todo, pins) in
-    `state` is not that of the leaf, because the leaf moved and nobody followed it.
+    `state` is not that of the leaf, because the leaf moved and nobody followed it. `sum` is the CRC-32 of the file with
+    eight zeros in the place of the sum.
     """
 
-    version: int = META_VERSION
+    version: int = 0
+    sum: str = ""
     session_id: str = ""
     cwd: str = ""
     parent_session: str = ""
@@ -45,22 +50,27 @@ class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
 def read_meta(directory: Path) -> Meta | None:
     """Return the stored fold, `None` when there is none that can be used."""
     try:
-        meta = msgspec.json.decode((directory / META_NAME).read_bytes(), type=Meta)
+        data = (directory / META_NAME).read_bytes()
+        meta = msgspec.json.decode(data, type=Meta)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return meta if meta.version == META_VERSION else None
+    return meta if meta.version == META_VERSION and meta.sum == _sum(data) else None
 
 
 def write_meta(directory: Path, meta: Meta) -> None:
     """Store the fold in one atomic step. Raises `OSError`."""
-    replace_file(directory / META_NAME, msgspec.json.encode(meta))
+    meta.version, meta.sum = META_VERSION, _NO_SUM
+    data = msgspec.json.encode(meta)
+    replace_file(directory / META_NAME, _with_sum(data, _sum(data)))
 
 
-def log_check(file: BinaryIO, size: int) -> int:
-    """Return the CRC-32 of the last bytes before `size`. Raises `OSError`."""
-    start = max(0, size - _CHECK_BYTES)
-    file.seek(start)
-    return zlib.crc32(file.read(size - start))
+def _with_sum(data: bytes, value: str) -> bytes:
+    head, key, rest = data.partition(_SUM_KEY)
+    return head + key + value.encode() + rest[len(value) :]
+
+
+def _sum(data: bytes) -> str:
+    return f"{zlib.crc32(_with_sum(data, _NO_SUM)):08x}"
 
 
 def current_meta(directory: Path) -> Meta:
@@ -68,15 +78,20 @@ def current_meta(directory: Path) -> Meta:
 
     Reads the whole log only where the stored one is missing or does not belong to it. Raises `OSError`.
     """
-    meta = read_meta(directory)
     with (directory / LOG_NAME).open("rb") as file:
-        length = file.seek(0, 2)
-        if meta is None or meta.size > length or (meta.check != log_check(file, meta.size)):
-            meta = Meta(session_id=directory.name)
-        if meta.size < length:
+        meta = believed_meta(directory, file) or Meta(session_id=directory.name)
+        if meta.size < file.seek(0, os.SEEK_END):
             file.seek(meta.size)
             _bring_up(meta, file)
             meta.check = log_check(file, meta.size)
+    return meta
+
+
+def believed_meta(directory: Path, log: BinaryIO) -> Meta | None:
+    """Return the stored fold if it belongs to this log. Raises `OSError` of the log."""
+    meta = read_meta(directory)
+    if meta is None or meta.size > log.seek(0, os.SEEK_END) or meta.check != log_check(log, meta.size):
+        return None
     return meta
 
 

@@ -6,8 +6,41 @@ from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
 
 INTERRUPTED_TEXT = "interrupted; may have taken effect; check"
-Memo = dict[tuple[int, int], Message]
-"""Messages that were made for a view, by the identities of what they were made from; keeps encoders' caches warm."""
+_KEPT_BUILDS = 2
+
+
+class Memo:
+    """Messages that were made for views, by the very objects that they were made from; keeps encoders' caches warm.
+
+    What no view has used for a while is forgotten, so that it does not grow with the session.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int], tuple[Message, object, object]] = {}
+        self._used: dict[tuple[int, int], int] = {}
+        self._build = 0
+
+    def begin(self) -> None:
+        """Take note that a view is built anew."""
+        self._build += 1
+        for key in [key for key, build in self._used.items() if build < self._build - _KEPT_BUILDS]:
+            del self._made[key], self._used[key]
+
+    def get(self, source: object, edit: object = None) -> Message | None:
+        """Return the message that was made from these two objects."""
+        key = (id(source), id(edit))
+        made = self._made.get(key)
+        if made is None:
+            return None
+        self._used[key] = self._build
+        return made[0]
+
+    def keep(self, message: Message, source: object, edit: object = None) -> Message:
+        """Remember a message; its sources live as long as it does, because an id is unique only while they live."""
+        key = (id(source), id(edit))
+        self._made[key] = (message, source, edit)
+        self._used[key] = self._build
+        return message
 
 
 def interrupted_result(call: ToolCallPart) -> ToolResultMessage:
@@ -47,8 +80,4 @@ class PairedMessages:
 
     def _stand_in(self, call: ToolCallPart) -> Message:
         """Return the result of a call that has none, always the same object."""
-        key = (id(call), 0)
-        message = self._memo.get(key)
-        if message is None:
-            message = self._memo[key] = interrupted_result(call)
-        return message
+        return self._memo.get(call) or self._memo.keep(interrupted_result(call), call)

@@ -6,7 +6,7 @@ I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -30,6 +30,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ContentPart, TextPart, text_of
 from tenuto.session.pairing import Memo, PairedMessages
+from tenuto.session.path import find_on, newest_of_kind, since
 from tenuto.text.tags import keep_within, tagged
 
 OMITTED_TEXT = "(left out of the context)"
@@ -48,49 +49,57 @@ class Reading(msgspec.Struct, kw_only=True):
         return self.compaction.first_kept_index if self.compaction else 0
 
 
-def read_path(path: Iterable[HistoryEvent], model: str = "") -> Reading:
+def read_path(path: Sequence[HistoryEvent], model: str = "") -> Reading:
     """Find the compaction, system prompt and edits in effect on a path, for the model `provider/name`.
 
     An undone compaction takes the system prompt and the edits that it brought with it. A compaction whose provider
-    items the model cannot read is passed over, as is one that lost what it needs to stand for history (R-102).
+    items the model cannot read is passed over, as is one that lost what it needs to stand for history (R-102). An edit
+    concerns what was there before it. Looks from the newest entry back to the first kept one, and further only for the
+    system prompt.
     """
-    marks = [entry for entry in path if isinstance(entry, _MARKS)]
-    cancelled = _cancelled(marks)
-    prompts = {mark.seq: mark for mark in marks if isinstance(mark, SystemMessage)}
-    brought = {mark.system_seq for mark in marks if isinstance(mark, CompactionEntry) and mark.seq in cancelled}
+    cancelled = cancelled_by_undo(path)
+    brought = {mark.system_seq for mark in _compactions(path, cancelled)}
     reading = Reading()
-    for mark in marks:
+    for mark in newest_of_kind(path, CompactionEntry, ViewEditEntry, SystemMessage):
+        if reading.compaction is not None and mark.seq < reading.first_kept:
+            break
         if isinstance(mark, SystemMessage):
-            if mark.seq not in brought:
+            if reading.system is None and mark.seq not in brought:
                 reading.system = mark
-        elif mark.seq in cancelled:
-            continue
-        elif isinstance(mark, ViewEditEntry):
-            reading.edits.update((edit.target, edit) for edit in mark.edits)
-        elif isinstance(mark, CompactionEntry) and is_usable(mark, model):
-            reading.compaction = mark
-            reading.system = prompts.get(mark.system_seq, reading.system)
-            reading.edits.update((edit.target, edit) for edit in mark.edits)
+        elif mark.seq not in cancelled:
+            if isinstance(mark, CompactionEntry):
+                if not is_usable(mark, model):
+                    continue
+                reading.compaction = reading.compaction or mark
+            for edit in reversed(mark.edits):
+                if edit.target < mark.seq:
+                    reading.edits.setdefault(edit.target, edit)
+    if reading.system is None:
+        prompts = newest_of_kind(path, SystemMessage)
+        reading.system = next((prompt for prompt in prompts if prompt.seq not in brought), None)
+    reading.edits = {target: edit for target, edit in reading.edits.items() if target >= reading.first_kept}
     return reading
 
 
-_MARKS = (SystemMessage, CompactionEntry, ViewEditEntry, UndoEntry)
+def standing_marks(path: Sequence[HistoryEvent]) -> Iterator[CompactionEntry | ViewEditEntry | UndoEntry]:
+    """Yield what changes a path's view and is not cancelled by an undo, undos included, the newest first."""
+    cancelled = cancelled_by_undo(path)
+    marks = newest_of_kind(path, CompactionEntry, ViewEditEntry, UndoEntry)
+    return (mark for mark in marks if mark.seq not in cancelled)
 
 
-def standing_marks(path: Iterable[HistoryEvent]) -> list[HistoryEvent]:
-    """Return the entries of a path that decide on its view and that no undo cancels, in order, undos included."""
-    marks = [entry for entry in path if isinstance(entry, _MARKS)]
-    cancelled = _cancelled(marks)
-    return [mark for mark in marks if mark.seq not in cancelled]
-
-
-def _cancelled(marks: Sequence[HistoryEvent]) -> set[int]:
+def cancelled_by_undo(path: Sequence[HistoryEvent]) -> set[int]:
     """Return the seqs that an undo cancels; the undo of an undo gives its target back."""
     cancelled: set[int] = set()
-    for mark in reversed(marks):
-        if isinstance(mark, UndoEntry) and mark.seq not in cancelled and mark.target < mark.seq:
-            cancelled.add(mark.target)
+    for undo in newest_of_kind(path, UndoEntry):
+        if undo.seq not in cancelled and undo.target < undo.seq:
+            cancelled.add(undo.target)
     return cancelled
+
+
+def _compactions(path: Sequence[HistoryEvent], seqs: Iterable[int]) -> Iterator[CompactionEntry]:
+    found = (find_on(path, seq) for seq in seqs)
+    return (entry for entry in found if isinstance(entry, CompactionEntry))
 
 
 def is_usable(entry: CompactionEntry, model: str) -> bool:
@@ -101,11 +110,10 @@ def is_usable(entry: CompactionEntry, model: str) -> bool:
     return items is None or model in (items.model, f"{items.provider}/{items.model}")
 
 
-def project(path: Iterable[HistoryEvent], model: str = "") -> list[Message]:
+def project(path: Sequence[HistoryEvent], model: str = "") -> list[Message]:
     """Return the view of a path (root to leaf) for the model `provider/name`, system prompt first."""
-    entries = path if isinstance(path, Sequence) else list(path)
-    builder = ViewBuilder({})
-    builder.build(entries, read_path(entries, model))
+    builder = ViewBuilder(Memo())
+    builder.build(path, read_path(path, model))
     return builder.messages
 
 
@@ -121,25 +129,22 @@ class ViewBuilder:
         """The view so far."""
         return self._paired.messages
 
-    def build(self, path: Iterable[HistoryEvent], reading: Reading) -> dict[int, ViewEdit]:
-        """Fill an empty view from a path; return the edits that found no target on it."""
+    def build(self, path: Sequence[HistoryEvent], reading: Reading) -> None:
+        """Fill an empty view from a path."""
         if reading.system is not None:
             self._paired.add(reading.system)
         if reading.compaction is not None:
             for message in self._replacement(reading.compaction):
                 self._paired.add(message)
         edits = dict(reading.edits)
-        for entry in path:
-            if entry.seq >= reading.first_kept:
-                self.add(entry, edits.pop(entry.seq, None) if edits else None)
-        return edits
+        for entry in since(path, reading.first_kept):
+            self.add(entry, edits.pop(entry.seq, None) if edits else None)
 
     def add(self, entry: HistoryEvent, edit: ViewEdit | None = None) -> None:
         """Add what an entry shows to the model, if it shows anything."""
         if not isinstance(entry, _SHOWN):
             return
-        key = (id(entry), id(edit))
-        message = self._memo.get(key)
+        message = self._memo.get(entry, edit)
         if message is None:
             message = show_entry(entry)
             if message is not None and edit is not None:
@@ -147,16 +152,15 @@ class ViewBuilder:
             if message is None:
                 return
             if message is not entry:
-                self._memo[key] = message
+                self._memo.keep(message, entry, edit)
         self._paired.add(message)
 
     def _replacement(self, compaction: CompactionEntry) -> tuple[Message, ...]:
         if compaction.replacement or not compaction.summary:
             return compaction.replacement
-        key = (id(compaction), 0)
-        message = self._memo.get(key)
+        message = self._memo.get(compaction)
         if message is None:
-            message = self._memo[key] = SystemMessage(text=compaction.summary)
+            message = self._memo.keep(SystemMessage(text=compaction.summary), compaction)
         return (message,)
 
 

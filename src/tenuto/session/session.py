@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
 
-from tenuto.protocol.entry import BranchEntry, Entry, ForkOrigin, HeaderEntry, QueuedEntry, UsageEntry
+from tenuto.protocol.entry import (
+    BranchEntry,
+    Entry,
+    ForkOrigin,
+    HeaderEntry,
+    ModeEntry,
+    ModelEntry,
+    QueuedEntry,
+    UsageEntry,
+)
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionReadOnly, SessionUnreadable
-from tenuto.session.fork import copied_records
+from tenuto.session.files import make_directory, remove_temporaries
+from tenuto.session.fork import write_fork
+from tenuto.session.history import History, LoadCount
+from tenuto.session.index import IndexWriter, StoredIndex, log_check, remove_index
+from tenuto.session.loading import Loaded, load_session
 from tenuto.session.lock import SessionLock
-from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter, read_log
-from tenuto.session.meta import Meta, log_check, read_meta, write_meta
+from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter
+from tenuto.session.meta import Meta, write_meta
 from tenuto.session.pairing import interrupted_result
+from tenuto.session.path import EntryPath
 from tenuto.session.place import new_session_id, project_directory
 from tenuto.session.projection import Reading
 from tenuto.session.record import encode
@@ -31,6 +45,8 @@ from tenuto.session.view import LiveView
 Clock = Callable[[], float]
 AppendedT = TypeVar("AppendedT", bound=Entry)
 _SYNC_POINTS = (UserMessage, QueuedEntry, CompactionEntry)
+_META_BYTES = 4 << 20
+"""How far the log may grow before the metadata is saved although nothing has settled: a task can run for days."""
 
 
 class Unsaved(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,23 +57,25 @@ class Unsaved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session:
-    """A session that is open. `state` is what its entries add up to; `damage` what could not be read of them."""
+    """A session that is open. `state` is what its entries add up to."""
 
-    def __init__(self, header: HeaderEntry, directory: Path, clock: Clock) -> None:
+    def __init__(self, header: HeaderEntry, directory: Path, clock: Clock, tree: Tree) -> None:
         self.id = header.session_id
         self.header = header
         self.directory = directory
         self.cwd = Path(header.cwd)
         self.store = Store(directory)
         self.state = SessionState()
-        self.damage: tuple[Damage, ...] = ()
         self.held_usage = Usage()
         self._clock = clock
-        self._tree = Tree()
-        self._view = LiveView(self._tree.path, "")
+        self._tree = tree
+        self._view = LiveView(tree.path, "")
         self._lock = SessionLock(directory)
         self._log: LogWriter | None = None
+        self._index = IndexWriter(directory, StoredIndex([]))
+        self._folded = 0
         self._is_temporary = False
+        self._durability: Durability = "points"
 
     # --- opening and closing ---
 
@@ -94,7 +112,8 @@ class Session:
     @classmethod
     def _start(cls, header: HeaderEntry, directory: Path, clock: Clock, durability: Durability) -> Session:
         header = msgspec.structs.replace(header, ts=clock())
-        session = cls(header, directory, clock)
+        session = cls(header, directory, clock, Tree(History(directory / LOG_NAME, [])))
+        session._durability = durability
         session._log = LogWriter(directory / LOG_NAME, durability, session._lock.renew)
         session._log.create()
         session._write(header)
@@ -109,7 +128,7 @@ class Session:
         durability: Durability = "points",
         read_only: bool = False,
     ) -> Session:
-        """Open a session to go on with it, or to read it.
+        """Open a session to go on with it, or to read it; costs what its end costs, however long it is.
 
         A writer takes the lock, and gives every call of the last answer that has no result one that says so (R-068).
         Raises `SessionLocked` when another process writes to it, `SessionUnreadable` when its log cannot be read.
@@ -117,37 +136,34 @@ class Session:
         lock = SessionLock(directory)
         try:
             if read_only:
-                return cls._read(directory, clock)
+                return cls._read(load_session(directory), directory, clock)
             if (directory / LOG_NAME).is_file():
                 lock.acquire()
-            session = cls._read(directory, clock)
+                remove_temporaries(directory)
+            loaded = load_session(directory)
         except OSError as error:
             lock.release()
             raise SessionUnreadable(directory, error.strerror or str(error)) from error
-        session._lock = lock
+        session = cls._read(loaded, directory, clock)
+        session._lock, session._durability = lock, durability
         session._log = LogWriter(directory / LOG_NAME, durability, lock.renew)
         session._log.resume()
+        session._index = IndexWriter(directory, loaded.index)
+        session._folded = session._log.size - loaded.unfolded
         session._repair()
+        session._keep_up()
         return session
 
     @classmethod
-    def _read(cls, directory: Path, clock: Clock) -> Session:
-        damages: list[Damage] = []
-        session = cls(HeaderEntry(session_id=directory.name, cwd=""), directory, clock)
-        with (directory / LOG_NAME).open("rb") as file:
-            for record in read_log(file, damages):
-                session._remember(record.entry)
-        session.damage = tuple(damages)
-        meta = read_meta(directory)
-        if meta is not None:
-            session.held_usage = meta.held_usage or session.held_usage
-            if not session.header.cwd and meta.cwd:
-                session._take_header(msgspec.structs.replace(session.header, cwd=meta.cwd))
+    def _read(cls, loaded: Loaded, directory: Path, clock: Clock) -> Session:
+        session = cls(loaded.header, directory, clock, loaded.tree)
+        session.state, session.held_usage = loaded.state, loaded.held_usage
+        session._view = LiveView(loaded.tree.path, loaded.state.model)
         return session
 
     def _repair(self) -> None:
         """Write what a crash left out: the header of a log that lost it, the results of the last answer's calls."""
-        if not any(isinstance(entry, HeaderEntry) for entry in self._tree.entries):
+        if not self._tree.history.headers:
             self._write(msgspec.structs.replace(self.header, ts=self._clock()))
         self.close_open_calls()
 
@@ -180,7 +196,7 @@ class Session:
 
         The lines of the path are copied as they are, so every `seq` stays (DESIGN section 3); a point inside a step
         moves to its end. What is queued stays here. Works on a session that is open for reading. The copy of a
-        temporary session is temporary. Raises `OSError`.
+        temporary session is temporary. Raises `OSError` and `SessionUnreadable`.
         """
         end = self._tree.end_of_step(seq) if seq else self._tree.leaf
         now = self._clock()
@@ -190,14 +206,12 @@ class Session:
             forked_from=ForkOrigin(session=self.id, seq=end),
             parent_session=self.header.parent_session,
         )
-        durability: Durability = "none" if self._is_temporary else "points"
         folder = _temporary_folder() if self._is_temporary else project_directory(home, self.cwd)
-        session = Session._start(header, folder / header.session_id, self._clock, durability)
+        directory = folder / header.session_id
+        write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
+        self.store.copy_blobs(Store(directory))
+        session = Session.open(directory, clock=self._clock, durability=self._durability)
         session._is_temporary = self._is_temporary
-        for record in copied_records(self.directory / LOG_NAME, self._tree, end):
-            session._put(record.entry, record.raw + b"\n")
-        self.store.copy_blobs(session.store)
-        session._repair()
         return session
 
     # --- writing ---
@@ -208,7 +222,7 @@ class Session:
         The line is written before anything acts on it. A disk that fails does not raise: the entry is kept and
         `unsaved` says so. A branch into a step is moved to the end of that step. Raises `SessionReadOnly`.
         """
-        stored = msgspec.structs.replace(entry, seq=self._tree.highest_seq + 1, ts=self._clock())
+        stored = msgspec.structs.replace(entry, seq=self._tree.history.highest + 1, ts=self._clock())
         if isinstance(stored, BranchEntry):
             stored = msgspec.structs.replace(stored, parent=self._tree.end_of_step(stored.parent))
         return cast("AppendedT", self._write(cast("HistoryEvent", stored)))
@@ -230,11 +244,15 @@ class Session:
     def _put(self, entry: HistoryEvent, line: bytes) -> None:
         if self._log is None:
             raise SessionReadOnly(self.id)
-        self._log.write(line)
-        self._remember(entry)
+        offset = self._log.write(line)
+        if self._remember(entry, offset):
+            self._keep_up()
 
-    def _remember(self, entry: HistoryEvent) -> None:
-        self._tree.add(entry)
+    def _remember(self, entry: HistoryEvent, offset: int) -> bool:
+        """Take a written entry into the state; return whether the index has something to save."""
+        history = self._tree.history
+        has_grown = history.append(entry, offset)
+        self._tree.follow(entry)
         apply_entry(self.state, entry)
         if isinstance(entry, BranchEntry):
             reset_path_state(self.state, self._tree.path)
@@ -242,7 +260,18 @@ class Session:
             apply_path_entry(self.state, entry)
         if isinstance(entry, HeaderEntry) and not self.header.cwd:
             self._take_header(entry)
+        if isinstance(entry, CompactionEntry) and self._log is not None and self._log.is_known:
+            history.release(self._view.first_kept)  # what the view had before stays, for an undo
         self._view.follow(entry, self._tree.path, self.state.model)
+        return has_grown
+
+    def _keep_up(self) -> None:
+        """Save what makes the next opening fast, so that one after a crash is fast as well."""
+        if self._log is None or not self._log.is_known or not self._tree.history.is_placed:
+            return
+        self._index.save(self._tree.history.blocks, self.directory / LOG_NAME)
+        if self._log.size - self._folded > _META_BYTES:
+            self.save_meta()
 
     def _take_header(self, header: HeaderEntry) -> None:
         self.header, self.id, self.cwd = header, header.session_id, Path(header.cwd)
@@ -258,25 +287,40 @@ class Session:
         """Try again to write what waits; return whether everything is on disk now."""
         return self._log is not None and self._log.flush()
 
+    def save_copy(self, folder: Path) -> Path:
+        """Write the whole log, with what its own disk did not take, into a new folder; return the file.
+
+        Raises `OSError`.
+        """
+        if self._log is None:
+            raise SessionReadOnly(self.id)
+        make_directory(folder)
+        self._log.copy_to(folder / LOG_NAME)
+        return folder / LOG_NAME
+
     def save_meta(self) -> None:
         """Store `meta.json`, from which pickers list the session; a disk that fails only makes them slower."""
         if self._log is None:
             raise SessionReadOnly(self.id)
         self._log.flush()
+        self._log.sync()
         meta = Meta(
             session_id=self.id,
             cwd=self.header.cwd,
             parent_session=self.header.parent_session,
-            seq=self._tree.highest_seq,
-            size=self._log.size,
             held_usage=self.held_usage if self.held_usage != Usage() else None,
-            state=self.state,
         )
         try:
-            with (self.directory / LOG_NAME).open("rb") as file:
-                meta.check = log_check(file, meta.size)
+            if self._tree.history.is_placed:
+                meta.seq, meta.size, meta.state = self._tree.history.highest, self._log.size, self.state
+                with (self.directory / LOG_NAME).open("rb") as file:
+                    meta.check = log_check(file, meta.size)
+                self._index.save(self._tree.history.blocks, self.directory / LOG_NAME)
+            else:
+                remove_index(self.directory)
             if self._log.waiting == 0:
                 write_meta(self.directory, meta)
+                self._folded = meta.size
         except OSError:
             return
 
@@ -302,11 +346,14 @@ class Session:
         """The compaction, system prompt and view edits in effect on the active path."""
         return self._view.reading
 
-    def path(self) -> Sequence[HistoryEvent]:
-        """Return the entries from the root to the leaf, without header and branches. It grows with the session."""
+    def path(self) -> EntryPath:
+        """Return the entries from the root to the leaf, without header and branches. It grows with the session.
+
+        Its older part is read when somebody looks at it, and may be used from another thread.
+        """
         return self._tree.path
 
-    def path_to(self, seq: int) -> list[HistoryEvent]:
+    def path_to(self, seq: int) -> EntryPath:
         """Return the entries from the root to the one with this seq, wherever in the tree it stands."""
         return self._tree.path_to(seq)
 
@@ -316,7 +363,26 @@ class Session:
 
     def entries(self) -> Iterator[HistoryEvent]:
         """Yield the whole history in file order, the header first."""
-        return iter(self._tree.entries)
+        return iter(self._tree.history)
+
+    def everything(self) -> EntryPath:
+        """Return the entries of all branches in file order, without headers."""
+        return self._tree.everything
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything was said or done: more than a header and the choice of model and mode."""
+        return next(self._tree.history.besides(HeaderEntry, ModelEntry, ModeEntry), None) is not None
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """What could not be read of the log as it stands."""
+        return self._tree.history.damages
+
+    @property
+    def loads(self) -> LoadCount:
+        """How much of the log was read again since the session is open."""
+        return self._tree.history.loads
 
     def entries_after(self, seq: int) -> Iterator[HistoryEvent]:
         """Yield the entries of the history with a higher seq, in file order."""
@@ -329,7 +395,7 @@ class Session:
     @property
     def highest_seq(self) -> int:
         """The seq of the newest entry, on whatever branch."""
-        return self._tree.highest_seq
+        return self._tree.history.highest
 
     def find(self, seq: int) -> HistoryEvent | None:
         """Return the entry with this seq, `None` if there is none."""

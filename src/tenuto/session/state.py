@@ -6,7 +6,7 @@ folds it anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +38,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.path import newest_of_kind, of_kind
 
 _TEXT_LENGTH = 240
 
@@ -45,7 +46,8 @@ _TEXT_LENGTH = 240
 class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that a session has beside its messages. Changed by `apply_entry` and `apply_path_entry` alone.
 
-    `model` is empty and `mode` is `None` until an entry sets them. `usage` is the sum over all calls. `first_text`
+    `model` is empty and `mode` is `None` until an entry sets them. `usage` is the sum over all calls,
+    `compactions` counts the undone ones too. `first_text`
     and `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
     """
 
@@ -62,6 +64,7 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     messages: int = 0
     steps: int = 0
+    compactions: int = 0
     first_text: str = ""
     last_text: str = ""
     created: float = 0.0
@@ -86,10 +89,11 @@ def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
         state.pins = tuple(pin for pin in state.pins if pin.seq != entry.target)
 
 
-def reset_path_state(state: SessionState, path: Iterable[HistoryEvent]) -> None:
+def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
     """Fold the path state anew, after the leaf moved."""
-    state.todo, state.pins = (), ()
-    for entry in path:
+    todo = next(newest_of_kind(path, TodoEntry), None)
+    state.todo, state.pins = todo.items if todo is not None else (), ()
+    for entry in of_kind(path, PinEntry, UnpinEntry):
         apply_path_entry(state, entry)
 
 
@@ -152,6 +156,11 @@ def _cost(state: SessionState, entry: AssistantMessage | UsageEntry | Compaction
         state.usage += entry.usage
 
 
+def _compaction(state: SessionState, entry: CompactionEntry) -> None:
+    state.compactions += 1
+    _cost(state, entry)
+
+
 def _tool_result(state: SessionState, entry: ToolResultMessage) -> None:
     for use in entry.files:
         state.files[use.path] = use
@@ -169,7 +178,7 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     UserMessage: _user,
     AssistantMessage: _assistant,
     UsageEntry: _cost,
-    CompactionEntry: _cost,
+    CompactionEntry: _compaction,
     BranchSummaryEntry: _cost,
     ToolResultMessage: _tool_result,
 }

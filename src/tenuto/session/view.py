@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEdit, ViewEditEntry
+from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, SystemMessage
-from tenuto.session.projection import Memo, Reading, ViewBuilder, read_path
+from tenuto.session.pairing import Memo
+from tenuto.session.path import EntryPath
+from tenuto.session.projection import Reading, ViewBuilder, read_path
 
 _REBUILDS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
 
@@ -15,13 +17,12 @@ class LiveView:
     Messages keep their identity from one view to the next, so that a client may cache what it encoded by it.
     """
 
-    def __init__(self, path: list[HistoryEvent], model: str) -> None:
+    def __init__(self, path: EntryPath, model: str) -> None:
         self._path = path
         self._model = model
-        self._memo: Memo = {}
+        self._memo = Memo()
         self._builder: ViewBuilder | None = None
         self._reading = Reading()
-        self._edits: dict[int, ViewEdit] = {}
         self._snapshot: list[Message] | None = None
 
     @property
@@ -30,13 +31,18 @@ class LiveView:
         self._build()
         return self._reading
 
-    def follow(self, entry: HistoryEvent, path: list[HistoryEvent], model: str) -> None:
+    @property
+    def first_kept(self) -> int:
+        """The seq from which on the present view has messages as themselves; 0 while there is no view."""
+        return self._reading.first_kept if self._builder is not None else 0
+
+    def follow(self, entry: HistoryEvent, path: EntryPath, model: str) -> None:
         """Take note of an entry that was just added to the history; `path` and `model` are those after it."""
         self._path = path
         if isinstance(entry, _REBUILDS) or (isinstance(entry, ModelEntry) and model != self._model):
             self._builder = None
         elif self._builder is not None and entry.seq >= self._reading.first_kept:
-            self._builder.add(entry, self._edits.pop(entry.seq, None) if self._edits else None)
+            self._builder.add(entry)
         self._model = model
         self._snapshot = None
 
@@ -48,7 +54,11 @@ class LiveView:
 
     def _build(self) -> ViewBuilder:
         if self._builder is None:
-            self._reading = read_path(self._path, self._model)
+            before, self._reading = self._reading, read_path(self._path, self._model)
+            if self._reading.system == before.system:
+                self._reading.system = before.system  # it may lie far back and have been read anew
+            self._path.hold(self._reading.first_kept)
+            self._memo.begin()
             self._builder = ViewBuilder(self._memo)
-            self._edits = self._builder.build(self._path, self._reading)
+            self._builder.build(self._path, self._reading)
         return self._builder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,8 +38,8 @@ class HistoryReader(Protocol):
         """Return the entries from the root to the leaf."""
         ...
 
-    def entries(self) -> Iterator[HistoryEvent]:
-        """Yield the whole history in file order, all branches of it."""
+    def everything(self) -> Sequence[HistoryEvent]:
+        """Return the entries of all branches in file order."""
         ...
 
 

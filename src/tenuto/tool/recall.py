@@ -35,7 +35,6 @@ class RecallTool(BuiltinTool):
             limit=arguments.limit,
         )
         history = context.history
-        # Without the header: it has no seq, and in a log that lost its first line it stands elsewhere.
-        entries = tuple(entry for entry in history.entries() if entry.seq) if arguments.branches else history.path()
+        entries = history.everything() if arguments.branches else history.path()
         text = await run_stoppable(lambda stop: recall(question, entries, context.outputs, stop))
         return ToolOutput.of_text(clean_text(text))

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.protocol.message import HistoryEvent
+from tenuto.session.path import between
 from tenuto.text.bounding import boundary_after, boundary_before
 from tenuto.tool.errors import ToolError
 from tenuto.tool.history import Piece, pieces_of
@@ -80,6 +81,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
 def recall(question: Question, entries: Sequence[HistoryEvent], outputs: Path, stop: Stop) -> str:
     """Return what the history says on a question. `entries` are in the order of the log. Raises `ToolError`."""
     span = question.span or Span()
+    entries = between(entries, span.first, span.last)
     inside = takewhile(lambda entry: entry.seq >= span.first, reversed(entries))
     if question.query.strip():
         return _search(question, (entry for entry in inside if entry.seq <= span.last), outputs, stop)

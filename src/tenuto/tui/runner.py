@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from tenuto.command.outcome import Choose, CommandOutcome, Edit, Leave, Say
+from tenuto.command.outcome import Choose, CommandOutcome, Edit, Leave, Say, ShowContext
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -262,6 +262,8 @@ class Runner:
                             outcome.title, outcome.command, outcome.choices, outcome.filters, outcome.in_order
                         )
                     )
+                case ShowContext(report=report):
+                    self.handle(intents.ContextShown(report))
                 case Edit(text=text, images=images):
                     self.handle(intents.TextOffered(text, images))
                 case Leave():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import msgspec
 from hypothesis import given, settings
@@ -15,6 +16,8 @@ from tenuto.session.exporters.html.page import write_page
 from tenuto.session.exporters.items import is_shown
 from tenuto.session.exporters.markdown import write_markdown
 from tenuto.session.exporters.outline import ROOT, read_outline
+from tenuto.session.history import History
+from tenuto.session.log import UNKNOWN_END
 from tenuto.session.tree import Tree
 from tests.session.build import RandomHistory, user
 from tests.session.exporters.reading import check_page
@@ -39,9 +42,11 @@ def random_entries(seed: int, length: int) -> list[HistoryEvent]:
 @given(st.integers(0, 10**9), st.integers(0, 60))
 def test_the_path_is_the_trees_and_nothing_is_lost(seed: int, length: int) -> None:
     entries = random_entries(seed, length)
-    tree = Tree()
+    history = History(Path("nowhere"), [])
+    tree = Tree(history)
     for entry in entries:
-        tree.add(entry)
+        history.append(entry, UNKNOWN_END)
+        tree.follow(entry)
     outline = read_outline(entries)
     assert [id(entry) for entry in outline.path] == [id(entry) for entry in tree.path]
     shown = [position for piece in outline.pieces for position in piece.positions if is_shown(entries[position])]

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from tenuto.protocol.entry import ModelEntry
+from tenuto.protocol.message import ToolResultMessage
 from tenuto.session.catalog import list_sessions
-from tenuto.session.importers.bringing import STAGING, find_marks, import_source, matching_marks
+from tenuto.session.importers.bringing import MAX_RESULT_CHARACTERS, STAGING, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, find_sources, open_source
+from tenuto.session.importers.marks import find_marks, matching_marks
 from tenuto.session.session import Session
 from tests.session.importers import sources
 from tests.session.importers.reading import bring, check_view, of
@@ -84,6 +86,20 @@ def test_a_session_is_listed_by_when_it_took_place(tmp_path):
     assert (summary.title, summary.messages, summary.updated) == ("Clock that stops", 6, 1_777_629_617.25)
     assert made.id.endswith("-20260501-100001")
     assert (made.directory / "events.jsonl").stat().st_mtime == pytest.approx(summary.updated)
+
+
+def test_a_result_that_fits_no_request_is_kept_in_a_file(tmp_path):
+    lines = sources.pi_session()
+    whole = "first line\n" + "x" * (2 * MAX_RESULT_CHARACTERS) + "\nlast line"
+    lines[4]["message"]["content"][0]["text"] = whole
+    session, _ = bring(tmp_path, lines)
+    (result,) = [entry for entry in of(session, ToolResultMessage) if entry.truncated]
+    shown = result.parts[0].text
+    assert len(shown) < MAX_RESULT_CHARACTERS + 1_000
+    assert (shown[:10], shown[-9:]) == ("first line", "last line")
+    assert result.output_path in shown
+    assert Path(result.output_path).read_text() == whole
+    assert result.output_size == len(whole)
 
 
 def test_the_same_source_is_known_by_session_and_by_path(tmp_path):

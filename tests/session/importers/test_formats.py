@@ -255,6 +255,13 @@ def test_codex_turns_that_were_rolled_back_are_left_on_a_branch(tmp_path):
     assert view_words(session)[-3:] == ["model: It ticks again.", "user: And the docs?", "model: Written."]
 
 
+def test_codex_names_of_sessions_stand_in_an_index(tmp_path):
+    rows = [{"id": "0199-aa", "thread_name": "Old"}, {"id": "x", "thread_name": "Other"}, {"id": "0199-aa", "thread_name": "Clock"}]  # fmt: skip # noqa: E501
+    sources.write_lines(tmp_path / ".codex/session_index.jsonl", rows)
+    session, made = bring(tmp_path, sources.codex_session(), FILES["codex"][0])
+    assert (session.state.title, made.source.name) == ("Clock", "Clock")
+
+
 def test_codex_files_of_before_payloads_are_read(tmp_path):
     lines = [
         {"id": "old-1", "timestamp": "2025-06-01T10:00:00.000Z", "instructions": None},

@@ -13,36 +13,37 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from tenuto.protocol.entry import Entry, ExtensionEntry, ModelEntry, NoticeEntry, TitleEntry
-from tenuto.protocol.message import DeveloperMessage
-from tenuto.protocol.part import ImagePart
+from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
+from tenuto.protocol.part import ImagePart, TextPart, text_of
 from tenuto.session.errors import SessionLocked
 from tenuto.session.files import make_directory
-from tenuto.session.importers.fields import Fields, as_fields, field, raw_json, text
+from tenuto.session.importers.fields import Fields, raw_json
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import NotImportable, Source
 from tenuto.session.importers.importing import EXTENSION, Assembler, Piece
-from tenuto.session.importers.lines import parse_object, read_lines
+from tenuto.session.importers.lines import read_lines
+from tenuto.session.importers.marks import mark_of
 from tenuto.session.importers.report import Report
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME
-from tenuto.session.place import SESSIONS, new_session_id, project_directory
+from tenuto.session.place import new_session_id, project_directory
 from tenuto.session.session import Session
+from tenuto.text.bounding import bound_middle
 
 STAGING = "importing"
 MAX_IMAGE_BYTES = 20_000_000
+MAX_RESULT_CHARACTERS = 100_000
+"""What one result may have in a request; the agents that we know bound theirs at less."""
 OTHER_TOOLS = (
     "The conversation up to here took place in {agent}. Its tools are not here: call only the tools that you are given "
     "now, by their own names and with their own arguments. Files may have changed since; read them again before you "
     "rely on what was said of them."
 )
 """What the model is told once, because it would go on with the tools that it sees in use."""
-MARK_BYTES = 65_536
-MARK_LINES = 2
 Clock = Callable[[], float]
 
 
@@ -54,16 +55,6 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     report: Report
     earlier: bool = False
-
-
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """What an imported session says of its source: the file's `size` in bytes at that time."""
-
-    directory: Path
-    format: str
-    session: str
-    path: str
-    size: int
 
 
 class SourceClock:
@@ -98,16 +89,16 @@ def import_source(
     _clear_staging(home)
     staged = home / STAGING / session_id
     times = SourceClock(started or clock())
+    directory = project_directory(home, place.absolute()) / session_id
     session = Session.create(home, place.absolute(), clock=times, durability="none", directory=staged)
     try:
-        report = _fill(session, source, times, accepts_model, clock())
+        report = _fill(session, source, directory, times=times, accepts_model=accepts_model, now=clock())
         unsaved = session.unsaved
         session.close()
         if unsaved is not None:
             raise OSError(f"the imported session cannot be written: {unsaved.reason}")
         with contextlib.suppress(OSError):
             os.utime(staged / LOG_NAME, (times.now, times.now))
-        directory = project_directory(home, place.absolute()) / session_id
         make_directory(directory.parent)
         staged.rename(directory)
     except BaseException:
@@ -118,18 +109,27 @@ def import_source(
 
 
 def _fill(
-    session: Session, source: Source, times: SourceClock, accepts_model: Callable[[str], bool], now: float
+    session: Session,
+    source: Source,
+    directory: Path,
+    *,
+    times: SourceClock,
+    accepts_model: Callable[[str], bool],
+    now: float,
 ) -> Report:
+    """Write the session, which will lie in `directory`."""
     report = Report()
 
     def append(entry: Entry, ts: float) -> int:
         times.now = ts or times.now
+        if isinstance(entry, ToolResultMessage):
+            entry = _bound_result(entry, session, directory)
         return session.append(entry).seq
 
     def keep_image(data: bytes, media_type: str) -> ImagePart:
         return session.store_blob(data, media_type)
 
-    mark = append(ExtensionEntry(extension=EXTENSION, state=raw_json(_mark(source, now))), 0.0)
+    mark = append(ExtensionEntry(extension=EXTENSION, state=raw_json(mark_of(source, now))), 0.0)
     context = Context(
         keep_image=keep_image,
         report=report,
@@ -160,6 +160,25 @@ def _fill(
     return report
 
 
+def _bound_result(entry: ToolResultMessage, session: Session, directory: Path) -> ToolResultMessage:
+    """Return a result that fits a request; the whole text of a very long one goes into a file of the session."""
+    whole = text_of(entry.parts)
+    bounded = bound_middle(whole, MAX_RESULT_CHARACTERS)
+    if bounded is None:
+        return entry
+    stored = session.store_output(f"{entry.call_id}.txt", whole)
+    path = directory / stored.parent.name / stored.name
+    notice = f"[… {bounded.omitted_chars:,} characters left out here. The whole text is in {path}: read or grep it.]"
+    others = tuple(part for part in entry.parts if not isinstance(part, TextPart))
+    return msgspec.structs.replace(
+        entry,
+        parts=(TextPart(text=bounded.joined(notice)), *others),
+        truncated=True,
+        output_path=str(path),
+        output_size=stored.stat().st_size,
+    )
+
+
 def _objects(source: Source, report: Report) -> Iterator[Fields]:
     """Yield the objects of the source's file, those of the files that were put aside before it first."""
     for path in source.format.earlier_files(source.path):
@@ -174,16 +193,6 @@ def describe_import(source: Source, report: Report) -> str:
     """Return what was imported, and what of it is not as it was, as a person reads it."""
     lines = [f"Imported from {source.format.label} ({source.path}): {report.taken}", *report.remarks]
     return "\n".join(lines)
-
-
-def _mark(source: Source, now: float) -> dict[str, Any]:
-    return {
-        "format": source.format.name,
-        "session": source.heading.session_id,
-        "path": str(source.path),
-        "size": source.size,
-        "imported": now,
-    }
 
 
 def _load_image(path: Path) -> bytes | None:
@@ -206,38 +215,3 @@ def _clear_staging(home: Path) -> None:
                 continue
             shutil.rmtree(directory, ignore_errors=True)
             lock.release()
-
-
-def find_marks(home: Path) -> list[Mark]:
-    """Return what the sessions under `home` that were imported say of their sources."""
-    return [mark for log in sorted((home / SESSIONS).glob(f"*/*/{LOG_NAME}")) if (mark := _read_mark(log))]
-
-
-def _read_mark(log: Path) -> Mark | None:
-    try:
-        with log.open("rb") as file:
-            lines = file.read(MARK_BYTES).split(b"\n")[:MARK_LINES]
-    except OSError:
-        return None
-    for line in lines:
-        fields = as_fields(parse_object(line) if b'"import"' in line else None)
-        state = field(fields, "state")
-        if fields.get("type") == "extension" and fields.get("extension") == EXTENSION and text(state, "format"):
-            size = state.get("size")
-            return Mark(
-                directory=log.parent,
-                format=text(state, "format"),
-                session=text(state, "session"),
-                path=text(state, "path"),
-                size=size if isinstance(size, int) else 0,
-            )
-    return None
-
-
-def matching_marks(source: Source, marks: list[Mark]) -> Iterator[Mark]:
-    """Yield the marks of the same source: the same session of the same agent, or the same file."""
-    for mark in marks:
-        if mark.format != source.format.name:
-            continue
-        if mark.path == str(source.path) or (mark.session and mark.session == source.heading.session_id):
-            yield mark

@@ -1,7 +1,9 @@
-"""Claude Code: JSON lines that name their parents; one line a content block, results that point at their calls. Pure.
+"""Claude Code: JSON lines that name their parents; one line a content block, results that point at their calls.
 
 The blocks of an answer share its message id. Each result's parent is the block with its call, so the file is no tree
 but a graph; the assembler takes an answer and its results as one step and sees a branch only where a step was left.
+
+Readers are pure; `find` looks at folders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""Codex: a rollout of JSON lines with a payload each; what one response of the model held stands in a row. Pure."""
+"""Codex: a rollout of JSON lines with a payload each; what one response of the model held stands in a row.
+
+Readers are pure; `find` and `surround` look at files.
+"""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +34,7 @@ from tenuto.session.importers.fields import (
 )
 from tenuto.session.importers.format import Context, Format, Heading, home_of
 from tenuto.session.importers.importing import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.lines import parse_object
 
 NAME = "codex"
 OPAQUE = "imported:codex"
@@ -41,6 +47,7 @@ _BARE = frozenset(
 _SILENT_ITEMS = frozenset({"ghost_snapshot", "compaction_trigger"})
 _SILENT_LINES = frozenset({"world_state", "token_usage_record", "inter_agent_communication", "session_state"})
 _UNREADABLE = frozenset({"compaction", "compaction_summary", "context_compaction"})
+_FILE_NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 _CONTEXT = (
     "<environment_context>",
     "<user_instructions>",
@@ -86,6 +93,25 @@ def describe(heading: Heading, fields: Fields) -> None:
         said = _plain(item)
         if item.get("role") == "user" and not heading.first_text and not said.lstrip().startswith(_CONTEXT):
             heading.first_text = said
+
+
+def surround(heading: Heading, path: Path) -> None:
+    """Add the name that the person gave the session, which stands in an index over all of them."""
+    found = _FILE_NAME.fullmatch(path.stem)
+    for folder in path.parents if found else ():
+        try:
+            index = folder / "session_index.jsonl"
+            heading.title = _titles(index, index.stat().st_mtime_ns).get(found[1], "") if found else ""
+        except OSError:
+            continue
+        return
+
+
+@functools.lru_cache(maxsize=4)
+def _titles(index: Path, _changed: int) -> dict[str, str]:
+    """Return the names by session; the newest line of a session counts. Raises `OSError`."""
+    rows = (parse_object(line) or {} for line in index.read_bytes().split(b"\n"))
+    return {text(row, "id"): text(row, "thread_name") for row in rows if text(row, "thread_name")}
 
 
 def _plain(item: Fields) -> str:
@@ -222,7 +248,7 @@ class CodexReader:
             case "turn_aborted":
                 yield from self._flush()
                 yield self._piece(NoticeEntry(text="interrupted", kind=EXTENSION))
-            case "error":
+            case "error" if text(event, "message"):
                 yield from self._flush()
                 yield self._piece(NoticeEntry(text=text(event, "message"), level="error", kind=EXTENSION))
             case _:
@@ -306,4 +332,12 @@ def find(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     yield from folder.glob("archived_sessions/**/rollout-*.jsonl")
 
 
-FORMAT = Format(name=NAME, label="Codex", is_line=is_line, describe=describe, reader=CodexReader, find=find)
+FORMAT = Format(
+    name=NAME,
+    label="Codex",
+    is_line=is_line,
+    describe=describe,
+    reader=CodexReader,
+    find=find,
+    surround=surround,
+)

@@ -1,6 +1,8 @@
-"""kimi-cli: the messages as its model saw them (`context.jsonl`), with marks of its own between them. Pure.
+"""kimi-cli: the messages as its model saw them (`context.jsonl`), with marks of its own between them.
 
 The files have no times and no model names. A file that was compacted begins with the summary.
+
+Readers are pure; `find` and `surround` look at files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Kimi Code: a journal of records (`wire.jsonl`) in one row; undo and clear are records of their own. Pure."""
+"""Kimi Code: a journal of records (`wire.jsonl`) in one row; undo and clear are records of their own.
+
+Readers are pure; `find` and `surround` look at files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""klaude-code: JSON lines of a type and its data, in one row; rewinds and retractions are lines of their own. Pure."""
+"""klaude-code: JSON lines of a type and its data, in one row; rewinds and retractions are lines of their own.
+
+Readers are pure; `find` and `surround` look at files.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +172,7 @@ class KlaudeReader:
             case "RewindEntry":
                 note, why = text(data, "note"), text(data, "rationale")
                 return DeveloperMessage(text=f"The conversation went back to this point. Why: {why}\n{note}")
-            case "StreamErrorItem":
+            case "StreamErrorItem" if text(data, "error"):
                 return NoticeEntry(text=text(data, "error"), level="error", kind=EXTENSION)
             case "InterruptEntry":
                 return NoticeEntry(text="interrupted", kind=EXTENSION)

@@ -1,4 +1,4 @@
-"""Pi: a tree of JSON lines, each with its id and its parent's. Pure but for `find`."""
+"""Pi: a tree of JSON lines, each with its id and its parent's. Readers are pure."""
 
 from __future__ import annotations
 

@@ -85,6 +85,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             ItemRenderer(self._render_options),
             self.palette,
             toggle=lambda item_id: self.runner.handle(intents.ToggleItem(item_id)),
+            reached_start=lambda: self.runner.handle(intents.ShowEarlier()),
             copy=self._copy_selected,
         )
         self.composer = Composer(

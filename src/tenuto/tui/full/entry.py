@@ -86,6 +86,7 @@ async def _run(
     hint = resume_hint(state.session_id, spoken=bool(len(state.transcript)), temporary=start.temporary)
     for runtime in holder:
         await runtime.close()
+        hint = runtime.opener.parting or hint  # no hint for a session that is not there
     code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
     return Ended(code, hint, app.failure)
 

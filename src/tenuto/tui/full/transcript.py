@@ -30,7 +30,10 @@ Row = tuple[int, int]
 
 
 class TranscriptView(Widget, can_focus=False):
-    """Paints `source()`. `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected."""
+    """Paints `source()`. `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
+
+    `reached_start` is called when the person has scrolled to the first row.
+    """
 
     def __init__(
         self,
@@ -39,12 +42,14 @@ class TranscriptView(Widget, can_focus=False):
         palette: Palette,
         *,
         toggle: Callable[[int], None],
+        reached_start: Callable[[], None],
         copy: Callable[[str], None],
     ) -> None:
         super().__init__(id="transcript")
         self._source = source
         self._palette = palette
         self._toggle = toggle
+        self._reached_start = reached_start
         self._copy = copy
         self.cache = LineCache(render)
         self.viewport = Viewport(self._measure)
@@ -66,7 +71,7 @@ class TranscriptView(Widget, can_focus=False):
     def reset(self) -> None:
         """Everything may be different: read all items anew. What is being read stays, if it is still there."""
         viewport = self.viewport
-        top = self._ids[viewport.index] if self._ids and not viewport.follow else None
+        read = [] if viewport.follow else self._ids[viewport.index :]
         items = self._source().ordered()
         self._ids = [item.id for item in items]
         self._places = {item_id: place for place, item_id in enumerate(self._ids)}
@@ -74,8 +79,9 @@ class TranscriptView(Widget, can_focus=False):
         width = self._text_width
         viewport.rows = self.size.height
         viewport.reset([estimate_height(item, width) + 1 for item in items])
-        if top in self._places:
-            viewport.go_to_item(self._places[top])
+        top = next((self._places[item_id] for item_id in read if item_id in self._places), None)
+        if top is not None:
+            viewport.go_to_item(top)
 
     def rerender(self) -> None:
         """Theme, detail or options changed: the same items look different; what is being read stays."""
@@ -151,6 +157,8 @@ class TranscriptView(Widget, can_focus=False):
             return True
         self.viewport.rows = size.height
         self.viewport.settle()
+        if self._ids and not self.viewport.follow and (self.viewport.index, self.viewport.line) == (0, 0):
+            self._reached_start()
         self._rows = self.viewport.visible()
         lines = [self._lines(index)[line] for index, line in self._rows]
         lines += [EMPTY] * (size.height - len(lines))

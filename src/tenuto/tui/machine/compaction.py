@@ -11,6 +11,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_count
+from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem
@@ -70,7 +71,7 @@ def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
 
 def _question(event: CompactionProposedEvent) -> str:
     before, after = event.entry.tokens_before or 0, event.entry.tokens_after or 0
-    return f"Compact {format_count(before)} to {format_count(after)} tokens?"
+    return f"Compact {format_count(before)} to {format_count(after)} tokens ({describe_rung(event.entry.rung)})?"
 
 
 def _answers(event: CompactionProposedEvent) -> tuple[Choice, ...]:

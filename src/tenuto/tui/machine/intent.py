@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.command.outcome import Choice, RowFilter
+from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.machine.state import CompletionItem
@@ -218,6 +219,10 @@ class ToggleItem(IntentBase, frozen=True):
     id: int
 
 
+class ShowEarlier(IntentBase, frozen=True):
+    """The person is at the first item of the transcript: show what comes before it, if it is a part only."""
+
+
 class ToggleTodo(IntentBase, frozen=True):
     """Show the whole todo list, or its head (Ctrl+T)."""
 
@@ -245,6 +250,12 @@ class Failed(IntentBase, frozen=True):
     """Something of the front-end itself failed; one line that says what to do."""
 
     text: str
+
+
+class ContextShown(IntentBase, frozen=True):
+    """A command shows what fills the window."""
+
+    report: ContextReport
 
 
 class TextOffered(IntentBase, frozen=True):
@@ -301,9 +312,11 @@ Intent = (
     | ToggleHelp
     | RepaintScreen
     | PickModel
+    | ShowEarlier
     | Said
     | Failed
     | TextOffered
+    | ContextShown
     | BranchRead
     | Tick
 )

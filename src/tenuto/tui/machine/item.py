@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level, Origin
 from tenuto.protocol.message import CompactionEntry, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
@@ -122,7 +123,14 @@ class CompactionItem(BaseItem):
     seconds: float = 0.0
 
 
-Item = UserItem | AssistantItem | ThinkingItem | ToolItem | ShellItem | NoticeItem | CompactionItem
+@dataclass(slots=True, kw_only=True)
+class ContextItem(BaseItem):
+    """What filled the window when it was asked for."""
+
+    report: ContextReport
+
+
+Item = UserItem | AssistantItem | ThinkingItem | ToolItem | ShellItem | NoticeItem | CompactionItem | ContextItem
 TimedItem = ThinkingItem | ToolItem | ShellItem | CompactionItem
 
 

@@ -15,13 +15,14 @@ from tenuto.tui.effects import Repaint, TranscriptReset
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
     BranchRead,
+    ContextShown,
     Failed,
     RepaintScreen,
     Said,
     ToggleDetail,
     ToggleItem,
 )
-from tenuto.tui.machine.item import Transcript
+from tenuto.tui.machine.item import ContextItem, Transcript
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.machine.turn import close_open_calls
 
@@ -112,6 +113,12 @@ def show_notice(change: Change, event: NoticeEvent) -> None:
 def show_answer(change: Change, intent: Said) -> None:
     """Show what a command answered."""
     change.notice(intent.text, intent.level, "command")
+
+
+@TABLE.on(ContextShown)
+def show_context(change: Change, intent: ContextShown) -> None:
+    """Show what fills the window, as it is now."""
+    change.add(ContextItem(report=intent.report, final=True))
 
 
 @TABLE.on(Failed)

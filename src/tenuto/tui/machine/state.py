@@ -251,7 +251,9 @@ class UiState(msgspec.Struct):
     in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up. `waiting` says that
     the queue is sent only when the person presses Enter. `completion_closed_at` is where the word begins for which the
     person closed the popup. `replaying` is set while a resumed session's entries come in:
-    then no effects come out until one `TranscriptReset`. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    then no effects come out until one `TranscriptReset`. `earlier` is the seq before which older entries can be asked
+    for (0: none, or asked for already), `earlier_item` the item that says so. `interrupt_presses` is how often Esc
+    interrupts (1 or 2).
     """
 
     session_id: str = ""
@@ -283,6 +285,8 @@ class UiState(msgspec.Struct):
     timed: set[int] = msgspec.field(default_factory=set[int])
     shell_item: int = 0
     compaction_item: int = 0
+    earlier: int = 0
+    earlier_item: int = 0
     terminal_title: str = ""
     last_tick: float = 0.0
     replaying: bool = False

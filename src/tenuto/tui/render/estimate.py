@@ -13,6 +13,7 @@ from tenuto.protocol.part import TextPart
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
+    ContextItem,
     Item,
     NoticeItem,
     ShellItem,
@@ -89,6 +90,10 @@ def _compaction(item: CompactionItem, width: int, unfolded: bool) -> int:
     return 2 + _wrapped(item.entry.summary, width) if unfolded and item.entry is not None else 1
 
 
+def _context(item: ContextItem, _width: int, _unfolded: bool) -> int:
+    return 12 + len(item.report.parts) + len(item.report.facts) + (7 if item.report.history else 0)
+
+
 _ESTIMATES: dict[type, Callable[[Any, int, bool], int]] = {
     AssistantItem: _assistant,
     UserItem: _user,
@@ -97,4 +102,5 @@ _ESTIMATES: dict[type, Callable[[Any, int, bool], int]] = {
     ShellItem: _shell,
     NoticeItem: _notice,
     CompactionItem: _compaction,
+    ContextItem: _context,
 }

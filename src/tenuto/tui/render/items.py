@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from tenuto.command.context_rows import context_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
@@ -13,6 +14,7 @@ from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
+    ContextItem,
     Item,
     NoticeItem,
     ShellItem,
@@ -53,6 +55,8 @@ def render_item(item: Item, width: int, options: RenderOptions = DEFAULT) -> lis
             return _notice(item, frame)
         case CompactionItem():
             return _compaction(item, frame, width, options)
+        case ContextItem():
+            return _context(item, frame)
 
 
 def gap_before(previous: Item | None, item: Item) -> int:
@@ -153,6 +157,13 @@ def _second_column(line: str, width: int) -> int:
     return cells if cells <= width // 2 else 0
 
 
+def _context(item: ContextItem, frame: Frame) -> list[Line]:
+    blank = (" " * GUTTER, "text")
+    rows = [Line(tuple(row)) for row in context_rows(item.report, frame.width)]
+    lines = [part for row in rows for part in (wrap(row.spans, frame.width) if row.width > frame.width else [row])]
+    return indent(lines, blank, blank)
+
+
 class _Words(msgspec.Struct, frozen=True, kw_only=True):
     """What a compaction is called while it runs, and when it has ended."""
 
@@ -212,6 +223,9 @@ def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
         rows.append(f"Entries from #{entry.first_kept_index} on stay word for word.")
     if entry.edits and entry.first_kept_index:
         rows.append(f"{plural(len(entry.edits), 'large result')} shortened in the part that stays.")
+    details = entry.details
+    if details is not None and (details.read_files or details.modified_files):
+        rows.append(f"Files: {len(details.read_files)} read, {len(details.modified_files)} changed.")
     if entry.focus:
         rows.append(f"Focus: {sanitize_line(entry.focus)}")
     if entry.usage is not None and entry.usage.sent:

@@ -1,0 +1,51 @@
+"""What all subcommands share: a parser that answers in one line, and finding the session that is meant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from tenuto.cli.arguments import BAD_USAGE
+from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.session.catalog import find_session
+from tenuto.session.errors import SessionAmbiguous
+
+FAILED = 1
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where the rest stands."""
+        raise SystemExit(complain(f"{message}; {self.prog} --help shows how"))
+
+
+def complain(message: str, code: int = BAD_USAGE) -> int:
+    """Say one line on standard error; returns the exit code."""
+    print(f"tenuto: {sanitize_line(message)}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def say(text: str) -> None:
+    """Print one line of an answer, free of control characters."""
+    print(" ".join(sanitize_for_terminal(text).splitlines()))  # noqa: T201
+
+
+def parse(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> argparse.Namespace | int:
+    """Return what the words say, or the exit code when there is nothing more to do."""
+    try:
+        return parser.parse_args(words)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+
+
+def find_directory(home: Path, name: str) -> Path | int:
+    """Return the folder of the session that is meant, or the exit code after saying why there is none."""
+    try:
+        found = find_session(home, name)
+    except SessionAmbiguous as error:
+        return complain(str(error))
+    return found if found is not None else complain(f"there is no session {name}; tenuto sessions list shows them")

@@ -1,0 +1,61 @@
+"""What fills the model's window now, or would fill it with the first request (`/context`, R-024)."""
+
+from __future__ import annotations
+
+from tenuto.compaction.budget import Budget
+from tenuto.compaction.meter import estimate_tools
+from tenuto.compaction.parts import divide, sizes_over_time
+from tenuto.core.gaps import due_messages
+from tenuto.core.live import LiveSession
+from tenuto.core.prompt import instructions_in
+from tenuto.core.system import build_system_entry
+from tenuto.protocol.context import ContextReport
+from tenuto.protocol.message import Message, SystemMessage
+from tenuto.text.estimate import estimate_text
+
+
+def report_context(live: LiveSession) -> ContextReport:
+    """Return the window by part, with the meter's own number.
+
+    Before the first request it is what that would begin with, because nothing is in the log yet.
+    """
+    view: list[Message] = list(live.session.get_llm_history())
+    budget = live.budget()
+    is_first = not view or not isinstance(view[0], SystemMessage)
+    if is_first:
+        due = due_messages({}, live.mode, live.session.cwd, live.clock())
+        view = [build_system_entry(live), *view, *due]
+        size = live.measure_path(view, live.session.path())
+    else:
+        size = live.measure()
+    system = view[0]
+    instructions = estimate_text(instructions_in(system.text)) if isinstance(system, SystemMessage) else 0
+    return ContextReport(
+        parts=divide(view, size, tools=estimate_tools(live.tool_schemas()), instructions=instructions),
+        tokens=size.tokens,
+        estimated=size.estimated,
+        window=budget.window,
+        known=budget.known,
+        trigger=budget.trigger,
+        free=max(0, budget.trigger - size.tokens),
+        reserve=max(0, budget.window - max(size.tokens, budget.trigger)),
+        next_request=is_first,
+        history=sizes_over_time(live.session.path()),
+        facts=_facts(live, budget),
+    )
+
+
+def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
+    window = f"{budget.window:,}" if budget.known else f"{budget.window:,} (assumed; the model's window is not known)"
+    raised = budget.reserve_raised_from
+    reserve = f"{budget.reserve:,}"
+    if raised is not None:
+        reserve += f" (the configured {raised:,} is too small for this model)"
+    return (
+        ("window", f"{window}, from {live.facts.source}"),
+        ("output budget", f"{budget.output_budget:,}"),
+        ("reserve", reserve),
+        ("kept word for word", f"{budget.keep_recent:,}"),
+        ("summary at most", f"{budget.max_summary:,}"),
+        ("automatic", "on" if live.settings.compaction.enabled else "off (compaction.enabled = false)"),
+    )

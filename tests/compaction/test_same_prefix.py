@@ -1,0 +1,243 @@
+"""Rung 3 by itself: when it applies, what it says, and what becomes of answers that are no summary."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from tenuto.compaction.environment import BoundContext, CompactionEnvironment, SummaryModel
+from tenuto.compaction.errors import RungError
+from tenuto.compaction.ladder import LadderCompaction
+from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.same_prefix import RUNG, describe_kept, same_prefix_rungs
+from tenuto.compaction.summarise import SummaryError
+from tenuto.protocol.compaction import CacheState, CompactionModel, CompactionOutcome
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.model import ModelError, ModelRequest, ServerContext, ToolSchema
+from tenuto.protocol.part import ImagePart, ToolCallPart
+from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, prompt_of, reply, standing, words
+
+TOOL = ToolSchema(name="read", description="Reads a file.", parameters=msgspec.Raw(b'{"type":"object"}'))
+OTHER = msgspec.structs.replace(FACTS, name="other")
+
+
+def conversation(turns: int = 12) -> History:
+    history = History()
+    for turn in range(turns):
+        history.user(f"request {turn}")
+        history.step(f"output {turn} " + words(1_500))
+        history.answer(f"answer {turn}")
+    return history
+
+
+def context(client: ScriptedClient, plan: CompactionPlan, window: int = 32_000, **changes) -> BoundContext:
+    """The context of a compaction of this plan; changes go where they belong."""
+    present = standing(plan)
+    request = ModelRequest(
+        model=msgspec.structs.replace(FACTS, context_window=window),
+        messages=tuple(present.view),
+        tools=(TOOL,),
+        max_output_tokens=changes.pop("max_output", 4_000),
+        effort="high",
+        cache_key="session",
+        server=changes.pop("server", ServerContext()),
+    )
+    models = changes.pop("models", None) or [SummaryModel(CompactionModel(request.model, client), budget(window))]
+
+    async def summarisers() -> list[SummaryModel]:
+        return models
+
+    settings = {name: changes.pop(name) for name in ("prompts", "shares_prefix", "observed") if name in changes}
+    return BoundContext(
+        history=present.view,
+        token_count=present.size.tokens,
+        max_context_size=window,
+        reserved_context_size=8_000,
+        llm=CompactionModel(request.model, client),
+        cache=changes.pop("cache", CacheState(True, 10.0)),
+        environment=CompactionEnvironment(
+            standing=present,
+            request=request,
+            summarisers=summarisers,
+            progress=lambda _stage, _tokens: None,
+            **settings,
+        ),
+        **changes,
+    )
+
+
+async def run(ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | None:
+    rungs = await same_prefix_rungs(ctx)
+    return await rungs[0](ctx, plan) if rungs else None
+
+
+async def test_the_request_is_the_next_steps_and_one_message():
+    plan = conversation().planned()
+    client = ScriptedClient(reply(SUMMARY))
+    ctx = context(client, plan, focus="the API names")
+    outcome = await run(ctx, plan)
+    assert outcome is not None
+    assert (outcome.rung, outcome.first_kept_index) == (RUNG, plan.cut)
+    assert "Mend the parser." in outcome.summary
+    assert outcome.usage == ctx.environment.spending.usage
+    (asked,) = client.requests
+    before = ctx.environment.request
+    assert asked.messages[:-1] == before.messages
+    assert all(one is other for one, other in zip(asked.messages[:-1], before.messages, strict=True))
+    assert msgspec.structs.replace(asked, messages=before.messages) == before, "nothing else differs"
+    prompt = prompt_of(asked)
+    assert prompt.startswith(Prompts().same_prefix)
+    assert prompt.endswith("Additional focus: the API names")
+    assert describe_kept(plan) in prompt
+
+
+async def test_what_the_server_does_by_itself_does_not_happen_to_the_summary():
+    plan = conversation().planned()
+    client = ScriptedClient(reply(SUMMARY))
+    server = ServerContext(compaction="request", compact_over=5, clear_over=7, clear_at_least=3)
+    await run(context(client, plan, server=server), plan)
+    assert client.requests[0].server == ServerContext(clear_over=7, clear_at_least=3)
+
+
+async def test_the_prompt_can_be_replaced_and_what_stays_is_named_all_the_same():
+    plan = conversation().planned()
+    client = ScriptedClient(reply(SUMMARY))
+    await run(context(client, plan, prompts=Prompts(same_prefix="MY WORDS")), plan)
+    prompt = prompt_of(client.requests[0])
+    assert prompt.startswith("MY WORDS")
+    assert describe_kept(plan) in prompt
+
+
+NO_WAY = {
+    "a cold cache": {"cache": CacheState(False, 400.0)},
+    "switched off": {"shares_prefix": False},
+    "another model first": {"models": [SummaryModel(CompactionModel(OTHER, ScriptedClient()), budget())]},
+    "no model": {"models": []},
+    "after a refusal": {"reason": "overflow"},
+    "no room by the observed number": {"reason": "overflow", "observed": 30_000},
+}
+
+
+@pytest.mark.parametrize("why", NO_WAY)
+async def test_it_does_not_apply(why):
+    plan = conversation().planned()
+    client = ScriptedClient(reply(SUMMARY))
+    ctx = context(client, plan, **NO_WAY[why])
+    if why == "no model":
+
+        async def nobody() -> list[SummaryModel]:
+            return []
+
+        ctx = replace(ctx, environment=replace(ctx.environment, summarisers=nobody))
+    assert await run(ctx, plan) is None
+    assert not client.requests
+
+
+async def test_it_does_not_apply_with_images_in_the_view():
+    """R-052: megabytes are not sent a second time for a text."""
+    history = conversation()
+    history.add(
+        msgspec.structs.replace(history.user("look"), parts=(ImagePart(sha256="a" * 64, media_type="image/png"),))
+    )
+    history.answer("I see.")
+    plan = history.planned()
+    client = ScriptedClient(reply(SUMMARY))
+    assert await run(context(client, plan), plan) is None
+    assert not client.requests
+
+
+async def test_it_does_not_apply_without_room_for_the_summary_in_the_window():
+    plan = conversation().planned(window=64_000, keep_tokens=2_000)
+    client = ScriptedClient(reply(SUMMARY), reply(SUMMARY))
+    assert await run(context(client, plan, window=plan.size.tokens + 1_000), plan) is None
+    assert not client.requests
+    assert await run(context(client, plan, window=64_000), plan) is not None
+
+
+async def test_after_an_answer_that_ran_into_the_window_the_observed_number_counts():
+    plan = conversation().planned()
+    client = ScriptedClient(reply(SUMMARY))
+    ctx = context(client, plan, window=64_000, reason="overflow", observed=20_000)
+    assert await run(ctx, plan) is not None
+
+
+BAD = {
+    "it was empty": reply(""),
+    "it was cut off": reply(SUMMARY, stop_reason="max_tokens"),
+    "it was a refusal": reply("I'm sorry, I cannot help with that."),
+    "it called a tool": AssistantMessage(parts=(ToolCallPart(id="1", name="read"),), stop_reason="tool_use"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+async def test_r010_one_retry_names_the_fault_behind_the_same_conversation_and_then_it_is_an_error(fault):
+    plan = conversation().planned()
+    client = ScriptedClient(BAD[fault], reply(SUMMARY))
+    ctx = context(client, plan)
+    assert await run(ctx, plan) is not None
+    first, second = client.requests
+    assert second.messages[:-1] == first.messages[:-1]
+    assert f"could not be used: {fault}" in prompt_of(second)
+    assert ctx.environment.spending.usage.input >= 100, "both attempts are paid for"
+    client = ScriptedClient(BAD[fault], BAD[fault])
+    with pytest.raises(SummaryError, match="could not be used"):
+        await run(context(client, plan), plan)
+    assert len(client.requests) == 2
+
+
+async def test_a_failing_model_is_a_typed_error_and_the_next_rung_asks_with_less():
+    plan = conversation().planned()
+
+    def answer(request: ModelRequest):
+        return ModelError("overflow", "prompt is too long") if request.tools else reply(SUMMARY)
+
+    client = ScriptedClient(answer)
+    with pytest.raises(RungError, match="prompt is too long"):
+        await run(context(client, plan), plan)
+    outcome = await LadderCompaction().compact(context(client, plan))
+    assert outcome.rung == "serialised"
+    asked = [bool(request.tools) for request in client.requests]
+    assert asked[:2] == [True, True], "in place once by hand, once by the ladder"
+    assert not any(asked[2:])
+
+
+@pytest.mark.parametrize("kind", ["quota", "auth"])
+async def test_a_model_that_cannot_be_reached_is_not_asked_again_on_the_next_rung(kind):
+    plan = conversation().planned()
+    client = ScriptedClient(lambda _request: ModelError(kind, "no"))
+    outcome = await LadderCompaction().compact(context(client, plan))
+    assert outcome.rung == "digest"
+    assert len(client.requests) == 1
+    assert len(outcome.notes) == 1
+
+
+async def test_all_rungs_together_wait_half_a_minute_at_most():
+    plan = conversation().planned()
+    client = ScriptedClient(lambda _request: ModelError("server", "broken", retry_after=12.0))
+    ctx = context(client, plan)
+    ctx.environment.patience.waited = 25.0
+    outcome = await asyncio.wait_for(LadderCompaction().compact(ctx), 5)
+    assert outcome.rung == "digest"
+    assert len(client.requests) == 2, "one on each rung, and no waiting"
+
+
+def test_what_stays_is_named_by_its_first_words():
+    history = conversation(4)
+    history.user("The last request, which is long: " + words(100))
+    history.answer("done")
+    plan = history.planned(keep_tokens=100, manual=True)
+    assert "the person's message “The last request, which is long: word and" in describe_kept(plan)
+    assert "the last 2 messages" in describe_kept(plan)
+    split = conversation(1)
+    split.user("mend it")
+    for _ in range(10):
+        split.step(words(1_500))
+    plan = split.planned(keep_tokens=2_000)
+    assert 'your call of read “{"path": "a.py"}”' in describe_kept(plan)
+    assert "request of the present turn also stays" in describe_kept(plan)
+    empty = msgspec.structs.replace(plan, kept=())
+    assert "Nothing of the conversation stays" in describe_kept(empty)
