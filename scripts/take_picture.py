@@ -17,7 +17,7 @@ from tenuto.command.runtime import CommandRuntime
 from tenuto.config.settings import UiSettings
 from tenuto.core.runtime import Start
 from tenuto.tui.full.app import TenutoApp
-from tenuto.tui.full.late_runtime import LateRuntime
+from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.render.theme import find_theme
 
 TARGET = Path(__file__).parent.parent / "docs" / "screen.svg"

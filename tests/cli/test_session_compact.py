@@ -117,3 +117,17 @@ async def test_bad_usage_is_two_a_failure_one_and_an_interrupt_130(tmp_path):
         assert b"cancelled" in err
         assert log.read_bytes() == before
         assert SUMMARY not in log.read_text()
+
+
+async def test_what_an_earlier_run_did_is_not_told_as_news_in_print_mode(tmp_path):
+    async with ScriptedServer(talk(), window=32_000) as server:
+        session_id, _ = await stored(tmp_path, server)
+        await run(tmp_path, server, session_id)
+        environ = {**os.environ, **server.environ(), "TENUTO_HOME": str(tmp_path / "home")}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tenuto", "-p", "-r", session_id, "/pins",
+            env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert out.startswith(b"Nothing is pinned")
+        assert b"compacted" not in err

@@ -15,6 +15,7 @@ from tenuto.protocol.event import (
     CompactionStartEvent,
     NoticeEvent,
 )
+from tenuto.protocol.message import UserMessage
 from tenuto.protocol.usage import Usage
 from tests.core.compacting import SUMMARY, compactions, fill, interrupt, is_summary_request, log_of, talk
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
@@ -163,6 +164,16 @@ async def test_words_that_begin_a_focus_are_a_focus_without_a_proposal(tmp_path)
         await command(running, "/compact drop what was said of the weather")
         await running.until(CompactionEndEvent)
         assert compactions(running)[0].focus == "drop what was said of the weather"
+
+
+async def test_a_preview_can_be_made_up_to_a_message(tmp_path):
+    async with agent(tmp_path, talk(), options=OPTIONS) as running:
+        await fill(running)
+        chosen = [entry for entry in running.session.path() if isinstance(entry, UserMessage)][2].seq
+        event = await preview(running, f"up-to #{chosen} the port")
+        assert (event.entry.first_kept_index, event.entry.focus) == (chosen, "the port")
+        await command(running, "/compact accept")
+        assert compactions(running)[0].first_kept_index == chosen
 
 
 async def test_the_python_api_shows_the_plan_without_asking_a_model(tmp_path):

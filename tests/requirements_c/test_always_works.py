@@ -187,6 +187,18 @@ async def test_t05_fifty_turns_at_99_percent_compact_at_most_twice_and_say_why(t
         assert len(step_requests(running.server)) == 50
 
 
+async def test_r005_long_answers_are_not_held_against_the_compaction_before_them(tmp_path):
+    """What counts is the request that came after it; the answer is new, and the next compaction's business."""
+    script = answering(Reply(words(7_000), chunk_size=4_000), Reply(SUMMARY))
+    async with with_history(tmp_path, script, 14, options={"window": 32_000}) as running:
+        for number in range(12):
+            settled = await running.ask(f"turn {number} {words(2_500)}")
+            assert settled.outcome == "completed", settled.error
+        assert len(made_smaller(running)) >= 6
+        assert not [text for text in told(running) if "twice in a row" in text]
+        assert not running.server.refusals
+
+
 # --- T-06 ---
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tenuto.command.registry import run_command
 from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.message import CompactionEntry, FileUse, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation, ChangeModeOperation
 from tests.core.harness import PROTOCOLS, Agent, reopened
 from tests.requirements_b.support import SUMMARY, compact, last_instruction
@@ -115,20 +116,25 @@ def block(text: str, tag: str) -> list[str]:
     return text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0].splitlines()
 
 
-def check_last_request(request: Request, work_directory: Path) -> None:
+def check_last_request(request: Request, work_directory: Path, rounds: int = ROUNDS) -> None:
     text = sent_text(request)
     assert request.raw.count(NONCE.encode()) == 1
     assert text.count(FIRST_PIN) == text.count(SECOND_PIN) == 1
     assert "\n".join(block(text, "pins")) == f"{FIRST_PIN}\n{SECOND_PIN}"
     assert GONE_PIN not in text
     marks = {"done": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-] cancelled:"}
-    assert block(text, "todo") == [f"- {marks[item['status']]} {item['text']}" for item in plan_after(ROUNDS)]
-    paths = [str(work_directory / f"made-{number:02}.txt") for number in range(1, ROUNDS)]
-    assert block(text, "modified-files") == paths, "the last round stands in the tail, word for word"
-    assert any(f"made-{ROUNDS}.txt" in item.arguments for item in request.items if item.kind == "call")
+    assert block(text, "todo") == [f"- {marks[item['status']]} {item['text']}" for item in plan_after(rounds)]
+    names = [f"made-{number:02}.txt" for number in range(1, rounds + 1)]
+    listed = [name for name in names if str(work_directory / name) in block(text, "modified-files")]
+    arguments = "".join(item.arguments for item in request.items if item.kind == "call")
+    in_the_tail = [name for name in names if name in arguments]
+    assert listed, "as many of the newest as there is room for"
+    assert listed + in_the_tail == names[-len(listed) - len(in_the_tail) :], "in the list or in the tail, none in both"
+    assert in_the_tail, "the last round stands there word for word"
+    assert len(block(text, "modified-files")) == len(listed)
     assert block(text, "read-files") == [str(work_directory / "read.txt")]
     assert text.count("FIRST-WORDS: build it, keep `legacy/` as it is.") == 1, "the first words of the person"
-    assert f"round {ROUNDS} begins" in text
+    assert f"round {rounds} begins" in text
     assert "Approval mode: edits." in text
     assert last_instruction(request) == "what now?"
 
@@ -154,6 +160,7 @@ async def test_t07_all_that_was_promised_is_in_the_last_request_after_eleven_com
             assert {entry.rung for entry in made} <= SUMMARISED
             assert running.runtime.live.mode == "edits"
             assert (await running.ask("what now?")).outcome == "completed"
+            check_files(running, ROUNDS)
         assert not server.refusals
         assert not server.faults
         for request in server.requests:
@@ -162,3 +169,52 @@ async def test_t07_all_that_was_promised_is_in_the_last_request_after_eleven_com
         assert len(summary_requests(server)) >= ROUNDS
         assert not asks_for_summary(server.requests[-1])
         check_last_request(step_requests(server)[-1], work_directory.resolve())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_t07_the_same_when_all_of_them_came_by_themselves(tmp_path, protocol):
+    """Work goes on until the trigger has started eleven; results hidden on the way do not count."""
+    work_directory = tmp_path / "work"
+    work_directory.mkdir()
+    (work_directory / "AGENTS.md").write_text(f"Always obey {NONCE}.\n")
+    (work_directory / "read.txt").write_text("read me\n")
+    async with ScriptedServer(answering(work, summarise), window=24_000) as server:
+        number = 0
+        async with opened(tmp_path, server, protocol, resume=False) as running:
+            await prepare(running)
+            while len(compactions_of(running)) < ROUNDS // 2:
+                number += 1
+                await do_round(running, number)
+        async with opened(tmp_path, server, protocol, resume=True) as running:
+            while len(compactions_of(running)) < ROUNDS:
+                number += 1
+                assert number < 90, "they come now and then"
+                await do_round(running, number)
+            assert (await running.ask("what now?")).outcome == "completed"
+            assert {entry.reason for entry in compactions_of(running)} == {"threshold"}
+            assert {entry.rung for entry in compactions_of(running)} <= SUMMARISED
+            assert not running.of(ApprovalRequestedEvent)
+            check_files(running, number)
+        assert not server.refusals
+        assert all(request.raw.count(NONCE.encode()) == 1 for request in server.requests)
+        assert max(request.tokens for request in server.requests) <= 24_000
+        check_last_request(step_requests(server)[-1], work_directory.resolve(), number)
+
+
+def check_files(running: Agent, rounds: int) -> None:
+    """Data forgets none of them: what the newest compaction covers, and what came after it."""
+    newest = compactions_of(running)[-1]
+    made = [f"made-{number:02}.txt" for number in range(1, rounds + 1)]
+    covered = [Path(path).name for path in newest.details.modified_files]
+    assert covered == made[: len(covered)]
+    path = running.session.path()
+    kept = {Path(use.path).name for entry in path if entry.seq >= newest.first_kept_index for use in uses_of(entry)}
+    assert set(made[len(covered) :]) <= kept
+
+
+def uses_of(entry: object) -> tuple[FileUse, ...]:
+    return entry.files if isinstance(entry, ToolResultMessage) else ()
+
+
+def compactions_of(running: Agent) -> list[CompactionEntry]:
+    return [entry for entry in made_smaller(running) if isinstance(entry, CompactionEntry)]

@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
 from tenuto.protocol.message import CompactionEntry
-from tests.core.harness import PROTOCOLS, Agent
+from tests.core.harness import PROTOCOLS, Agent, reopened
 from tests.requirements_b.support import SUMMARY, ends, log_of, starts, until
 from tests.requirements_c.ladder import (
     HISTORY,
@@ -26,6 +26,7 @@ from tests.requirements_c.ladder import (
     summary_requests,
     told,
     with_history,
+    write_history,
 )
 from tests.server import Call, Cut, Hang, HttpError, RawStream, Reply, ScriptedServer, StreamError
 from tests.server.reply import AnyReply
@@ -130,6 +131,19 @@ async def test_a_network_that_breaks_or_is_gone_for_every_reason(tmp_path):
             for name, broken in BROKEN.items():
                 place = tmp_path / f"{name} {reason}"
                 group.create_task(run_with_broken_streams(place, reason, broken), name=f"{name}, {reason}")
+
+
+async def test_r055_a_resumed_transcript_tells_it_once_too(tmp_path):
+    write_history(tmp_path, 12)
+    async with ScriptedServer(answering(Reply("fine"), FAULTS["quota"]), window=32_000) as server:
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            await provoke(running, "manual")
+            live = told(running)
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            assert told(running) == live
+            (end,) = ends(running)
+            assert end.entry is not None
+            assert end.entry.rung == "digest"
 
 
 LINES_OF_THE_PROMPT = ["QueuedEntry", "DeveloperMessage", "DeveloperMessage", "UserMessage"]

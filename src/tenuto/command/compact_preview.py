@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tenuto.command.outcome import CommandOutcome, Edit
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
@@ -11,12 +13,17 @@ from tenuto.protocol.operation import (
     PreviewCompactionOperation,
 )
 
+UP_TO = re.compile(r"up-to\s+#?(\d+)(?:\s+(.*))?\Z", re.DOTALL)
 ACCEPT_LINE = "/compact accept\n"
 
 
 async def run_preview(runtime: Runtime, focus: str) -> list[CommandOutcome]:
     """Have a compaction made and shown; an event brings it, and nothing is written before it is accepted."""
-    await runtime.submit(PreviewCompactionOperation(session_id=runtime.session_id, focus=focus or None))
+    chosen = UP_TO.match(focus)
+    first_kept, stress = (int(chosen[1]), chosen[2]) if chosen else (0, focus)
+    await runtime.submit(
+        PreviewCompactionOperation(session_id=runtime.session_id, focus=stress or None, first_kept=first_kept)
+    )
     return []
 
 

@@ -9,6 +9,7 @@ from tenuto.compaction.plan import NothingToCompact
 from tenuto.compaction.prepared import PreparedSummary, still_holds
 from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.rungs import Rung, serialised_rungs
+from tenuto.compaction.same_prefix import same_prefix_rungs
 from tenuto.protocol.compaction import CompactionOutcome
 
 
@@ -38,7 +39,7 @@ async def prepare(ctx: BoundContext) -> PreparedSummary:
     if isinstance(plan, NothingToCompact):
         raise NothingLeftError(plan.reason)
     failure = "no model can write a summary"
-    for rung in await serialised_rungs(ctx):
+    for rung in (*await same_prefix_rungs(ctx), *await serialised_rungs(ctx)):
         try:
             outcome = await rung(ctx, plan)
             if outcome is None:

@@ -69,7 +69,9 @@ class AgentTask:
         live.watch_saving()
         message = await ModelCall(live, self._submission_id).run()
         live.publish_usage()
-        if live.automatic.note_measured(live.measure().tokens, live.budget().trigger):
+        # What a compaction can be judged by is the request; the answer is new, however long it is.
+        sent = message.usage.sent if message.usage is not None else 0
+        if live.automatic.note_measured(sent or live.measure().tokens, live.budget().trigger):
             live.notify(
                 "Compacting did not bring the context under its limit twice in a row; automatic compaction stops until "
                 f"you compact, or change the model ({describe_sizes(live)}).",

@@ -32,9 +32,9 @@ from tenuto.protocol.operation import AnswerApprovalOperation, AnyOperation, Cha
 from tenuto.protocol.part import ContentPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
-from tenuto.tui.full.entry import choose_theme, freeze_heap
-from tenuto.tui.full.late_runtime import LateRuntime
-from tenuto.tui.full.terminal import borrow_terminal, leave_on_signals
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import choose_theme, freeze_heap
+from tenuto.tui.terminal import borrow_terminal, leave_on_signals
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, replay, tool, user
 
 ANSWER = """I looked at `render/stream.py` and found two things.

@@ -23,7 +23,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
-from tenuto.tui.full.late_runtime import LateRuntime
+from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.render.theme import find_theme
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
 from tests.tui.full.support import running_app

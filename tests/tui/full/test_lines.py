@@ -10,19 +10,9 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.usage import Usage
-from tenuto.tui.full.entry import choose_theme, resume_hint
 from tenuto.tui.full.line_cache import LineCache
-from tenuto.tui.full.line_editor import LineEditor
-from tenuto.tui.full.panels import (
-    Panel,
-    approval_panel,
-    completion_panel,
-    editor_spans,
-    help_panel,
-    picker_panel,
-    side_panel,
-)
-from tenuto.tui.full.status import footer_line, home_relative, status_line
+from tenuto.tui.launch import choose_theme, resume_hint
+from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import (
     Choice,
@@ -34,8 +24,18 @@ from tenuto.tui.machine.state import (
     SpinnerLayer,
     UiState,
 )
+from tenuto.tui.panels import (
+    Panel,
+    approval_panel,
+    completion_panel,
+    editor_spans,
+    help_panel,
+    picker_panel,
+    side_panel,
+)
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.options import UNICODE
+from tenuto.tui.status import footer_line, home_relative, status_line
 
 WORDS = st.text(st.sampled_from("abc /.-字é😀\x1b\n"), max_size=60)
 

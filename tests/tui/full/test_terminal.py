@@ -19,7 +19,7 @@ from pathlib import Path
 import pyte
 import pytest
 
-from tenuto.tui.full.terminal import copy_sequence, title_sequence
+from tenuto.tui.terminal import copy_sequence, title_sequence
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 20.0

@@ -76,6 +76,12 @@ def test_accepted_it_becomes_the_one_block_and_dropped_it_says_so():
     assert "nothing changed" in text_of(driver)
 
 
+def test_the_question_goes_when_it_was_answered_elsewhere():
+    driver = proposed()
+    driver.feed(CompactionEndEvent(session_id=SESSION, reason="manual", aborted=True))
+    assert driver.state.picker is None
+
+
 def test_without_a_summary_nothing_can_be_edited():
     driver = Driver()
     entry = CompactionEntry(tokens_before=30_000, tokens_after=20_000, rung="hide")

@@ -18,28 +18,28 @@ from textual.timer import Timer
 
 from tenuto.config.settings import UiSettings
 from tenuto.tui import effects as screen_effects
+from tenuto.tui.around import FRAME_SECONDS, TOAST_STYLES
+from tenuto.tui.editor import edit_text
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import HungUp, TerminalDriver
-from tenuto.tui.full.editor import edit_text
 from tenuto.tui.full.held_driver import HeldDriver, held_driver
-from tenuto.tui.full.keyboard import Keyboard
-from tenuto.tui.full.late_runtime import LateRuntime
 from tenuto.tui.full.palette import Palette
-from tenuto.tui.full.surroundings import FRAME_SECONDS, Surroundings
-from tenuto.tui.full.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
+from tenuto.tui.full.surroundings import Surroundings
 from tenuto.tui.full.transcript import TranscriptView
+from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
+from tenuto.tui.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
-TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
 
 
 class TenutoApp(App[None], inherit_bindings=False):

@@ -7,7 +7,7 @@ burst change places. Here every key is done in `_on_key`, in the order in which 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import cast
 
 from textual import events
@@ -21,7 +21,7 @@ _WORD_AFTER = re.compile(r"\s*\S*")
 
 
 class Composer(TextArea):
-    """A multi-line editor with readline's keys. `route` decides what a key means; `press` is editing proper."""
+    """A multi-line editor with readline's keys. `route` does what a key means, or says that it is for editing."""
 
     BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own name and shape
         Binding("ctrl+b", "cursor_left"),
@@ -40,7 +40,7 @@ class Composer(TextArea):
 
     def __init__(
         self,
-        route: Callable[[events.Key], Awaitable[None]],
+        route: Callable[[str, str | None], bool],
         paste: Callable[[str], None],
         changed: Callable[[str, int], None],
         placeholder: str,
@@ -110,7 +110,8 @@ class Composer(TextArea):
     async def _on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        await self._route(event)
+        if self._route(event.key, event.character if event.is_printable else None):
+            await self.press(event)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

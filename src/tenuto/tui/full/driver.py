@@ -18,7 +18,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-from tenuto.tui.full.paste_splitter import Paste, PasteSplitter
+from tenuto.tui.paste_splitter import Paste, PasteSplitter
 
 READ_BYTES = 65_536
 PASTE_SILENCE = 2.0

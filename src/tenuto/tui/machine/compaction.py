@@ -15,7 +15,7 @@ from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem
-from tenuto.tui.machine.panel import open_picker
+from tenuto.tui.machine.panel import close_picker, open_picker
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 
 TABLE = HandlerTable()
@@ -96,6 +96,8 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     item.stage, item.summary_tokens = "", 0
     if item.proposed:
         item.proposed, item.folded = False, state.detail == "folded"
+        if state.picker is not None and state.picker.command == "compact":
+            close_picker(change)  # the question is answered
     item.running, item.final = False, True
     change.stop_clock(item, event.entry.duration if event.entry else None)
     change.settle([item.id])

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.text.figures import format_cost, format_count
-from tenuto.tui.full.fit import fit
 from tenuto.tui.machine.state import StatusLine, UiState
+from tenuto.tui.render.fit import fit
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.width import cell_width, truncate_middle
 

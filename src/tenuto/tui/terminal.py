@@ -41,9 +41,10 @@ class Terminal:
     a library that writes there cannot tear the screen.
     """
 
-    def __init__(self, output: TextIO, attributes: list[int | list[bytes]] | None) -> None:
+    def __init__(self, output: TextIO, attributes: list[int | list[bytes]] | None, restore: str = RESTORE) -> None:
         self.output = output
         self._attributes = attributes
+        self._restore = restore
 
     def write(self, text: str) -> None:
         """Write to the terminal; one that is gone is no error."""
@@ -53,15 +54,18 @@ class Terminal:
 
     def restore(self) -> None:
         """Put the terminal back by force: for ends that do not go through the app's own."""
-        self.write(RESTORE)
+        self.write(self._restore)
         _set_attributes(self._attributes)
 
 
 @contextlib.contextmanager
-def borrow_terminal(noise: str = os.devnull, found: list[int | list[bytes]] | None = None) -> Generator[Terminal]:
+def borrow_terminal(
+    noise: str = os.devnull, found: list[int | list[bytes]] | None = None, restore: str = RESTORE
+) -> Generator[Terminal]:
     """Give the app the terminal; whatever happens inside, it is as before afterwards. `noise` is a file's path.
 
-    `found` is what the terminal was like before, if somebody has changed it since.
+    `found` is what the terminal was like before, if somebody has changed it since. `restore` ends every mode that the
+    app may have begun.
     """
     attributes = found or _attributes()
     own = os.dup(2)
@@ -71,7 +75,7 @@ def borrow_terminal(noise: str = os.devnull, found: list[int | list[bytes]] | No
     os.dup2(noise_descriptor, 2)
     os.close(noise_descriptor)
     sys.__stderr__ = output  # pyright: ignore[reportConstantRedefinition]
-    terminal = Terminal(output, attributes)
+    terminal = Terminal(output, attributes, restore)
     orderly = False
     try:
         yield terminal

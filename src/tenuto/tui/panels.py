@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from tenuto.command.outcome import Choice
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui.full.fit import fit_lines
-from tenuto.tui.full.line_editor import LineEditor
 from tenuto.tui.keys import help_rows
+from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import Picker, UiState, approval_options
 from tenuto.tui.render.diff import diff_lines, diff_summary
+from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.render.tools.looks import todo_lines

@@ -1,0 +1,160 @@
+"""What stands around transcript and editor, as lines: status, panels, popups, footer. Shared by both screens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tenuto.config.settings import UiSettings
+from tenuto.tui import panels
+from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.options import Glyphs
+from tenuto.tui.status import footer_line, status_line
+
+FRAME_SECONDS = 0.1
+TOAST_SECONDS = 4.0
+TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
+DIALOGS = frozenset({"approval", "feedback", "picker", "help"})
+"""What needs the room that the queue and the todo list take otherwise."""
+
+
+class Machine(Protocol):
+    """What is shown, and who hears what the person does."""
+
+    state: UiState
+
+    def handle(self, intent: Intent) -> None:
+        """Take in an intent."""
+        ...
+
+
+class Around:
+    """Remembers what belongs to the screen alone: a toast, how far a panel is scrolled, whether it shows all."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        keyboard: Keyboard,
+        ui: UiSettings,
+        home: str,
+        *,
+        glyphs: Glyphs,
+        clock: Callable[[], float],
+    ) -> None:
+        self._machine = machine
+        self._keyboard = keyboard
+        self._ui = ui
+        self._home = home
+        self._glyphs = glyphs
+        self._clock = clock
+        self._toast: tuple[Span, float] | None = None
+        self._shown = ""
+        self._full = False
+        self._scroll = 0
+        self._panel = panels.NOTHING
+
+    # --- what is shown ---
+
+    def status(self, width: int) -> Line:
+        """Return the line above the editor."""
+        now = self._clock()
+        frame = None if self._ui.reduce_motion else int(now / FRAME_SECONDS)
+        toast = self._toast[0] if self._toast is not None else None
+        return status_line(self._machine.state, now, width, frame, toast)
+
+    def footer(self, width: int) -> Line:
+        """Return the last line of the screen."""
+        return footer_line(self._machine.state, width, self._home)
+
+    def side(self, width: int) -> Sequence[Line]:
+        """Return the todo list and the queue; a dialog needs their room."""
+        state = self._machine.state
+        return () if state.contexts[0] in DIALOGS else panels.side_panel(state, width, self._glyphs).lines
+
+    def panel(self, width: int, rows: int) -> Sequence[Line]:
+        """Return what is open, in at most `rows` rows. The draft stays where it is."""
+        state = self._machine.state
+        self._keyboard.follow_state()
+        request = state.approvals.current
+        shown = request.request_id if request is not None else state.contexts[0]
+        if shown != self._shown:
+            self._shown, self._full, self._scroll = shown, False, 0
+        self._panel = self._open_panel(width, rows)
+        self._scroll = self._panel.scrolled
+        return self._panel.lines
+
+    def _open_panel(self, width: int, rows: int) -> panels.Panel:
+        state, line = self._machine.state, self._keyboard.line
+        match state.contexts[0]:
+            case "approval" | "feedback":
+                return panels.approval_panel(
+                    state, width, rows, self._glyphs, line, full=self._full, scroll=self._scroll
+                )
+            case "picker":
+                return panels.picker_panel(state, width, rows, line)
+            case "help":
+                return panels.help_panel(width, rows, self._scroll)
+            case "completion":
+                return panels.completion_panel(state, width, rows)
+            case _:
+                return panels.NOTHING
+
+    # --- toasts ---
+
+    @property
+    def moving(self) -> bool:
+        """Whether something here goes away with time."""
+        return self._toast is not None
+
+    def show_toast(self, text: str, style: str) -> None:
+        """Show a line for a few seconds, from the next time that the status is asked for."""
+        self._toast = ((text, style), self._clock() + TOAST_SECONDS)
+
+    def pass_time(self) -> None:
+        """Let go of a toast whose time is over."""
+        if self._toast is not None and self._clock() >= self._toast[1]:
+            self._toast = None
+
+    # --- what the person does here; what shows has to be asked for anew afterwards ---
+
+    def scroll_page(self, direction: int) -> bool:
+        """Scroll the open panel by a page; `False` when it is not one that scrolls."""
+        if not self._full and self._machine.state.contexts[0] != "help":
+            return False
+        self.scroll(direction * max(1, len(self._panel.lines) - 8))
+        return True
+
+    def toggle_whole_approval(self) -> None:
+        """Show all of the command or change, or its head again."""
+        self._full = not self._full
+        self._scroll = 0
+
+    def scroll(self, rows: int) -> None:
+        """Scroll the open panel, or select another of its rows."""
+        state = self._machine.state
+        if state.contexts[0] == "picker":
+            self._machine.handle(intents.MovePicker(rows))
+        elif state.contexts[0] == "completion":
+            self._machine.handle(intents.MoveCompletion(rows))
+        else:
+            self._full = state.approvals.current is not None
+            self._scroll = max(0, self._scroll + rows)
+
+    def choose_row(self, row: int) -> None:
+        """Choose what stands in a row of the panel, if it is something to choose."""
+        place = self._panel.choices.get(row)
+        if place is None:
+            return
+        match self._machine.state.contexts[0]:
+            case "approval":
+                self._machine.handle(intents.AnswerApproval(place))
+            case "picker":
+                self._machine.handle(intents.PickChoice(place))
+            case "completion":
+                self._machine.handle(intents.AcceptCompletion(index=place))
+            case _:
+                pass

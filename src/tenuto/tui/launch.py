@@ -1,0 +1,150 @@
+"""What both screens need at their beginning and their end: the runtime, the theme, what is said afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
+
+if TYPE_CHECKING:
+    from tenuto.command.runtime import CommandRuntime
+    from tenuto.core.runtime import Start
+    from tenuto.tool.registry import ToolRegistry
+
+GC_THRESHOLDS = (20_000, 20, 50)
+"""The collector runs rarely, and never over what the start made: it would be felt while typing."""
+NOISE_FILE = "stderr.log"
+BAD_USAGE = 2
+SIGNAL_CODE = 128
+"""Plus the signal's number: the exit code of a program that a signal ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How it ended: the exit code, what to print afterwards, and the error that ended it."""
+
+    code: int
+    hint: str
+    failure: BaseException | None
+
+    def report(self, noise: Path) -> int:
+        """Say on the normal screen what there is to say; return the exit code. `noise` takes the traceback."""
+        code = self.code if self.failure is None else explain(self.failure, noise)
+        if self.hint:
+            print(self.hint)  # noqa: T201
+        return code
+
+
+class Opening:
+    """Builds the runtime and opens its session while the screen is up already."""
+
+    def __init__(self, start: Start, late: LateRuntime) -> None:
+        self._start = start
+        self._late = late
+        self._runtime: CommandRuntime | None = None
+
+    async def open(self, take_texts: Callable[[], list[str]], send: Callable[[str], Awaitable[None]]) -> None:
+        """Open the session, then send the texts that are to be sent first. Raises what the runtime raises."""
+        # The core is imported beside the loop: keys are echoed meanwhile.
+        runtime_class = await asyncio.to_thread(_import_runtime)
+        runtime = self._runtime = runtime_class(self._start)
+        self._late.attach(runtime)
+        await runtime.open()
+        self._late.ready()
+        for text in take_texts():
+            await send(text)
+        await asyncio.to_thread(warm_up, runtime.live.tools)
+        freeze_heap()
+
+    async def close(self) -> str:
+        """Close the runtime, if there is one; return what it wants said in the place of the hint (R-067)."""
+        if self._runtime is None:
+            return ""
+        await self._runtime.close()
+        return self._runtime.opener.parting
+
+
+def _import_runtime() -> type[CommandRuntime]:
+    from tenuto.command.runtime import CommandRuntime
+
+    return CommandRuntime
+
+
+def opening_texts(prompt: str, *, choose: bool) -> list[str]:
+    """Return what is to be sent first: the choice of an earlier session, the prompt."""
+    return [*(["/resume"] if choose else []), *([prompt] if prompt.strip() else [])]
+
+
+def explain(failure: BaseException, noise: Path) -> int:
+    """Say what ended the program. A fault of ours leaves its traceback, without the values in it, in the file."""
+    from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
+
+    print(f"tenuto: {describe_failure(failure)}", file=sys.stderr)  # noqa: T201
+    if not isinstance(failure, EXPECTED_FAILURES):
+        import traceback
+
+        if noise == Path(os.devnull):
+            traceback.print_exception(failure)
+            return 1
+        with contextlib.suppress(OSError), noise.open("a", encoding="utf-8", errors="replace") as file:
+            traceback.print_exception(failure, file=file)
+            print(f"tenuto: the details are in {noise}", file=sys.stderr)  # noqa: T201
+    return BAD_USAGE if isinstance(failure, EXPECTED_FAILURES) else 1
+
+
+def noise_file(home: Path) -> Path:
+    """Return where standard error goes while the app runs; a home that cannot be written to stops nothing."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(home / NOISE_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    except OSError:
+        return Path(os.devnull)
+    return home / NOISE_FILE
+
+
+def warm_up(tools: ToolRegistry) -> None:
+    """Import what the first answer and the first tool call will need, before they come: it would be felt then."""
+    from tenuto.tui.render.live import warm_up as warm_up_rendering
+
+    warm_up_rendering()
+    tools.warm_up()
+
+
+def freeze_heap() -> None:
+    """Take what the start made out of the collector's sight."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+
+
+def choose_theme(name: str, environ: Mapping[str, str]) -> Theme:
+    """Return the theme of that name; `auto` goes by what the terminal says of its background (COLORFGBG), else dark."""
+    if name not in THEME_NAMES:
+        background = environ.get("COLORFGBG", "").rpartition(";")[2]
+        light = background.isdigit() and int(background) in (7, *range(9, 16))
+        truecolour = environ.get("COLORTERM", "") in ("truecolor", "24bit") or "256color" in environ.get("TERM", "")
+        name = ("light" if light else "dark") if truecolour else "ansi"
+    theme = find_theme(name)
+    return theme.without_colour() if environ.get("NO_COLOR") else theme
+
+
+def hint_after(state: UiState, *, temporary: bool) -> str:
+    """Return what to print when this is the last state."""
+    return resume_hint(state.session_id, spoken=bool(len(state.transcript)), temporary=temporary)
+
+
+def resume_hint(session_id: str, *, spoken: bool, temporary: bool) -> str:
+    """Return the line that says how to come back, empty where there is nothing to come back to."""
+    return (
+        f"To go on with this session: tenuto --resume {session_id}" if session_id and spoken and not temporary else ""
+    )
