@@ -20,7 +20,7 @@ from tenuto.protocol.operation import MoveLeafOperation
 from tenuto.protocol.part import text_of
 from tests.core.compacting import interrupt, log_of, summary_requests, talk
 from tests.core.harness import PROTOCOLS, agent, reopened
-from tests.core.moving import NOTES, check, command, message, script, transcript, view_texts
+from tests.core.going_back import NOTES, check, command, message, script, transcript, view_texts
 from tests.server import Call, Hang, HttpError, Reply, Request, ScriptedServer
 
 
