@@ -93,6 +93,7 @@ def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: A
         resume=options.resume or "",
         resume_latest=options.continue_latest or (options.resume == "" and not interactive),
         temporary=options.no_session,
+        names_directory=bool(options.cwd),
         interactive=interactive,
     )
 

@@ -34,6 +34,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]"),
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
     Command("resume", "open an earlier session", "[id]"),
+    Command("move", "go on with this session in another directory: its project was renamed or moved", "DIR"),
     Command("fork", "copy this session into a new one and go on there"),
     Command(
         "compact",

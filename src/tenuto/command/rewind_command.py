@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.command.moving import move, read_seq
+from tenuto.command.going import go, read_seq
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.core.destination import prompt_of
 from tenuto.core.errors import TaskFailedError, UsageError
@@ -37,7 +37,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         case []:
             return await _ask(runtime, message)
         case [("both" | "talk") as wish]:
-            return await move(runtime, seq, files=wish == BOTH)
+            return await go(runtime, seq, files=wish == BOTH)
         case ["files"]:
             return _restore(runtime, seq)
         case _:
@@ -66,7 +66,7 @@ async def _ask(runtime: Runtime, message: UserMessage) -> list[CommandOutcome]:
     """Ask what is to go back; where no file was changed that is the conversation."""
     changed = _count(runtime, [message])[message.seq]
     if not changed:
-        return await move(runtime, message.seq)
+        return await go(runtime, message.seq)
     rows = (
         Choice(BOTH, "The conversation and the files", f"{_files(changed)} since; what you changed yourself stays"),
         Choice(TALK, "The conversation", "files stay as they are"),

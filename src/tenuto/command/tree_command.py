@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.moving import move, read_seq
+from tenuto.command.going import go, read_seq
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say
 from tenuto.command.tree_rows import FILTERS, tree_choices
 from tenuto.core.destination import find_destination, is_anything_left, is_present
@@ -30,7 +30,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [Edit(f"/tree {seq} {NOTES} {instructions}")]
     if wish not in (WITHOUT, NOTES):
         raise UsageError(f"/tree {seq} takes “{NOTES}” behind it, and then your own instructions for it")
-    return await move(runtime, seq, notes=wish == NOTES, focus=instructions)
+    return await go(runtime, seq, notes=wish == NOTES, focus=instructions)
 
 
 def _show(runtime: Runtime, before: int) -> CommandOutcome:
@@ -45,7 +45,7 @@ async def _ask(runtime: Runtime, seq: int) -> list[CommandOutcome]:
     live = runtime.live
     leaf = find_destination(live, seq).leaf
     if is_present(live, leaf) or not is_anything_left(live, leaf):
-        return await move(runtime, seq)
+        return await go(runtime, seq)
     rows = (
         Choice(WITHOUT, "Without notes", "what is left stays in the tree, out of the model's sight"),
         Choice(NOTES, "With notes on what is left", "a model writes them; Esc cancels, and nothing has moved"),

@@ -35,6 +35,7 @@ from tenuto.protocol.operation import (
     ForkSessionOperation,
     InterruptOperation,
     MoveLeafOperation,
+    MoveSessionOperation,
     NewSessionOperation,
     OpenSessionOperation,
     PreviewCompactionOperation,
@@ -55,6 +56,10 @@ class SessionOpener(Protocol):
 
     async def open_session(self, target: str) -> None:
         """Leave the present session and open `target`."""
+        ...
+
+    async def move_session(self, cwd: str) -> None:
+        """Go on with the present session in another directory."""
         ...
 
     async def new_session(self, cwd: str) -> None:
@@ -243,6 +248,10 @@ class Executor:
     async def handle_open_session(self, operation: OpenSessionOperation) -> None:
         """Open another session; the present one is closed in good order."""
         await self._opener.open_session(operation.target)
+
+    async def handle_move_session(self, operation: MoveSessionOperation) -> None:
+        """Go on in another directory; the session is opened anew there."""
+        await self._opener.move_session(operation.cwd)
 
     async def handle_new_session(self, operation: NewSessionOperation) -> None:
         """Start a new session."""

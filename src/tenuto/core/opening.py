@@ -20,8 +20,10 @@ from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
-from tenuto.session.catalog import find_session, latest_session
+from tenuto.session.catalog import find_session, homeless_sessions, latest_session, summarise_session
 from tenuto.session.errors import SessionError
+from tenuto.session.moving import relocate
+from tenuto.session.place import folder_identity
 from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
@@ -85,10 +87,7 @@ class Opener:
         if start.resume:
             await self._enter(self._find(start.resume), resumed=True)
         elif start.resume_latest:
-            directory = latest_session(start.home, start.cwd)
-            if directory is None:
-                raise UsageError(f"there is no earlier session in {start.cwd}; start one without --continue")
-            await self._enter(self._open(directory), resumed=True)
+            await self._enter(self._open(self._latest()), resumed=True)
         else:
             await self._enter(self._create(start.cwd), resumed=False)
 
@@ -109,6 +108,17 @@ class Opener:
     async def fork_session(self, session_id: str, seq: int) -> None:
         """Copy the path of the open session up to `seq` (0: all of it) and go on in the copy."""
         await self._enter(self.live(session_id).session.fork(self._start.home, seq), resumed=True)
+
+    async def move_session(self, cwd: str) -> None:
+        """Go on with the open session in another directory. Raises `UsageError`."""
+        session = self.current.session
+        place = resolve_directory(cwd, self._start.cwd)
+        if place == session.cwd:
+            raise UsageError(f"the session works in {place} already")
+        if self._start.temporary:
+            raise UsageError("a temporary session stays where it began; /new DIR starts one elsewhere")
+        await self._leave()
+        await self._enter(self._open(self._relocate(session.directory, place)), resumed=True)
 
     def show_again(self, session_id: str) -> None:
         """Tell the front-ends the whole of the session anew, because its leaf has moved."""
@@ -133,7 +143,46 @@ class Opener:
             raise UsageError(f"there is no session “{target}”; /resume and tenuto sessions list them")
         return self._open(directory)
 
+    def _latest(self) -> Path:
+        """Return the session to continue here; the latest of this directory under an earlier name counts (R-072)."""
+        start = self._start
+        directory = latest_session(start.home, start.cwd)
+        if directory is not None:
+            return directory
+        gone = homeless_sessions(start.home, start.cwd)
+        folder = folder_identity(start.cwd)
+        if gone and folder and gone[0].folder == folder:
+            return gone[0].directory
+        hint = "start one without --continue"
+        if gone:
+            one = gone[0]
+            hint = (
+                f"{one.cwd} is gone: tenuto --resume {one.id[:8]} --cwd . goes on here with its last, “{one.name[:60]}”"
+            )
+        raise UsageError(f"there is no earlier session in {start.cwd}; {hint}")
+
+    def _relocate(self, directory: Path, cwd: Path) -> Path:
+        try:
+            return relocate(self._start.home, directory, cwd)
+        except SessionError as error:
+            raise UsageError(str(error)) from error
+
+    def _place(self, directory: Path) -> Path:
+        """Return where the session lies, after moving it where the person named its new directory.
+
+        A person is asked when it is open (`SessionOpenedEvent.missing`); without one it has to be named.
+        """
+        summary = summarise_session(directory)
+        if summary is None or not summary.cwd or Path(summary.cwd).is_dir():
+            return directory
+        if self._start.names_directory:
+            return self._relocate(directory, self._start.cwd)
+        if not self._start.interactive:
+            raise UsageError(f"session {directory.name[:8]} worked in {summary.cwd}, which is gone; name another --cwd")
+        return directory
+
     def _open(self, directory: Path) -> Session:
+        directory = self._place(directory)
         try:
             durability = self._settings.session.durability
             return Session.open(directory, clock=self._start.clock, durability=durability)
@@ -259,6 +308,7 @@ class Opener:
                 mode=live.mode,
                 title=state.title,
                 resumed=resumed,
+                missing=not session.cwd.is_dir(),
                 directory=str(session.directory),
             )
         )

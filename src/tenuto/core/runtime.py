@@ -40,6 +40,8 @@ class Start:
     resume: str = ""
     resume_latest: bool = False
     temporary: bool = False
+    names_directory: bool = False
+    """The person named `cwd`: a session whose own directory is gone goes on there."""
     interactive: bool = True
     extra_prompt: str = ""
     compaction: CompactionStrategy | None = None

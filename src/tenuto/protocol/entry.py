@@ -43,6 +43,15 @@ class HeaderEntry(Entry, frozen=True, kw_only=True, tag="header"):
     forked_from: ForkOrigin | None = None
     parent_session: str = ""
     """The session whose sub-agent this is, if it is one."""
+    folder: str = ""
+    """What the file system calls the working directory, whatever its name: device and inode."""
+
+
+class MovedEntry(Entry, frozen=True, kw_only=True, tag="moved"):
+    """The session works in another directory from now on: its project was renamed or moved (R-072)."""
+
+    cwd: str
+    folder: str = ""
 
 
 class ShellEntry(Entry, frozen=True, kw_only=True, tag="shell"):

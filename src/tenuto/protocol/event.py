@@ -30,7 +30,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened"):
-    """A session is open: everything that the screen shows around the transcript. A replay of its entries follows."""
+    """A session is open: everything that the screen shows around the transcript. A replay of its entries follows.
+
+    `missing` says that its working directory is not there any more.
+    """
 
     cwd: str
     model: str
@@ -38,6 +41,7 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
     title: str = ""
     effort: str = ""
     resumed: bool = False
+    missing: bool = False
     directory: str = ""
 
 

@@ -21,6 +21,7 @@ from tenuto.protocol.entry import (
     LabelEntry,
     ModeEntry,
     ModelEntry,
+    MovedEntry,
     NoticeEntry,
     Origin,
     PinEntry,
@@ -261,6 +262,7 @@ KnownEntry = (
     | QueuedEntry
     | DequeuedEntry
     | ModelEntry
+    | MovedEntry
     | ModeEntry
     | TitleEntry
     | LabelEntry

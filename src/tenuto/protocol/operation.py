@@ -33,6 +33,7 @@ class OperationType(Enum):
     RUN_SHELL = "run_shell"
     SET_TITLE = "set_title"
     OPEN_SESSION = "open_session"
+    MOVE_SESSION = "move_session"
     NEW_SESSION = "new_session"
     FORK_SESSION = "fork_session"
     SHOW_EARLIER = "show_earlier"
@@ -155,6 +156,12 @@ class OpenSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
     target: str
 
 
+class MoveSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.MOVE_SESSION.value):
+    """Go on with the session in another directory, because its project was renamed or moved."""
+
+    cwd: str
+
+
 class NewSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.NEW_SESSION.value):
     """Leave `session_id` (may be empty) and start a new session in `cwd` (empty: the same)."""
 
@@ -189,6 +196,7 @@ AnyOperation = (
     | RunShellOperation
     | SetTitleOperation
     | OpenSessionOperation
+    | MoveSessionOperation
     | NewSessionOperation
     | ForkSessionOperation
     | ShowEarlierOperation
@@ -256,6 +264,10 @@ class OperationHandler(Protocol):
 
     async def handle_open_session(self, operation: OpenSessionOperation) -> None:
         """Open a session."""
+        ...
+
+    async def handle_move_session(self, operation: MoveSessionOperation) -> None:
+        """Go on in another directory."""
         ...
 
     async def handle_new_session(self, operation: NewSessionOperation) -> None:

@@ -12,7 +12,7 @@ from tenuto.session.errors import SessionAmbiguous, SessionLocked
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME
 from tenuto.session.meta import Meta, current_meta, read_meta, write_meta
-from tenuto.session.place import SESSIONS, project_directory
+from tenuto.session.place import SESSIONS, folder_identity, project_directory
 
 _WORTH_WRITING = 1 << 18
 
@@ -23,6 +23,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     directory: Path
     cwd: str = ""
+    folder: str = ""
     title: str = ""
     model: str = ""
     first_text: str = ""
@@ -59,6 +60,16 @@ def latest_session(home: Path, cwd: Path) -> Path | None:
         if summary is not None and not summary.error:
             return directory
     return None
+
+
+def homeless_sessions(home: Path, cwd: Path) -> list[SessionSummary]:
+    """Return the sessions whose directory is gone, the last used first (R-072).
+
+    Those that worked in `cwd` before it was renamed or moved come before all others.
+    """
+    folder = folder_identity(cwd)
+    gone = [one for one in list_sessions(home) if one.cwd and not Path(one.cwd).is_dir()]
+    return sorted(gone, key=lambda one: not (folder and one.folder == folder))
 
 
 def find_session(home: Path, name: str) -> Path | None:
@@ -111,7 +122,8 @@ def summarise_session(directory: Path) -> SessionSummary | None:
     return SessionSummary(
         id=directory.name,
         directory=directory,
-        cwd=meta.cwd,
+        cwd=state.cwd or meta.cwd,
+        folder=state.folder,
         title=state.title,
         model=state.model,
         first_text=state.first_text or waiting,

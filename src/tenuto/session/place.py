@@ -19,6 +19,15 @@ def project_directory(home: Path, cwd: Path) -> Path:
     return home / SESSIONS / f"{slug[-_SLUG_LENGTH:].strip('-') or 'root'}-{digest:08x}"
 
 
+def folder_identity(cwd: Path) -> str:
+    """Return what stays the same when a directory is renamed: device and inode. Empty where it is not there."""
+    try:
+        facts = cwd.stat()
+    except OSError:
+        return ""
+    return f"{facts.st_dev:x}:{facts.st_ino:x}"
+
+
 def new_session_id(now: float) -> str:
     """Return a fresh id: eight random hex digits, enough to name it by, then date and time (UTC)."""
     return f"{os.urandom(4).hex()}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}"

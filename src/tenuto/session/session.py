@@ -34,7 +34,7 @@ from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter
 from tenuto.session.meta import Meta, write_meta
 from tenuto.session.pairing import interrupted_result
 from tenuto.session.path import EntryPath
-from tenuto.session.place import new_session_id, project_directory
+from tenuto.session.place import folder_identity, new_session_id, project_directory
 from tenuto.session.projection import Reading
 from tenuto.session.record import encode
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
@@ -63,7 +63,6 @@ class Session:
         self.id = header.session_id
         self.header = header
         self.directory = directory
-        self.cwd = Path(header.cwd)
         self.store = Store(directory)
         self.state = SessionState()
         self.held_usage = Usage()
@@ -76,6 +75,11 @@ class Session:
         self._folded = 0
         self._is_temporary = False
         self._durability: Durability = "points"
+
+    @property
+    def cwd(self) -> Path:
+        """Where the session works: where it began, or where its project was moved to."""
+        return Path(self.state.cwd or self.header.cwd)
 
     # --- opening and closing ---
 
@@ -96,7 +100,12 @@ class Session:
         cannot be written to does not stop it: `unsaved` says so.
         """
         session_id = directory.name if directory else new_session_id(clock())
-        header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()), parent_session=parent_session)
+        header = HeaderEntry(
+            session_id=session_id,
+            cwd=str(cwd.absolute()),
+            parent_session=parent_session,
+            folder=folder_identity(cwd),
+        )
         return cls._start(header, directory or project_directory(home, cwd) / session_id, clock, durability)
 
     @classmethod
@@ -202,7 +211,8 @@ class Session:
         now = self._clock()
         header = HeaderEntry(
             session_id=new_session_id(now),
-            cwd=self.header.cwd,
+            cwd=str(self.cwd),
+            folder=self.state.folder,
             forked_from=ForkOrigin(session=self.id, seq=end),
             parent_session=self.header.parent_session,
         )
@@ -274,7 +284,7 @@ class Session:
             self.save_meta()
 
     def _take_header(self, header: HeaderEntry) -> None:
-        self.header, self.id, self.cwd = header, header.session_id, Path(header.cwd)
+        self.header, self.id = header, header.session_id
 
     @property
     def unsaved(self) -> Unsaved | None:

@@ -20,6 +20,7 @@ from tenuto.protocol.entry import (
     Mode,
     ModeEntry,
     ModelEntry,
+    MovedEntry,
     PinEntry,
     QueuedEntry,
     TitleEntry,
@@ -46,11 +47,14 @@ _TEXT_LENGTH = 240
 class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that a session has beside its messages. Changed by `apply_entry` and `apply_path_entry` alone.
 
-    `model` is empty and `mode` is `None` until an entry sets them. `usage` is the sum over all calls,
+    `cwd` is empty until the session moved, `folder` what the file system calls its directory. `model` is empty and
+    `mode` is `None` until an entry sets them. `usage` is the sum over all calls,
     `compactions` counts the undone ones too. `first_text`
     and `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
     """
 
+    cwd: str = ""
+    folder: str = ""
     model: str = ""
     effort: str = ""
     mode: Mode | None = None
@@ -99,6 +103,11 @@ def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
 
 def _header(state: SessionState, entry: HeaderEntry) -> None:
     state.created = state.created or entry.ts
+    state.folder = state.folder or entry.folder
+
+
+def _moved(state: SessionState, entry: MovedEntry) -> None:
+    state.cwd, state.folder = entry.cwd, entry.folder
 
 
 def _model(state: SessionState, entry: ModelEntry) -> None:
@@ -169,6 +178,7 @@ def _tool_result(state: SessionState, entry: ToolResultMessage) -> None:
 _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] = {
     HeaderEntry: _header,
     ModelEntry: _model,
+    MovedEntry: _moved,
     ModeEntry: _mode,
     TitleEntry: _title,
     ApprovalEntry: _approval,

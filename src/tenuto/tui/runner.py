@@ -163,8 +163,10 @@ class Runner:
         self._flush()
         self._feed(event)
         match event:
-            case SessionOpenedEvent(cwd=cwd):
+            case SessionOpenedEvent(cwd=cwd, missing=missing):
                 self._enter_directory(Path(cwd))
+                if missing:  # asked once: with the picker closed the session can be looked at as it is
+                    self._spawn(self._run_command("/move"), "move")
             case TaskFinishedEvent():
                 self._spawn(self._read_branch(), "branch")
             case _:

@@ -10,7 +10,7 @@ from tenuto.protocol.operation import MoveLeafOperation
 from tenuto.protocol.part import ContentPart, ImagePart, text_of
 
 
-async def move(
+async def go(
     runtime: Runtime, seq: int, *, notes: bool = False, focus: str = "", files: bool = False
 ) -> list[CommandOutcome]:
     """Go there, and return when that has come to its end. Raises `TaskFailedError` for an entry that is not there."""
