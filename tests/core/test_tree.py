@@ -19,8 +19,8 @@ from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import MoveLeafOperation
 from tenuto.protocol.part import text_of
 from tests.core.compacting import interrupt, log_of, summary_requests, talk
-from tests.core.harness import PROTOCOLS, agent, reopened
 from tests.core.going_back import NOTES, check, command, message, script, transcript, view_texts
+from tests.core.harness import PROTOCOLS, agent, reopened
 from tests.server import Call, Hang, HttpError, Reply, Request, ScriptedServer
 
 
