@@ -13,6 +13,7 @@ import pytest
 
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
+    BranchSummarySettings,
     CompactionSettings,
     ExtensionSettings,
     ModelSettings,
@@ -35,6 +36,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[providers.NAME]`": ProviderSettings,
     "`[compaction]`": CompactionSettings,
     "`[compaction.prompts]`": PromptSettings,
+    "`[branch_summary]`": BranchSummarySettings,
     "`[tools]`": ToolSettings,
     "`[session]`": SessionSettings,
     "`[extensions]`": ExtensionSettings,

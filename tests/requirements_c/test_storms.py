@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ CALLS = (
     Call("todo", {"items": [{"text": "an item", "status": "done"}]}),
     Call("read", "{broken"),
 )
-READABLE = ("too long", "does not fit", "same result", "the same call")
+READABLE = ("too long", "does not fit", "stopped: ")
 """What a task may fail with in such weather: a provider that refuses time and again, a model that goes in circles."""
 
 
@@ -46,14 +47,15 @@ class Weather:
         self.fault = ""
 
     def step(self, request: Request) -> AnyReply:
-        """Mostly answer, mostly with calls; now and then refuse the request as too long."""
+        """Mostly answer, mostly with calls, often with thinking; now and then refuse the request as too long."""
         source = self.source
+        thinking = "hm " * source.choice([0, 0, 1, 150])
         if request.items[-1].kind != "result" and source.random() < 0.5:
             calls = [source.choice(CALLS) for _ in range(source.randrange(1, 4))]
-            return Reply(words(source.randrange(10, 900)), tool_calls=calls, chunk_size=4_000)
+            return Reply(words(source.randrange(10, 900)), thinking, tool_calls=calls, chunk_size=4_000)
         if source.random() < 0.05:
             return FAULTS["summariser overflow"]
-        return Reply(words(source.randrange(10, 1_500)), chunk_size=4_000)
+        return Reply(words(source.randrange(10, 1_500)), thinking, chunk_size=4_000)
 
     def summary(self, _request: Request) -> AnyReply:
         """Fail in the way of the hour, mostly."""
@@ -89,8 +91,12 @@ async def weather_through(seed: int, tmp_path: Path) -> None:
     write_big_file(tmp_path)
     source = random.Random(seed)
     weather = Weather(source)
-    model, window = f"{source.choice(PROTOCOLS)}/test", source.choice([16_000, 24_000, 32_000])
-    async with ScriptedServer(answering(weather.step, weather.summary), window=window) as server:
+    model, window = f"{source.choice(PROTOCOLS)}/test", source.choice([10_000, 16_000, 24_000, 32_000])
+    listed = source.choice([window, window, 200_000])
+    options = {"window": window, "listed_window": listed, "check_thinking": True}
+    has_stopped = False
+    """After two compactions of no use the person has to act (R-005), and only a refusal compacts."""
+    async with ScriptedServer(answering(weather.step, weather.summary), **options) as server:
         for run in range(3):
             async with reopened(tmp_path, server, model=model, resume_latest=run > 0) as running:
                 if run == 0:
@@ -98,9 +104,13 @@ async def weather_through(seed: int, tmp_path: Path) -> None:
                 for _ in range(source.randrange(3, 9)):
                     await act(running, weather)
                     await check(running)
+                has_stopped |= running.runtime.live.automatic.is_stopped
         assert not server.faults
-        assert not server.refusals
-        assert max(request.tokens for request in server.requests) <= window
+        assert all(re.search("context|too long|max_tokens", refusal) for refusal in server.refusals), "for size alone"
+        assert len(server.refusals) <= 6, "the true window is learned"
+        if listed == window and not has_stopped:
+            assert not server.refusals, server.refusals
+            assert max(request.tokens for request in server.requests) <= window
 
 
 async def weather_all(count: int, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
+from tenuto.protocol.part import ImagePart
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -18,27 +19,46 @@ class Say(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct, frozen=True):
     """One row of a picker: what is passed on, what is shown, and a dim detail beside it.
 
-    `present` is the row that holds now; a picker opens on it.
+    `present` is the row that holds now; a picker opens on it. `indent` moves the row in, `mark` is a sign before it.
+    `kind` is what filters go by. `preview` is shown below the list while the row is selected.
     """
 
     value: str
     label: str
     detail: str = ""
     present: bool = False
+    indent: int = 0
+    mark: str = ""
+    kind: str = ""
+    preview: str = ""
+
+
+class RowFilter(msgspec.Struct, frozen=True):
+    """A choice of rows that the person can switch to: those of these kinds; all of them when there are none."""
+
+    name: str
+    kinds: tuple[str, ...] = ()
 
 
 class Choose(msgspec.Struct, frozen=True):
-    """Show a picker; picking a row runs `/<command> <value>`. A row with an empty value does nothing."""
+    """Show a picker; picking a row runs `/<command> <value>`. A row with an empty value does nothing.
+
+    `filters` are the row filters, the first one holds at the beginning. Rows that are `in_order` keep their order
+    under a typed filter, and have to contain its words.
+    """
 
     title: str
     command: str
     choices: tuple[Choice, ...]
+    filters: tuple[RowFilter, ...] = ()
+    in_order: bool = False
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """Put a text into the editor, for the person to change and send."""
+    """Put a text, and images that go with it, into the editor, for the person to change and send."""
 
     text: str
+    images: tuple[ImagePart, ...] = ()
 
 
 class ShowContext(msgspec.Struct, frozen=True):

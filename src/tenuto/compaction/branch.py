@@ -22,8 +22,6 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.path import EntryPath, since
 from tenuto.text.estimate import estimate_text
 
-RESERVE = 16_384
-"""Tokens of the summariser's window that are left free; at most a quarter of the window."""
 OUTPUT = 2_048
 """Tokens that the notes on a branch may have."""
 _LISTS = 512
@@ -115,10 +113,13 @@ def collect_branch_files(left: Sequence[HistoryEvent]) -> FileOperations:
     return collect_files(left, (), previous, {})
 
 
-def room_for(window: int, calibration: float, output: int = OUTPUT) -> int:
-    """Return the estimated tokens of conversation that a summariser with this window can be shown."""
-    reserve = min(RESERVE, window // 4) + min(output, window // 8)
-    return max(MIN_FREE, int((window - reserve) / calibration))
+def room_for(window: int, calibration: float, reserve: int) -> int:
+    """Return the estimated tokens of conversation that a summariser with this window can be shown.
+
+    `reserve` is the tokens of the window that stay free; at most a quarter of it does.
+    """
+    free = min(reserve, window // 4) + length_for(window)
+    return max(MIN_FREE, int((window - free) / calibration))
 
 
 def length_for(window: int) -> int:

@@ -81,6 +81,12 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     prompts: PromptSettings = PromptSettings()
 
 
+class BranchSummarySettings(Section, frozen=True, kw_only=True):
+    """Summaries of a branch that is left (seed 003). `reserve_tokens` is what of the window stays free for them."""
+
+    reserve_tokens: int = 16_384
+
+
 class ToolSettings(Section, frozen=True, kw_only=True):
     """Limits of the tools: characters and lines of one result, seconds of one command."""
 
@@ -144,6 +150,7 @@ class Settings(Section, frozen=True, kw_only=True):
     models: dict[str, ModelSettings] = {}
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()
+    branch_summary: BranchSummarySettings = BranchSummarySettings()
     tools: ToolSettings = ToolSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()

@@ -20,6 +20,10 @@ class CompactionRefusedError(TaskFailedError):
     """An extension cancelled a compaction; the text names it and says why. The person has been told."""
 
 
+class MoveRefusedError(TaskFailedError):
+    """An extension is against a move of the leaf; the text names it and says why."""
+
+
 class UsageError(TenutoError):
     """The person asked for something that does not exist or does not fit (exit code 2)."""
 

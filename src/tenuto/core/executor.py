@@ -34,6 +34,7 @@ from tenuto.protocol.operation import (
     EditQueueOperation,
     ForkSessionOperation,
     InterruptOperation,
+    MoveLeafOperation,
     MoveSessionOperation,
     NewSessionOperation,
     OpenSessionOperation,
@@ -149,10 +150,24 @@ class Executor:
     async def handle_compact_from(self, operation: CompactFromOperation) -> None:
         """Leave the later part of the conversation for notes on it."""
         live = self._idle(operation.session_id)
-        from tenuto.core.leaving import LeavingTask
+        from tenuto.core.leaving import CompactFromTask
 
         show = partial(self._opener.show_again, live.id)
-        self._start(live, operation.submission_id, "compaction", LeavingTask(live, operation, show).run())
+        self._start(live, operation.submission_id, "compaction", CompactFromTask(live, operation, show).run())
+
+    async def handle_move_leaf(self, operation: MoveLeafOperation) -> None:
+        """Go on from another entry. What runs belongs to the part that is left: it is stopped, its questions closed."""
+        live = self._opener.live(operation.session_id)
+        running = self.tasks.running(live.id)
+        if running is not None and running.kind == "compaction":
+            raise TaskFailedError("a compaction is running; Esc cancels it, then ask again")
+        from tenuto.core.leaving import MoveTask
+
+        if running is not None:
+            await self.stop(live)
+            live.notify("What was running was stopped, because the conversation goes on from elsewhere.")
+        show = partial(self._opener.show_again, live.id)
+        self._start(live, operation.submission_id, "compaction", MoveTask(live, operation, show).run())
 
     def _idle(self, session_id: str) -> LiveSession:
         """Return the session. Raises `TaskFailedError` when something runs in it."""

@@ -59,6 +59,29 @@ def plan_ways_back(entries: Iterable[HistoryEvent]) -> list[WayBack]:
     ]
 
 
+def count_ways_back(entries: Iterable[HistoryEvent], seqs: Iterable[int]) -> dict[int, int]:
+    """Return for each seq how many files are another one now, by the log, than they were at that entry.
+
+    `entries` is the whole log behind the lowest of them: files have no branches.
+    """
+    uses = [
+        (entry.seq, use)
+        for entry in entries
+        if isinstance(entry, ToolResultMessage | FilesEntry)
+        for use in entry.files
+        if use.op in _CHANGING
+    ]
+    now = {use.path: use.sha256 for _, use in uses}
+    then: dict[str, str] = {}
+    counts: dict[int, int] = {}
+    for seq in sorted(set(seqs), reverse=True):
+        while uses and uses[-1][0] > seq:
+            use = uses.pop()[1]
+            then[use.path] = use.before
+        counts[seq] = sum(before != now[path] for path, before in then.items())
+    return counts
+
+
 def last_turn_with_changes(path: Sequence[HistoryEvent]) -> int:
     """Return the seq of the person's message that began the newest turn whose edits stand, 0 when there is none.
 

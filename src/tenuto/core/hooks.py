@@ -1,4 +1,4 @@
-"""The hooks of extensions around a compaction: asked before the first rung, told of what came of it (DESIGN 6).
+"""The hooks of extensions around compactions and moves: asked before anything is tried, told of what came of it.
 
 With no extension that listens, all of this costs a look at two folders.
 """
@@ -6,32 +6,39 @@ With no extension that listens, all of this costs a look at two folders.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from tenuto.compaction.branch import common_ancestor
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.supplied import take_supplied
 from tenuto.compaction.view import clip_to_tokens
-from tenuto.core.errors import CompactionRefusedError
+from tenuto.core.errors import CompactionRefusedError, MoveRefusedError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
+from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.hooks import (
     BeforeCompactAnswer,
     CompactionPreparation,
     FileOps,
     PreparationSettings,
     SessionBeforeCompact,
+    SessionBeforeTree,
     SessionCompact,
     SessionCompactFailed,
+    SessionTree,
+    SuppliedBranchSummary,
     SuppliedCompaction,
+    TreePreparation,
 )
-from tenuto.protocol.message import CompactionEntry
+from tenuto.protocol.message import CompactionEntry, HistoryEvent
 from tenuto.protocol.operation import CompactSessionOperation
+from tenuto.session.path import since
 
 NOTES_DIVISOR = 20
 """Of the window, at most this part is spent on texts that extensions add, and as much on what they ask to stress."""
@@ -85,7 +92,7 @@ async def ask_before_compaction(
     answers = [(one.extension, one.answer) for one in named]
     for extension, answer in answers:
         if answer.cancel:
-            why = f": {' '.join(answer.cancel_reason.split())}" if answer.cancel_reason.strip() else ""
+            why = _reason(answer.cancel_reason)
             raise CompactionRefusedError(f"the extension {extension} cancelled the compaction{why}")
     supplied = [(extension, answer.compaction) for extension, answer in answers if answer.compaction is not None]
     return Hooked(_with_additions(context, answers), supplied[::-1])
@@ -124,6 +131,65 @@ def tell_failed(live: LiveSession, operation: CompactSessionOperation, error: st
                 tokens_before=live.measure().tokens,
             ),
         )
+
+
+async def ask_before_move(
+    live: LiveSession,
+    old_path: Sequence[HistoryEvent],
+    new_path: Sequence[HistoryEvent],
+    *,
+    notes: bool,
+    asking: Callable[[str], None],
+) -> tuple[str, SuppliedBranchSummary] | None:
+    """Ask every extension before the leaf moves; return the notes that one supplies, with its name.
+
+    They are asked whether notes are wanted or not. Raises `MoveRefusedError` when one is against it.
+    """
+    host = await live.extensions.host() if live.extensions is not None else None
+    if host is None or not host.listens("session_before_tree"):
+        return None
+    ancestor = common_ancestor(old_path, new_path)
+    event = SessionBeforeTree(
+        session_id=live.id,
+        cwd=str(live.session.cwd),
+        preparation=TreePreparation(
+            target=new_path[-1].seq if new_path else 0,
+            old_leaf=old_path[-1].seq if old_path else 0,
+            common_ancestor=ancestor,
+            entries_to_summarize=tuple(since(old_path, ancestor + 1)),
+            user_wants_summary=notes,
+        ),
+    )
+    supplied: tuple[str, SuppliedBranchSummary] | None = None
+    for one in await host.ask_before_tree(event, asking):
+        if one.answer.cancel:
+            why = _reason(one.answer.cancel_reason)
+            raise MoveRefusedError(f"the extension {one.extension} is against going there{why}")
+        if one.answer.summary is not None and one.answer.summary.summary.strip():
+            supplied = one.extension, one.answer.summary
+    return supplied
+
+
+def tell_moved(live: LiveSession, old_leaf: int, new_leaf: int, notes: BranchSummaryEntry | None) -> None:
+    """Tell the extensions that the leaf has moved; nothing waits for them."""
+    host = live.extensions.loaded if live.extensions is not None else None
+    if host is not None:
+        host.tell(
+            "session_tree",
+            SessionTree(
+                session_id=live.id,
+                cwd=str(live.session.cwd),
+                new_leaf=new_leaf,
+                old_leaf=old_leaf,
+                summary_entry=notes,
+                from_extension=notes.from_extension if notes is not None else "",
+            ),
+        )
+
+
+def _reason(given: str) -> str:
+    """Return an extension's reason as it ends a sentence."""
+    return f": {' '.join(given.split())}" if given.strip() else ""
 
 
 def _prepare(

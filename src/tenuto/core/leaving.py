@@ -1,156 +1,227 @@
-"""`/compact from`: the leaf moves to what came before a message, and notes stand for what is left (DESIGN section 6).
+"""Leaving a part of the conversation: the leaf moves, with or without notes on what is left (seed 003; DESIGN 3, 6).
 
-Nothing is removed: what is left stays in the log as a branch, recall finds it, and undo goes back to it.
+The one way for `/tree`, `/rewind` and `/compact from`. Nothing is removed: what is left stays in the log as a branch,
+`/tree` goes back to it and recall finds it. Nothing is appended before everything is there, so a cancel, or a process
+that is killed meanwhile, leaves the session as it was.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from tenuto.compaction.branch import (
-    LeftBranch,
-    branch_entry,
-    digest_branch,
-    leave_branch,
-    length_for,
-    room_for,
-)
+from tenuto.compaction.branch import branch_entry, leave_branch, length_for
 from tenuto.compaction.entries import visible_entry
-from tenuto.compaction.environment import CompactionEnvironment
-from tenuto.compaction.errors import RungError
-from tenuto.compaction.summarise import Summariser, SummaryContext
-from tenuto.core.compact import publish_failure
-from tenuto.core.environment import bind_context
-from tenuto.core.errors import TaskFailedError, describe_failure
+from tenuto.compaction.view import clip_to_tokens
+from tenuto.core.branch_notes import write_notes
+from tenuto.core.destination import Destination, find_destination, is_anything_left, is_present
+from tenuto.core.errors import MoveRefusedError, TaskFailedError, describe_failure
+from tenuto.core.hooks import ask_before_move, tell_moved
 from tenuto.core.live import LiveSession
 from tenuto.core.replay import compaction_end, compaction_of_branch
-from tenuto.core.undo import NOTICE_KIND, size_of
-from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry
-from tenuto.protocol.event import CompactionProgressEvent, CompactionStartEvent
-from tenuto.protocol.message import ToolResultMessage
-from tenuto.protocol.operation import CompactFromOperation, CompactSessionOperation
-from tenuto.session.path import EntryPath
+from tenuto.core.restoring import restore_files
+from tenuto.core.undo import size_of
+from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, NoticeEntry
+from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
+from tenuto.protocol.hooks import SuppliedBranchSummary
+from tenuto.protocol.message import HistoryEvent, ToolResultMessage
+from tenuto.protocol.operation import CompactFromOperation, MoveLeafOperation, Operation
+from tenuto.protocol.part import text_of
+from tenuto.protocol.usage import Usage
+from tenuto.text.bounding import shorten
+
+MOVED_KIND = "moved"
+QUOTED = 60
+"""Characters of a message by which the person knows it again."""
 
 
-class LeavingTask:
-    """Serves one `CompactFromOperation`. `show` tells the front-ends the session anew."""
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A move that is ready to be written: where the leaf goes (0: the root), and the notes if there are any."""
 
-    def __init__(self, live: LiveSession, operation: CompactFromOperation, show: Callable[[], None]) -> None:
+    leaf: int
+    notes: BranchSummaryEntry | None = None
+
+
+class Leaving:
+    """What all moves of the leaf share. `show` tells the front-ends the session anew."""
+
+    def __init__(self, live: LiveSession, operation: Operation, focus: str, show: Callable[[], None]) -> None:
         self._live = live
-        self._operation = operation
+        self._submission_id = operation.submission_id
+        self._focus = focus
         self._show = show
-        self._as_compaction = CompactSessionOperation(
-            session_id=live.id, submission_id=operation.submission_id, focus=operation.focus
-        )
 
-    async def run(self) -> None:
-        """Write notes on what is left and move the leaf. Raises `TaskFailedError` with nothing appended."""
-        live, operation = self._live, self._as_compaction
+    async def prepare(self, leaf: int) -> Departure:
+        """Ask the extensions about a move without notes. Raises `MoveRefusedError`."""
+        await self._ask(leaf, notes=False)
+        return Departure(leaf)
+
+    async def prepare_with_notes(self, leaf: int) -> Departure:
+        """Ask the extensions, and write notes on what is left where none of them has. Raises `MoveRefusedError`."""
+        live = self._live
+        supplied = await self._ask(leaf, notes=True)
+        kept = live.session.path_to(leaf)
+        if supplied is not None:
+            return Departure(leaf, _take_supplied(live, kept, *supplied))
+        return Departure(leaf, await write_notes(live, kept, self._focus, self._progress))
+
+    async def show_preparing(self, preparing: Awaitable[Departure]) -> Departure:
+        """Let the person see it going on: a start, progress, and an end whatever goes wrong (R-016)."""
+        live = self._live
+        live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=self._submission_id, reason="branch"))
+        try:
+            return await preparing
+        except asyncio.CancelledError:
+            self._publish_failure("", aborted=True)
+            raise
+        except Exception as error:  # the task manager takes it
+            self._publish_failure(describe_failure(error), aborted=isinstance(error, MoveRefusedError))
+            raise
+
+    def write(self, departure: Departure, describe: Callable[[int, int], str]) -> None:
+        """Move the leaf, put the notes there, and show the session as it is now.
+
+        `describe` returns what the person is told, from the tokens of the next request before and after.
+        """
+        live, session = self._live, self._live.session
+        before, old_leaf, notes = live.measure().tokens, session.path()[-1].seq, departure.notes
+        session.append(BranchEntry(parent=departure.leaf))
+        session.close_open_calls()
+        if notes is not None:
+            notes = session.append(msgspec.structs.replace(notes, from_seq=old_leaf))
+            live.bus.publish(compaction_end(live.id, compaction_of_branch(notes), self._submission_id))
+        live.automatic.reset()
+        live.checked_window = 0  # results on another branch may have been held against another window
+        session.append(NoticeEntry(text=describe(before, live.measure().tokens), kind=MOVED_KIND))
+        self._show()
+        tell_moved(live, old_leaf, departure.leaf if notes is None else notes.seq, notes)
+
+    async def _ask(self, leaf: int, *, notes: bool) -> tuple[str, SuppliedBranchSummary] | None:
+        live = self._live
         if live.pending is not None:
             live.pending.drop()
-        live.bus.publish(
-            CompactionStartEvent(session_id=live.id, submission_id=operation.submission_id, reason=operation.reason)
-        )
-        try:
-            parent, entry = await self._propose()
-        except asyncio.CancelledError:
-            publish_failure(live, operation, "", aborted=True)
-            raise
-        except Exception as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
-            publish_failure(live, operation, describe_failure(error), aborted=False)
-            raise
-        self._write(parent, entry)
 
-    async def _propose(self) -> tuple[int, BranchSummaryEntry]:
-        """Return the entry to go back to and the notes; they have to make the request smaller."""
-        live = self._live
-        path = live.session.path()
-        kept = path_before(live, self._operation.target)
-        environment = bind_context(live, "manual", self._progress, focus=self._operation.focus or "").environment
-        length = length_for(live.budget().window)
-        try:
-            branch, notes = await self._summarise(kept, environment, length)
-        except BaseException:
-            live.session.hold_usage(environment.spending.usage)
-            raise
-        entry = branch_entry(branch, notes, environment.spending.usage)
-        before = live.measure().tokens
-        after = size_of(live, kept.with_entry(msgspec.structs.replace(entry, seq=path[-1].seq + 2)))
-        if after >= before or after >= live.budget().window:
-            live.session.hold_usage(environment.spending.usage)
-            raise TaskFailedError(
-                f"the request would have ~{after:,} tokens instead of {before:,}: nothing was changed. /compact makes "
-                "the older part smaller instead"
-            )
-        return branch.ancestor, entry
+        def asking(extension: str) -> None:
+            if notes:
+                self._progress(f"asking the extension {extension}", 0)
 
-    async def _summarise(
-        self, kept: EntryPath, environment: CompactionEnvironment, length: int
-    ) -> tuple[LeftBranch, str]:
-        """Return notes by the first model that can write them, else from the session's data."""
-        live, path = self._live, self._live.session.path()
-        calibration = environment.standing.size.calibration
-        failure = ""
-        for model in await environment.summarisers():
-            branch = leave_branch(path, kept, room_for(model.budget.window, calibration))
-            context = SummaryContext(
-                facts=model.model.facts,
-                budget=model.budget,
-                prompts=environment.prompts,
-                focus=self._operation.focus or "",
-                constraints=environment.constraints,
-                calibration=calibration,
-            )
-            summariser = Summariser(model.model.client, context, environment.progress)
-            try:
-                notes = await summariser.summarise_entries(
-                    branch.read, environment.prompts.branch, length, branch.tokens
-                )
-            except RungError as error:
-                failure = str(error)
-            else:
-                return branch, notes
-            finally:
-                environment.spending.add(summariser.usage)
-        if failure:
-            live.notify(f"No model could write the notes ({failure}); they were made without one.", "warning")
-        branch = leave_branch(path, kept, room_for(live.budget().window, calibration))
-        return branch, digest_branch(branch, environment.surroundings, length)
-
-    def _write(self, parent: int, entry: BranchSummaryEntry) -> None:
-        """Move the leaf, put the notes there, and show the session as it is now."""
-        live = self._live
-        before = live.measure().tokens
-        live.session.append(BranchEntry(parent=parent))
-        stored = live.session.append(entry)
-        live.automatic.reset()
-        after = live.measure().tokens
-        text = (
-            f"Notes stand for the later part: {before:,} → ~{after:,} tokens in the next request. /compact undo goes "
-            "back to it."
-        )
-        live.bus.publish(compaction_end(live.id, compaction_of_branch(stored), self._operation.submission_id))
-        live.notify(text, kind=NOTICE_KIND, keep=True)
-        self._show()
+        return await ask_before_move(live, live.session.path(), live.session.path_to(leaf), notes=notes, asking=asking)
 
     def _progress(self, stage: str, tokens: int) -> None:
         self._live.bus.publish(
             CompactionProgressEvent(
-                session_id=self._live.id,
-                submission_id=self._operation.submission_id,
-                stage=stage,
-                summary_tokens=tokens,
+                session_id=self._live.id, submission_id=self._submission_id, stage=stage, summary_tokens=tokens
+            )
+        )
+
+    def _publish_failure(self, error: str, *, aborted: bool) -> None:
+        live = self._live
+        live.bus.publish(
+            CompactionEndEvent(
+                session_id=live.id,
+                submission_id=self._submission_id,
+                reason="branch",
+                aborted=aborted,
+                error=error or None,
+                tokens_before=live.measure().tokens,
             )
         )
 
 
-def path_before(live: LiveSession, target: int) -> EntryPath:
-    """Return the path up to the entry before `target`. Raises `TaskFailedError` for one that is not on it."""
+class MoveTask:
+    """Serves one `MoveLeafOperation`: `/tree` and `/rewind`."""
+
+    def __init__(self, live: LiveSession, operation: MoveLeafOperation, show: Callable[[], None]) -> None:
+        self._live = live
+        self._operation = operation
+        self._leaving = Leaving(live, operation, operation.focus or "", show)
+
+    async def run(self) -> None:
+        """Go there. Raises `TaskFailedError`, told, with nothing appended."""
+        live, operation = self._live, self._operation
+        try:
+            destination = find_destination(live, operation.target)
+        except TaskFailedError as error:
+            live.notify(str(error), "error")
+            raise
+        if not is_present(live, destination.leaf):
+            departure = await self._prepare(destination.leaf)
+            live.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
+            self._leaving.write(departure, lambda before, after: self._describe(destination, departure, before, after))
+        if operation.files:
+            restore_files(live, operation.target)
+
+    async def _prepare(self, leaf: int) -> Departure:
+        if self._operation.notes and is_anything_left(self._live, leaf):
+            return await self._leaving.show_preparing(self._leaving.prepare_with_notes(leaf))
+        try:
+            return await self._leaving.prepare(leaf)
+        except MoveRefusedError as error:
+            self._live.notify(f"Not moved: {error}.", "warning")
+            raise
+
+    def _describe(self, destination: Destination, departure: Departure, before: int, after: int) -> str:
+        where = f"entry {destination.leaf}" if destination.leaf else "the beginning"
+        if destination.parts:
+            where = f"before “{shorten(text_of(destination.parts), QUOTED) or 'an image'}”"
+        left = "Notes stand for what was left" if departure.notes is not None else "Nothing of what was left is lost"
+        return f"The conversation goes on from {where}: {before:,} → ~{after:,} tokens. {left}; /tree goes back to it."
+
+
+class CompactFromTask:
+    """Serves one `CompactFromOperation`: notes in the place of a message and everything after it."""
+
+    def __init__(self, live: LiveSession, operation: CompactFromOperation, show: Callable[[], None]) -> None:
+        self._live = live
+        self._target = operation.target
+        self._leaving = Leaving(live, operation, operation.focus or "", show)
+
+    async def run(self) -> None:
+        """Write notes on what is left and move the leaf. Raises `TaskFailedError` with nothing appended."""
+        departure = await self._leaving.show_preparing(self._prepare())
+        self._leaving.write(
+            departure,
+            lambda before, after: (
+                f"Notes stand for the later part: {before:,} → ~{after:,} tokens in the next request. /compact undo "
+                "goes back to it."
+            ),
+        )
+
+    async def _prepare(self) -> Departure:
+        """Return the move; the notes have to make the request smaller."""
+        live = self._live
+        departure = await self._leaving.prepare_with_notes(leaf_before(live, self._target))
+        notes, path = departure.notes, live.session.path()
+        assert notes is not None
+        kept = live.session.path_to(departure.leaf).with_entry(msgspec.structs.replace(notes, seq=path[-1].seq + 2))
+        before, after = live.measure().tokens, size_of(live, kept)
+        if after >= before or after >= live.budget().window:
+            live.session.hold_usage(notes.usage or Usage())
+            raise TaskFailedError(
+                f"the request would have ~{after:,} tokens instead of {before:,}: nothing was changed. /compact makes "
+                "the older part smaller instead"
+            )
+        return departure
+
+
+def leaf_before(live: LiveSession, target: int) -> int:
+    """Return the leaf before a message of the present path. Raises `TaskFailedError` for one that is not on it."""
     path = live.session.path()
     entry = path.find(target)
     if entry is None or isinstance(entry, ToolResultMessage) or visible_entry(entry) is None:
         raise TaskFailedError(f"entry {target} is no message of this conversation; /compact from lists them")
-    return path.up_to(target - 1)
+    before = path.up_to(target - 1)
+    return before[-1].seq if before else 0
+
+
+def _take_supplied(
+    live: LiveSession, kept: Sequence[HistoryEvent], extension: str, supplied: SuppliedBranchSummary
+) -> BranchSummaryEntry:
+    """Return the notes of an extension as an entry; the lists of files are ours."""
+    length = length_for(live.budget().window)
+    entry = branch_entry(leave_branch(live.session.path(), kept, 0), clip_to_tokens(supplied.summary.strip(), length))
+    return msgspec.structs.replace(entry, extension=supplied.details, from_extension=extension)

@@ -80,6 +80,7 @@ def compaction_of_branch(entry: BranchSummaryEntry) -> CompactionEntry:
         seq=entry.seq,
         ts=entry.ts,
         summary=entry.summary,
+        reason="branch",
         rung="branch",
         usage=entry.usage,
         from_extension=entry.from_extension,

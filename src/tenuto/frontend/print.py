@@ -144,9 +144,15 @@ def describe_outcome(outcome: CommandOutcome) -> str:
 def describe_compaction(event: CompactionEndEvent) -> str:
     """Return one line: what a compaction did, or why it did not."""
     if event.aborted:
-        return "the compaction was cancelled; nothing has changed"
+        return (
+            "cancelled; nothing has moved"
+            if event.reason == "branch"
+            else "the compaction was cancelled; nothing has changed"
+        )
     if event.error is not None:
         return event.error
+    if event.reason == "branch":
+        return "notes stand for the part that was left"
     return f"compacted ({event.reason}): {event.tokens_before or 0:,} → {event.tokens_after or 0:,} tokens"
 
 

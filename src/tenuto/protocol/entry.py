@@ -6,7 +6,7 @@ log". Messages and `CompactionEntry` live in `message.py`, which also has the un
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -111,11 +111,15 @@ class BranchEntry(Entry, frozen=True, kw_only=True, tag="branch"):
 
 
 class BranchSummaryEntry(Entry, frozen=True, kw_only=True, tag="branch_summary"):
-    """What happened on a branch that was left; `from_seq` is the leaf that was left."""
+    """What happened on a branch that was left; `from_seq` is the leaf that was left.
+
+    `details` are the lists of files; `extension` is what the extension that supplied it wants to find in it again.
+    """
 
     summary: str
     from_seq: int
     details: dict[str, list[str]] = {}
+    extension: dict[str, Any] = {}
     from_extension: str = ""
     usage: Usage | None = None
 

@@ -10,7 +10,8 @@ import msgspec
 
 from tenuto.protocol.entry import Mode
 
-CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle"]
+CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle", "branch"]
+"""`branch`: notes were made on a part of the conversation that is left; it moves the leaf and compacts nothing."""
 Decision = Literal["once", "session", "deny"]
 
 
@@ -23,6 +24,7 @@ class OperationType(Enum):
     ACCEPT_COMPACTION = "accept_compaction"
     DROP_COMPACTION = "drop_compaction"
     COMPACT_FROM = "compact_from"
+    MOVE_LEAF = "move_leaf"
     INTERRUPT = "interrupt"
     CHANGE_MODEL = "change_model"
     CHANGE_MODE = "change_mode"
@@ -89,6 +91,19 @@ class CompactFromOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
 
     target: int
     focus: str | None = None
+
+
+class MoveLeafOperation(Operation, frozen=True, kw_only=True, tag=OperationType.MOVE_LEAF.value):
+    """Go on from the entry `target`, on whatever branch; from before it where it is a message of the person.
+
+    With `notes` a summary of what is left goes along, `focus` is extra guidance for it. With `files` the agent's edits
+    since `target` are taken back as well.
+    """
+
+    target: int
+    notes: bool = False
+    focus: str | None = None
+    files: bool = False
 
 
 class InterruptOperation(Operation, frozen=True, kw_only=True, tag=OperationType.INTERRUPT.value):
@@ -172,6 +187,7 @@ AnyOperation = (
     | AcceptCompactionOperation
     | DropCompactionOperation
     | CompactFromOperation
+    | MoveLeafOperation
     | InterruptOperation
     | ChangeModelOperation
     | ChangeModeOperation
@@ -212,6 +228,10 @@ class OperationHandler(Protocol):
 
     async def handle_compact_from(self, operation: CompactFromOperation) -> None:
         """Start the task that leaves the later part for notes on it."""
+        ...
+
+    async def handle_move_leaf(self, operation: MoveLeafOperation) -> None:
+        """Start the task that goes on from another entry."""
         ...
 
     async def handle_interrupt(self, operation: InterruptOperation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -366,6 +367,10 @@ class Session:
         """Return the entries from the root to the one with this seq, wherever in the tree it stands."""
         return self._tree.path_to(seq)
 
+    def end_of_step(self, seq: int) -> int:
+        """Return `seq`, or the seq of the last result of its step if it lies inside one: where the leaf would go."""
+        return self._tree.end_of_step(seq)
+
     def entries(self) -> Iterator[HistoryEvent]:
         """Yield the whole history in file order, the header first."""
         return iter(self._tree.history)
@@ -392,6 +397,15 @@ class Session:
     def entries_after(self, seq: int) -> Iterator[HistoryEvent]:
         """Yield the entries of the history with a higher seq, in file order."""
         return self._tree.entries_after(seq)
+
+    def entries_between(self, first: int, last: int) -> Iterator[HistoryEvent]:
+        """Yield the entries of the history with a seq from `first` to `last`, in file order."""
+        return takewhile(lambda entry: entry.seq <= last, self._tree.entries_after(first - 1))
+
+    @property
+    def highest_seq(self) -> int:
+        """The seq of the newest entry, on whatever branch."""
+        return self._tree.history.highest
 
     def find(self, seq: int) -> HistoryEvent | None:
         """Return the entry with this seq, `None` if there is none."""

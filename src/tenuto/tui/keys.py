@@ -15,6 +15,7 @@ from tenuto.tui.machine.intent import (
     AnswerApprovalWith,
     Cancel,
     CycleMode,
+    CycleRowFilter,
     EditDraft,
     EndOfInput,
     Escape,
@@ -27,6 +28,7 @@ from tenuto.tui.machine.intent import (
     PickChoice,
     PickModel,
     RepaintScreen,
+    ScrollPreview,
     SearchHistory,
     SendDraft,
     SteerDraft,
@@ -49,6 +51,7 @@ class Key:
 
 
 PAGE_ROWS = 10
+PREVIEW_STEP = 4
 KEYS: tuple[Key, ...] = (
     Key("send", ("enter",), "prompt", SendDraft(), "send; while something runs, queue"),
     Key("newline", ("shift+enter", "ctrl+j", "alt+enter"), "prompt", None, "new line (also \\ and Enter)"),
@@ -87,6 +90,10 @@ KEYS: tuple[Key, ...] = (
     Key("picker.down", ("down", "ctrl+n"), "picker", MovePicker(1), "select"),
     Key("picker.page_up", ("pageup",), "picker", MovePicker(-PAGE_ROWS)),
     Key("picker.page_down", ("pagedown",), "picker", MovePicker(PAGE_ROWS)),
+    Key("picker.filter", ("tab",), "picker", CycleRowFilter(1), "other rows, where the list has filters"),
+    Key("picker.filter_back", ("shift+tab",), "picker", CycleRowFilter(-1)),
+    Key("picker.preview_up", ("shift+up",), "picker", ScrollPreview(-PREVIEW_STEP), "scroll the preview"),
+    Key("picker.preview_down", ("shift+down",), "picker", ScrollPreview(PREVIEW_STEP), "scroll the preview"),
     Key("picker.pick", ("enter",), "picker", PickChoice(), "take it"),
     Key("help.close", ("q", "enter", "question_mark"), "help", ToggleHelp(), "close"),
     Key("scroll.page_up", ("pageup",), "transcript", None, "scroll a page up"),
@@ -95,7 +102,13 @@ KEYS: tuple[Key, ...] = (
     Key("scroll.line_down", ("shift+down",), "transcript", None, "scroll a line down"),
     Key("scroll.begin", ("ctrl+home",), "transcript", None, "to the beginning of the transcript"),
     Key("scroll.follow", ("ctrl+end",), "transcript", None, "to the end, and follow"),
-    Key("escape", ("escape",), "global", Escape(), "close, else interrupt; twice when idle: put the draft aside"),
+    Key(
+        "escape",
+        ("escape",),
+        "global",
+        Escape(),
+        "close, else interrupt; twice when idle: put the draft aside, or go back to a message",
+    ),
     Key("cancel", ("ctrl+c",), "global", Cancel(), "clear the draft, else interrupt, else twice: quit"),
     Key("detail", ("ctrl+o",), "global", ToggleDetail(), "fold or unfold tool output and thinking"),
     Key("todo", ("ctrl+t",), "global", ToggleTodo(), "show all of the todo list"),

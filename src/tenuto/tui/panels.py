@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tenuto.command.outcome import Choice
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keys import help_rows
 from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.state import UiState, approval_options
+from tenuto.tui.machine.state import Picker, UiState, approval_options
 from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
@@ -30,6 +31,8 @@ DETAIL_ROWS = 12
 ROOMY_ROWS = 11
 """With fewer, an approval leaves out what is not the question or an answer."""
 LABEL_SHARE = 0.6
+MAX_INDENT = 8
+"""Steps by which a row of a tree is moved in at most."""
 PAD = "  "
 POINTER = "❯ "
 
@@ -128,22 +131,60 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
     picker = state.picker
     if picker is None:
         return NOTHING
-    room = max(3, min(PICKER_ROWS, rows - 3))
+    preview = _preview(picker, width)
+    room, preview_rows = _share(rows - 3, len(preview))
     first = _window(picker.selected, len(picker.shown), room)
     title: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
+    if picker.filters:
+        title += [(f"{picker.filters[picker.row_filter].name} (Tab)", "accent"), ("  ", "text")]
     typed = editor_spans(filter_line, width // 2) if filter_line.text else [("type to filter", "placeholder")]
     lines = [Line((*title, *typed))]
     choices: dict[int, int] = {}
     shown = [picker.choices[place] for place in picker.shown[first : first + room]]
-    label_width = _label_width([choice.label for choice in shown], [choice.detail for choice in shown], width)
-    for row, choice in enumerate(shown, first):
+    labels = [_indented(choice) for choice in shown]
+    label_width = _label_width(labels, [choice.detail for choice in shown], width)
+    for row, (label, choice) in enumerate(zip(labels, shown, strict=True), first):
         choices[len(lines)] = row
-        lines.append(_entry(choice.label, choice.detail, label_width, width, selected=row == picker.selected))
+        lines.append(_entry(label, choice.detail, label_width, width, selected=row == picker.selected))
     if not shown:
         lines.append(plain(f"{PAD}  nothing matches", "dim"))
+    lines += _scrolled(preview, preview_rows, picker.scrolled, width)
     more = f"{picker.selected + 1} of {len(picker.shown)} · " if len(picker.shown) > room else ""
     lines.append(plain(f"{PAD}  {more}Enter takes · Esc closes", "faint"))
     return Panel(fit_lines(lines, width), choices)
+
+
+def _indented(choice: Choice) -> str:
+    """Return a row's label behind its mark and as far in as it stands; the indent is bounded, the label is not."""
+    mark = f"{sanitize_for_terminal(choice.mark):<2}" if choice.mark else ""
+    return f"{mark}{'  ' * min(choice.indent, MAX_INDENT)}{sanitize_line(choice.label)}"
+
+
+def _share(rows: int, preview: int) -> tuple[int, int]:
+    """Return how many rows the list gets and how many the preview; a short preview leaves its part to the list."""
+    if not preview or rows < ROOMY_ROWS:
+        return max(3, min(PICKER_ROWS, rows)), 0
+    taken = min(preview + 1, rows // 2)
+    return max(3, min(PICKER_ROWS, rows - taken)), taken
+
+
+def _preview(picker: Picker, width: int) -> list[Line]:
+    """Return the selected row's text, wrapped."""
+    text = picker.current.preview if picker.current is not None else ""
+    safe = sanitize_for_terminal(text).expandtabs(4).strip("\n")
+    return [_padded(line) for part in safe.split("\n") for line in wrap([(part, "dim")], width - 6) or [EMPTY] if safe]
+
+
+def _scrolled(preview: list[Line], rows: int, scrolled: int, width: int) -> list[Line]:
+    """Return a rule and as much of the preview as there is room for, with how much there is beside."""
+    if rows < 2:
+        return []
+    room = rows - 1
+    first = max(0, min(scrolled, len(preview) - room))
+    below = len(preview) - first - room
+    more = f" {first} above, {below} below · Shift+↑↓ " if first or below > 0 else ""
+    rule = f"{'─' * max(0, width - 4 - len(more) - 2)}{more}──"
+    return [plain(f"{PAD}{rule}", "rule"), *preview[first : first + room]]
 
 
 def completion_panel(state: UiState, width: int, rows: int) -> Panel:
@@ -154,10 +195,11 @@ def completion_panel(state: UiState, width: int, rows: int) -> Panel:
     room = max(1, min(COMPLETION_ROWS, rows))
     first = _window(popup.selected, len(popup.items), room)
     shown = popup.items[first : first + room]
-    label_width = _label_width([item.label for item in shown], [item.detail for item in shown], width)
+    labels = [sanitize_line(item.label) for item in shown]
+    label_width = _label_width(labels, [item.detail for item in shown], width)
     lines = [
-        _entry(item.label, item.detail, label_width, width, selected=place == popup.selected)
-        for place, item in enumerate(shown, first)
+        _entry(label, item.detail, label_width, width, selected=place == popup.selected)
+        for place, (label, item) in enumerate(zip(labels, shown, strict=True), first)
     ]
     return Panel(fit_lines(lines, width), {row: first + row for row in range(len(shown))})
 
@@ -226,7 +268,7 @@ def _choice(text: str, letter: str, *, selected: bool) -> Line:
 
 
 def _entry(label: str, detail: str, label_width: int, width: int, *, selected: bool) -> Line:
-    shown = pad(truncate(sanitize_line(label), label_width), label_width)
+    shown = pad(truncate(label, label_width), label_width)
     rest = truncate(sanitize_line(detail), width - label_width - 8)
     style = "choice.selected" if selected else "text"
     return Line(
@@ -235,7 +277,7 @@ def _entry(label: str, detail: str, label_width: int, width: int, *, selected: b
 
 
 def _label_width(labels: Sequence[str], details: Sequence[str], width: int) -> int:
-    widest = max((cell_width(sanitize_line(label)) for label in labels), default=0)
+    widest = max(map(cell_width, labels), default=0)
     limit = int(width * LABEL_SHARE) if any(details) else width - 6
     return max(1, min(widest, limit))
 

@@ -258,12 +258,16 @@ class Runner:
             match outcome:
                 case Say(text=text, level=level):
                     self.handle(intents.Said(text, level))
-                case Choose(title=title, command=command, choices=choices):
-                    self.handle(intents.ChoiceOffered(title, command, choices))
+                case Choose():
+                    self.handle(
+                        intents.ChoiceOffered(
+                            outcome.title, outcome.command, outcome.choices, outcome.filters, outcome.in_order
+                        )
+                    )
                 case ShowContext(report=report):
                     self.handle(intents.ContextShown(report))
-                case Edit(text=text):
-                    self.handle(intents.TextOffered(text))
+                case Edit(text=text, images=images):
+                    self.handle(intents.TextOffered(text, images))
                 case Leave():
                     self.handle(intents.Leave())
 

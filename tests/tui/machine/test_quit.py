@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tenuto.command.outcome import Choice
 from tenuto.protocol.operation import InterruptOperation
-from tenuto.tui.effects import DraftSet, Quit, Remember, Submit, TranscriptReset
+from tenuto.tui.effects import DraftSet, Quit, Remember, RunCommand, Submit, TranscriptReset
 from tenuto.tui.machine.intent import (
     Cancel,
     ChoiceOffered,
@@ -19,7 +19,7 @@ from tenuto.tui.machine.intent import (
 )
 from tenuto.tui.machine.quit import ESCAPE_AGAIN, INTERRUPT_PATIENCE, QUIT_AGAIN
 from tenuto.tui.machine.state import CompletionItem
-from tests.tui.machine.driving import Driver, approval, finished, started
+from tests.tui.machine.driving import Driver, approval, finished, started, user
 
 
 def interrupts(effects) -> int:
@@ -85,6 +85,20 @@ def test_esc_twice_puts_the_draft_aside_and_brings_it_back():
     assert DraftSet("", 0) in effects and Remember("a long thought") in effects
     driver.after(5).feed(Escape())
     assert DraftSet("a long thought", 14) in driver.after(0.3).feed(Escape())
+
+
+def test_esc_twice_on_an_empty_prompt_goes_back_to_a_message():
+    driver = Driver()
+    driver.feed(user(3, "one"))
+    assert RunCommand("/rewind") not in driver.feed(Escape())
+    assert driver.state.hint is not None and "earlier message" in driver.state.hint.text
+    assert RunCommand("/rewind") in driver.after(0.3).feed(Escape())
+    assert RunCommand("/rewind") not in driver.after(0.3).feed(Escape()), "a third one is a first one"
+    driver.after(5).type("a draft")
+    driver.feed(Escape())
+    assert RunCommand("/rewind") not in driver.after(0.3).feed(Escape())
+    driver.after(5).feed(Escape())
+    assert DraftSet("a draft", 7) in driver.after(0.3).feed(Escape()), "what was put aside comes back first"
 
 
 def test_esc_with_nothing_to_do_does_nothing():

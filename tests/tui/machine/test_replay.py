@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tenuto.core.replay import replay
@@ -161,6 +161,7 @@ def shown(driver: Driver) -> list[tuple[object, ...]]:
 
 
 @given(turns)
+@example([("answer", [], False, False, True), ("answer", [TextPart(text="a")], True, False, True)])
 def test_live_and_resumed_transcripts_are_identical(script_turns):
     live, script = Driver(), Script()
     for turn in script_turns:

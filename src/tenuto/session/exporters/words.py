@@ -42,6 +42,7 @@ REASONS = {
     "manual": "as asked",
     "model_switch": "for another model",
     "idle": "ahead of time",
+    "branch": "for a part that was left",
 }
 _WHO = {
     "typed": "You",

@@ -142,8 +142,12 @@ class Change:
             self.effects.append(added)
 
     def notice(self, text: str, level: Level = "info", kind: str = "") -> None:
-        """Add a notice to the transcript, unless the last item says just that."""
-        last = next(reversed(self.state.transcript.items.values()), None)
+        """Add a notice to the transcript, unless the last item says just that.
+
+        What is still being written comes behind it, as in a resumed transcript, and does not count.
+        """
+        items = self.state.transcript.items.values()
+        last = next((item for item in reversed(items) if item.final), None)
         if isinstance(last, NoticeItem) and (last.text, last.level) == (text, level):
             return
         self.add(NoticeItem(text=text, level=level, kind=kind, final=True))

@@ -9,6 +9,7 @@ from tenuto.protocol.event import (
     CompactionProposedEvent,
     CompactionStartEvent,
 )
+from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_count
 from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.change import Change, HandlerTable
@@ -19,13 +20,14 @@ from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 
 TABLE = HandlerTable()
 LABEL = "Compacting"
+BRANCH_LABEL = "Summarising what is left"
 
 
 @TABLE.on(CompactionStartEvent)
 def start_compaction(change: Change, event: CompactionStartEvent) -> None:
     """Lay `Compacting` over what the spinner shows (DESIGN section 9)."""
     state = change.state
-    set_layer(change, "compaction", LABEL)
+    set_layer(change, "compaction", _label(event.reason))
     item = CompactionItem(reason=event.reason, running=True)
     change.add(item)
     change.start_clock(item)
@@ -36,11 +38,17 @@ def start_compaction(change: Change, event: CompactionStartEvent) -> None:
 def show_progress(change: Change, event: CompactionProgressEvent) -> None:
     """Show the stage and how much summary there is."""
     item = change.state.transcript.get(change.state.compaction_item)
+    label = LABEL
     if isinstance(item, CompactionItem):
         item.stage, item.summary_tokens = event.stage, event.summary_tokens
+        label = _label(item.reason)
         change.touch(item)
     tokens = f"{event.summary_tokens} tokens" if event.summary_tokens else ""
-    set_label(change, "compaction", LABEL, ", ".join(part for part in (event.stage, tokens) if part))
+    set_label(change, "compaction", label, ", ".join(part for part in (event.stage, tokens) if part))
+
+
+def _label(reason: CompactionReason) -> str:
+    return BRANCH_LABEL if reason == "branch" else LABEL
 
 
 @TABLE.on(CompactionProposedEvent)

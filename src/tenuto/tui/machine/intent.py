@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
@@ -117,7 +117,7 @@ class AcceptCompletion(IntentBase, frozen=True):
 
 
 class Escape(IntentBase, frozen=True):
-    """Esc: close the top context; with none open, interrupt; twice when idle, stash the draft."""
+    """Esc: close the top context; with none open, interrupt; twice when idle, stash the draft, or go back."""
 
 
 class Cancel(IntentBase, frozen=True):
@@ -168,6 +168,8 @@ class ChoiceOffered(IntentBase, frozen=True):
     title: str
     command: str
     choices: tuple[Choice, ...]
+    filters: tuple[RowFilter, ...] = ()
+    in_order: bool = False
 
 
 class FilterChanged(IntentBase, frozen=True):
@@ -178,6 +180,18 @@ class FilterChanged(IntentBase, frozen=True):
 
 class MovePicker(IntentBase, frozen=True):
     """Select another row of the picker; it stops at the ends."""
+
+    delta: int
+
+
+class CycleRowFilter(IntentBase, frozen=True):
+    """Show the rows of the next row filter, where the picker has any."""
+
+    delta: int
+
+
+class ScrollPreview(IntentBase, frozen=True):
+    """Scroll the preview of the selected row by so many lines."""
 
     delta: int
 
@@ -245,9 +259,10 @@ class ContextShown(IntentBase, frozen=True):
 
 
 class TextOffered(IntentBase, frozen=True):
-    """A command puts a text into the editor; what was there goes into the history."""
+    """A command puts a text, and images with it, into the editor; what was there goes into the history."""
 
     text: str
+    images: tuple[ImagePart, ...] = ()
 
 
 class BranchRead(IntentBase, frozen=True):
@@ -287,6 +302,8 @@ Intent = (
     | ChoiceOffered
     | FilterChanged
     | MovePicker
+    | CycleRowFilter
+    | ScrollPreview
     | PickChoice
     | CycleMode
     | ToggleDetail

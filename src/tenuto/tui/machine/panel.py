@@ -11,10 +11,12 @@ from tenuto.tui.machine.intent import (
     AcceptCompletion,
     ChoiceOffered,
     CompletionOffered,
+    CycleRowFilter,
     FilterChanged,
     MoveCompletion,
     MovePicker,
     PickChoice,
+    ScrollPreview,
     SearchHistory,
     ToggleHelp,
     ToggleTodo,
@@ -25,6 +27,8 @@ from tenuto.tui.machine.state import CompletionPopup, Picker
 TABLE = HandlerTable()
 HISTORY_ROWS = 1_000
 LABEL_CHARACTERS = 200
+PREVIEW_COLUMNS = 40
+"""No preview is taken for longer than in a column of so many cells."""
 
 
 # --- completion ---
@@ -94,9 +98,11 @@ def close_completion(change: Change) -> None:
 @TABLE.on(ChoiceOffered)
 def open_picker(change: Change, intent: ChoiceOffered) -> None:
     """Show the choices."""
-    shown = list(range(len(intent.choices)))
-    present = next((place for place, choice in enumerate(intent.choices) if choice.present), 0)
-    change.state.picker = Picker(intent.title, intent.command, intent.choices, shown=shown, selected=present)
+    picker = Picker(intent.title, intent.command, intent.choices, filters=intent.filters, in_order=intent.in_order)
+    apply_filter(picker)
+    present = (row for row, place in enumerate(picker.shown) if picker.choices[place].present)
+    picker.selected = next(present, 0)
+    change.state.picker = picker
     change.panel()
 
 
@@ -130,6 +136,30 @@ def move_picker(change: Change, intent: MovePicker) -> None:
     picker = change.state.picker
     if picker is not None and picker.shown:
         picker.selected = max(0, min(len(picker.shown) - 1, picker.selected + intent.delta))
+        picker.scrolled = 0
+        change.panel()
+
+
+@TABLE.on(CycleRowFilter)
+def cycle_row_filter(change: Change, intent: CycleRowFilter) -> None:
+    """Show the rows of the next row filter; the selected row stays selected, or the nearest one before it."""
+    picker = change.state.picker
+    if picker is None or not picker.filters:
+        return
+    place = picker.shown[picker.selected] if picker.shown else 0
+    picker.row_filter = (picker.row_filter + intent.delta) % len(picker.filters)
+    apply_filter(picker)
+    picker.selected = max(0, sum(shown <= place for shown in picker.shown) - 1)
+    change.panel()
+
+
+@TABLE.on(ScrollPreview)
+def scroll_preview(change: Change, intent: ScrollPreview) -> None:
+    """Scroll the preview; the panel knows where it ends."""
+    picker = change.state.picker
+    if picker is not None and picker.current is not None and picker.current.preview:
+        lines = picker.current.preview.count("\n") + len(picker.current.preview) // PREVIEW_COLUMNS
+        picker.scrolled = max(0, min(lines, picker.scrolled + intent.delta))
         change.panel()
 
 
@@ -153,9 +183,20 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
 
 def apply_filter(picker: Picker) -> None:
     """Find the rows that match the filter, best first; with none, all in order."""
-    texts = [f"{choice.label} {choice.detail}" for choice in picker.choices]
-    picker.shown = rank(picker.filter, texts, limit=len(texts)) if picker.filter.strip() else list(range(len(texts)))
-    picker.selected = 0
+    kinds = picker.filters[picker.row_filter].kinds if picker.filters else ()
+    places = [
+        place for place, choice in enumerate(picker.choices) if not kinds or not choice.kind or choice.kind in kinds
+    ]
+    texts = [f"{picker.choices[place].label} {picker.choices[place].detail}" for place in places]
+    if picker.in_order:
+        words = picker.filter.lower().split()
+        found = [row for row, text in enumerate(texts) if all(word in text.lower() for word in words)]
+    elif picker.filter.strip():
+        found = rank(picker.filter, texts, limit=len(texts))
+    else:
+        found = list(range(len(texts)))
+    picker.shown = [places[row] for row in found]
+    picker.selected = picker.scrolled = 0
 
 
 def close_picker(change: Change) -> None:

@@ -28,6 +28,8 @@ from tenuto.tui.machine.intent import (
 from tenuto.tui.machine.queue import show_sent
 
 TABLE = HandlerTable()
+WHOLE_CHARACTERS = 20_000
+"""Up to so many characters a text to be changed stands in the editor as it is, and not as the mark of a paste."""
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
 COMMAND = re.compile(r"/[A-Za-z?][\w-]*(?=\s|$)")
 """A line that is a command: a path such as `/usr/bin` is none."""
@@ -226,9 +228,12 @@ def remember(change: Change, text: str) -> None:
 
 @TABLE.on(TextOffered)
 def offer_text(change: Change, intent: TextOffered) -> None:
-    """Put a text into the editor, whole; what was there is one Up away."""
-    remember(change, change.state.pastes.expand(change.state.draft.text))
-    change.set_draft(intent.text)
+    """Put a text into the editor, to be changed; what was there is one Up away."""
+    draft = change.state.draft
+    remember(change, change.state.pastes.expand(draft.text))
+    draft.images = intent.images or draft.images
+    is_huge = len(intent.text) > WHOLE_CHARACTERS
+    change.set_draft(change.state.pastes.fold(intent.text) if is_huge else intent.text)
 
 
 @TABLE.on(EditDraft)

@@ -1,16 +1,18 @@
 """Esc, Ctrl+C, Ctrl+D: one key, one meaning at a time, and never a lost text (anchors: tui 4.1).
 
 Esc closes the top context; with none open it interrupts; twice when idle it stashes the draft, twice again brings it
-back. Ctrl+C clears the draft (into the history), else interrupts, else asks to be pressed again to quit.
+back, and twice with neither goes back to an earlier message. Ctrl+C clears the draft (into the history), else
+interrupts, else asks to be pressed again to quit.
 """
 
 from __future__ import annotations
 
 from tenuto.protocol.operation import InterruptOperation
-from tenuto.tui.effects import Quit, Submit
+from tenuto.tui.effects import Quit, RunCommand, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave
+from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker
 from tenuto.tui.machine.prompt import remember
 from tenuto.tui.machine.spin import set_label
@@ -26,7 +28,7 @@ INTERRUPT_PATIENCE = 2.0
 
 @TABLE.on(Escape)
 def escape(change: Change, _intent: Escape) -> None:
-    """Close the top context, else interrupt, else stash."""
+    """Close the top context, else interrupt, else what two of them do."""
     state = change.state
     match state.contexts[0]:
         case "approval" | "feedback":
@@ -44,7 +46,7 @@ def escape(change: Change, _intent: Escape) -> None:
         case _ if state.running:
             press_interrupt(change)
         case _:
-            press_stash(change)
+            press_when_idle(change)
 
 
 @TABLE.on(Cancel)
@@ -121,27 +123,48 @@ def interrupting(change: Change) -> bool:
     return asked is not None and change.now - asked < INTERRUPT_PATIENCE
 
 
-def press_stash(change: Change) -> None:
-    """Esc Esc: put the draft aside, or bring it back."""
+def press_when_idle(change: Change) -> None:
+    """Esc Esc: put the draft aside, or bring it back, or with no draft at all go back to an earlier message."""
     state = change.state
     ladder = state.ladder
-    can_stash, can_restore = bool(state.draft.text.strip()), bool(ladder.stash)
-    if not can_stash and not can_restore:
+    if state.draft.text.strip():
+        act, words = stash_draft, "put the draft aside"
+    elif ladder.stash:
+        act, words = restore_draft, "bring the draft back"
+    elif any(isinstance(item, UserItem) for item in state.transcript.items.values()):
+        act, words = pick_message, "go back to an earlier message"
+    else:
         return
     if change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint(f"Press Esc again to {'put the draft aside' if can_stash else 'bring it back'}", ESCAPE_AGAIN)
+        change.hint(f"Press Esc again to {words}", ESCAPE_AGAIN)
         return
     ladder.escape_at = float("-inf")
+    act(change)
+
+
+def stash_draft(change: Change) -> None:
+    """Put the draft aside; it is in the history as well."""
+    state = change.state
     stashed = state.draft.text
-    if can_stash:
-        remember(change, state.pastes.expand(stashed))
-        ladder.stash = stashed
-        change.set_draft("")
-        change.hint("The draft is put aside; Esc Esc brings it back", QUIT_AGAIN)
-    else:
-        change.set_draft(ladder.stash)
-        ladder.stash = ""
+    remember(change, state.pastes.expand(stashed))
+    state.ladder.stash = stashed
+    change.set_draft("")
+    change.hint("The draft is put aside; Esc Esc brings it back", QUIT_AGAIN)
+
+
+def restore_draft(change: Change) -> None:
+    """Bring the draft back."""
+    ladder = change.state.ladder
+    change.set_draft(ladder.stash)
+    ladder.stash = ""
+
+
+def pick_message(change: Change) -> None:
+    """Offer the messages to go back to."""
+    change.state.hint = None
+    change.emit(RunCommand("/rewind"))
+    change.status()
 
 
 def clear_draft(change: Change) -> None:

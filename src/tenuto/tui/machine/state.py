@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import Decision
@@ -209,7 +209,9 @@ class Approvals(msgspec.Struct):
 class Picker(msgspec.Struct):
     """A list to pick from. Picking runs `/<command> <value>`, or with an empty command puts the value into the draft.
 
-    `shown` are the places of the choices that match the filter, best first; `selected` is a place in `shown`.
+    `shown` are the places of the choices that match the filter, best first, or in their own order where they are
+    `in_order`; `selected` is a place in `shown`. `row_filter` is a place in `filters`. `scrolled` is how many lines of
+    the selected row's preview are above what shows.
     """
 
     title: str
@@ -218,6 +220,15 @@ class Picker(msgspec.Struct):
     filter: str = ""
     shown: list[int] = msgspec.field(default_factory=list[int])
     selected: int = 0
+    filters: tuple[RowFilter, ...] = ()
+    row_filter: int = 0
+    in_order: bool = False
+    scrolled: int = 0
+
+    @property
+    def current(self) -> Choice | None:
+        """The selected choice, `None` where nothing matches."""
+        return self.choices[self.shown[self.selected]] if self.selected < len(self.shown) else None
 
 
 # --- keys that are pressed twice ---

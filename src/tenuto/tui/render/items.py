@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from tenuto.command.context_rows import context_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
@@ -162,15 +164,42 @@ def _context(item: ContextItem, frame: Frame) -> list[Line]:
     return indent(lines, blank, blank)
 
 
+class _Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compaction is called while it runs, and when it has ended."""
+
+    running: str
+    cancelled: str
+    failed: str
+    done: str
+
+
+_COMPACTION_WORDS = _Words(
+    running="Compacting",
+    cancelled="Compaction cancelled, nothing changed",
+    failed="Compaction failed",
+    done="Compacted",
+)
+_BRANCH_WORDS = _Words(
+    running="Summarising what is left",
+    cancelled="Cancelled, nothing has moved",
+    failed="The notes were not made",
+    done="Notes on what was left",
+)
+
+
+def _words(item: CompactionItem) -> _Words:
+    return _BRANCH_WORDS if item.reason == "branch" else _COMPACTION_WORDS
+
+
 def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderOptions) -> list[Line]:
-    mark, style = frame.glyphs.compaction, "compaction"
+    mark, style, words = frame.glyphs.compaction, "compaction", _words(item)
     if item.running:
         return head(mark, style, _compaction_progress(item, frame), frame)
     if item.aborted:
-        return head(frame.glyphs.stopped, "warning", [("Compaction cancelled, nothing changed", "warning")], frame)
+        return head(frame.glyphs.stopped, "warning", [(words.cancelled, "warning")], frame)
     if item.entry is None:
         reason = sanitize_line(item.error) or "no reason given"
-        return head(frame.glyphs.failed, "error", [(f"Compaction failed: {reason}", "error")], frame, whole=True)
+        return head(frame.glyphs.failed, "error", [(f"{words.failed}: {reason}", "error")], frame, whole=True)
     facts = _compaction_facts(item, frame)
     if item.proposed:
         facts[0] = ("Compaction proposed, nothing is written yet", style)
@@ -217,7 +246,7 @@ def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
     if item.started and frame.now - item.started >= 1:
         facts.append(f"{int(frame.now - item.started)}s")
     facts.append("Esc cancels")
-    return [("Compacting", "compaction"), *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
+    return [(_words(item).running, "compaction"), *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
 
 
 _REASONS = {
@@ -226,6 +255,7 @@ _REASONS = {
     "manual": "as you asked",
     "model_switch": "for the other model",
     "idle": "ahead of time",
+    "branch": "",
 }
 
 
@@ -239,12 +269,14 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
     entry = item.entry
     if entry is None:
         return []
-    spans: list[Span] = [("Compacted", "compaction")]
-    facts = [_REASONS[entry.reason]]
+    spans: list[Span] = [(_words(item).done, "compaction")]
+    facts = [reason] if (reason := _REASONS[entry.reason]) else []
     if entry.tokens_before is not None and entry.tokens_after is not None:
         sizes = f"{format_count(entry.tokens_before)} {frame.glyphs.arrow} {format_count(entry.tokens_after)} tokens"
         facts.insert(0, sizes)
-    if entry.rung:
+    if entry.reason == "branch" and entry.from_extension:
+        facts.append(sanitize_line(f"by the extension {entry.from_extension}"))
+    elif entry.rung and entry.reason != "branch":
         facts.append(sanitize_line(describe_rung(entry.rung, entry.from_extension)))
     if entry.duration or item.seconds:
         facts.append(format_seconds(entry.duration or item.seconds))
