@@ -81,7 +81,7 @@ class InlineApp:
         self.around = Around(self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock)
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
         self._input = input
-        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._focus)
+        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._focus, self._guard_paste)
         input.vt100_parser = self._parser
         self.application = InlineApplication(
             self.bottom.layout,
@@ -124,11 +124,12 @@ class InlineApp:
 
     def take_over(self, typed: Handover) -> None:
         """Take over what was typed before there was a prompt."""
-        if typed.rest:
-            self._parser.feed(typed.rest.decode("utf-8", "replace"))
         if typed.text:
             self.editor.set_draft(typed.text, typed.cursor)
             self.editor.tell()
+        if typed.rest:
+            self._parser.feed(typed.rest.decode("utf-8", "replace"))
+            self.application.pre_run_callables.append(self._take_keys)
 
     def take_opening_texts(self) -> list[str]:
         """Return what is to be sent first, once."""
@@ -250,6 +251,21 @@ class InlineApp:
 
     def _draft_changed(self, text: str, cursor: int) -> None:
         self.runner.handle(intents.DraftChanged(text, cursor))
+
+    def _take_keys(self) -> None:
+        """Do the keys that did not come by reading the terminal."""
+        self.application.key_processor.feed_multiple(self._input.flush_keys())
+        self.application.key_processor.process_keys()
+
+    def _guard_paste(self) -> None:
+        """A paste goes on: do not wait for its end for ever."""
+        if self._paste_guard is not None:
+            self._paste_guard.cancel()
+        self._paste_guard = asyncio.get_running_loop().call_later(PASTE_SILENCE, self._give_up_paste)
+
+    def _give_up_paste(self) -> None:
+        self._parser.give_up_paste()
+        self._take_keys()
 
     def _focus(self, looked_at: bool) -> None:
         self._looked_at = looked_at

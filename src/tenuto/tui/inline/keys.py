@@ -58,23 +58,30 @@ class Pasted(KeyPress):
 
 
 class KeyParser(Vt100Parser):
-    """Gives `Press` and `Pasted` to `feed_key_callback`. `focus` hears whether the terminal is looked at."""
+    """Gives `Press` and `Pasted` to `feed_key_callback`.
 
-    def __init__(self, feed_key_callback: Callable[[KeyPress], None], focus: Callable[[bool], None]) -> None:
+    `focus` hears whether the terminal is looked at, `unended` that a paste goes on: after a while without it,
+    `give_up_paste` should be called.
+    """
+
+    def __init__(
+        self,
+        feed_key_callback: Callable[[KeyPress], None],
+        focus: Callable[[bool], None],
+        unended: Callable[[], None],
+    ) -> None:
         super().__init__(feed_key_callback)
         self._focus = focus
+        self._unended = unended
         self._splitter = PasteSplitter()
         self._held = ""
-
-    @property
-    def pasting(self) -> bool:
-        """Whether a paste has begun and not ended."""
-        return self._splitter.inside
 
     def feed(self, data: str) -> None:
         """Take in what was read."""
         for part in self._splitter.feed(data):
             self._take(part)
+        if self._splitter.inside:
+            self._unended()
 
     def flush(self) -> None:
         """Nothing more came for a moment: what may have been a beginning is a key."""
@@ -85,8 +92,9 @@ class KeyParser(Vt100Parser):
 
     def give_up_paste(self) -> None:
         """A paste has not ended for so long that its end must be lost."""
-        for part in self._splitter.give_up():
-            self._take(part)
+        if self._splitter.inside:
+            for part in self._splitter.give_up():
+                self._take(part)
 
     def _take(self, part: str) -> None:
         if isinstance(part, Paste):

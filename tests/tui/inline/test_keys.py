@@ -1,0 +1,118 @@
+"""Bytes to named keys: every protocol the same key, nothing invented, nothing lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.key_binding import KeyPress
+
+from tenuto.tui.inline.keys import KeyParser, Pasted, Press
+from tenuto.tui.keys import KEYS
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.keys: list[KeyPress] = []
+        self.focus: list[bool] = []
+        self.unended = 0
+        self.parser = KeyParser(self.keys.append, self.focus.append, self._count)
+
+    def _count(self) -> None:
+        self.unended += 1
+
+    def names(self) -> list[str]:
+        return [key.name if isinstance(key, Press) else f"paste {key.data}" for key in self.keys]
+
+    def typed(self) -> str:
+        return "".join(key.character or "" for key in self.keys if isinstance(key, Press))
+
+
+def names(*chunks: str) -> list[str]:
+    listener = Listener()
+    for chunk in chunks:
+        listener.parser.feed(chunk)
+    listener.parser.flush()
+    return listener.names()
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("\r", "enter"), ("\n", "ctrl+j"), ("\t", "tab"), ("\x7f", "backspace"), ("\x1b", "escape"),
+        ("\x01", "ctrl+a"), ("\x1b[Z", "shift+tab"), ("\x1b[A", "up"), ("\x1bOA", "up"), ("\x1b[5~", "pageup"),
+        ("\x1b[1;5D", "ctrl+left"), ("\x1b[1;2A", "shift+up"), ("\x1b[1;5H", "ctrl+home"), ("\x1bOP", "f1"),
+        ("\x1b\r", "alt+enter"), ("\x1bp", "alt+p"), ("\x1b\x7f", "alt+backspace"), ("\x1b\x1b[A", "alt+up"),
+        ("\x1b[13;2u", "shift+enter"), ("\x1b[13;3u", "alt+enter"), ("\x1b[27;2;13~", "shift+enter"),
+        ("\x1b[27u", "escape"), ("\x1b[111;5u", "ctrl+o"), ("\x1b[111;5:1u", "ctrl+o"), ("\x1b[112;3u", "alt+p"),
+        ("\x1b[9;2u", "shift+tab"), ("?", "question_mark"), ("\x1f", "ctrl+underscore"), ("\x1b[57414u", "enter"),
+    ],
+)  # fmt: skip
+def test_keys_have_one_name_whatever_the_protocol(data: str, name: str) -> None:
+    assert names(data) == [name]
+    assert names(*data) == [name]  # byte by byte as well
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["\x1b[111;5:3u", "\x1b[?62;22c", "\x1b]11;rgb:1/2/3\x1b\\", "\x1b]11;rgb:1/2/3\x07", "\x1b[57441;1u"],
+)  # fmt: skip
+def test_what_is_no_key_is_nothing(data: str) -> None:
+    assert names(data) == []
+    assert names(data + "a") == ["a"]
+
+
+def test_every_key_of_the_table_can_be_typed() -> None:
+    control = {f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"}
+    known = {
+        **control, "escape": "\x1b", "enter": "\r", "tab": "\t", "up": "\x1b[A", "down": "\x1b[B", "home": "\x1b[H",
+        "end": "\x1b[F", "pageup": "\x1b[5~", "pagedown": "\x1b[6~", "shift+tab": "\x1b[Z", "shift+up": "\x1b[1;2A",
+        "shift+down": "\x1b[1;2B", "ctrl+home": "\x1b[1;5H", "ctrl+end": "\x1b[1;5F", "f1": "\x1bOP",
+        "question_mark": "?", "shift+enter": "\x1b[13;2u", "alt+enter": "\x1b\r",
+    }  # fmt: skip
+    for row in KEYS:
+        for key in row.keys:
+            data = known.get(key) or (f"\x1b{key[-1]}" if key.startswith("alt+") else key if len(key) == 1 else "")
+            assert data, f"no bytes known here for {key}"
+            assert names(data) == [key]
+
+
+def test_a_paste_is_one_event_with_every_character() -> None:
+    assert names("a\x1b[200~x\ry\x1b[A\x1b[201~b") == ["a", "paste x\ny\x1b[A", "b"]
+
+
+def test_a_paste_without_its_end_is_told_and_can_be_given_up() -> None:
+    listener = Listener()
+    listener.parser.feed("\x1b[200~half")
+    listener.parser.flush()
+    assert listener.names() == [] and listener.unended == 1
+    listener.parser.give_up_paste()
+    listener.parser.feed("k")
+    assert listener.names() == ["paste half", "k"]
+
+
+def test_focus_is_told_and_is_no_key() -> None:
+    listener = Listener()
+    listener.parser.feed("\x1b[I\x1b[O")
+    assert listener.focus == [True, False] and listener.names() == []
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50), st.integers(0, 50))
+def test_text_arrives_as_it_is_in_any_pieces(text: str, cut: int) -> None:
+    listener = Listener()
+    listener.parser.feed(text[:cut])
+    listener.parser.feed(text[cut:])
+    assert listener.typed() == text
+
+
+@given(st.text(st.sampled_from("\x1b[]O;:?0123456789uABmR~P\\\x07abc"), max_size=30))
+def test_no_bytes_raise_and_the_keyboard_lives_on(data: str) -> None:
+    listener = Listener()
+    listener.parser.feed(data)
+    listener.parser.give_up_paste()
+    listener.parser.flush()
+    listener.keys.clear()
+    listener.parser.feed("z")
+    listener.parser.flush()
+    assert all(isinstance(key, Press | Pasted) for key in listener.keys)
+    assert "z" in listener.typed() or listener.names()

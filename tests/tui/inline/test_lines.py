@@ -1,0 +1,205 @@
+"""What is printed, in which colours, and where the bottom begins: the pure parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenuto.tui.inline.output import synchronises
+from tenuto.tui.inline.paint import Paint, nearest, sgr_codes
+from tenuto.tui.inline.printer import Printer
+from tenuto.tui.inline.prompt import PromptEditor
+from tenuto.tui.inline.resize import rewraps, rows_above_cursor
+from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
+from tenuto.tui.render.line import Line
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.render.theme import Style, find_theme
+
+
+def notice(number: int, text: str) -> NoticeItem:
+    return NoticeItem(id=number, text=text, final=True)
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return [line.text.strip() for line in lines if line.text.strip()]
+
+
+def printer_of(*items: Item) -> Printer:
+    printer = Printer(RenderOptions)
+    for item in items:
+        printer.add(item)
+    return printer
+
+
+def test_what_is_final_is_printed_once_and_in_order() -> None:
+    running = ToolItem(id=2, call_id="c", name="bash", summary="make", state="running")
+    printer = printer_of(notice(1, "one"), running, notice(3, "three"))
+    assert texts(printer.take(80)) == ["ℹ one"]
+    assert texts(printer.live(80, 10)) == ["● Bash make", "ℹ three"]
+    assert printer.take(80) == []
+    running.state, running.final = "done", True
+    assert texts(printer.take(80)) == ["● Bash make", "ℹ three"]
+    assert printer.take(80) == [] == printer.live(80, 10)
+
+
+def test_a_move_keeps_the_order_of_the_transcript() -> None:
+    echo, other = UserItem(id=1, text="go"), notice(2, "meanwhile")
+    printer = printer_of(echo, other)
+    assert printer.take(80) == []
+    printer.remove(1)
+    printer.add(echo)
+    echo.final, echo.seq = True, 5
+    assert texts(printer.take(80)) == ["ℹ meanwhile", "▌ go"]
+
+
+def test_the_live_rows_are_bounded_and_the_last() -> None:
+    item = AssistantItem(id=1, text="\n".join(f"- point {number}" for number in range(100)))
+    printer = printer_of(item)
+    printer.take(80)
+    live = printer.live(80, 5)
+    assert 0 < len(live) <= 5
+    assert live[-1].text.endswith("point 99")
+
+
+@pytest.mark.parametrize("width", [30, 80])
+def test_a_growing_answer_is_the_same_as_a_finished_one(width: int) -> None:
+    text = "# Head\n\nSome *prose* that is long enough to be wrapped on narrow screens.\n\n" + "".join(
+        f"{number}. item number {number}\n" for number in range(1, 30)
+    )
+    whole = AssistantItem(id=9, text=text, final=True)
+    expected = [line.text for line in printer_of(whole).take(width)]
+    item = AssistantItem(id=1)
+    printer = printer_of(item)
+    printed: list[str] = []
+    for start in range(0, len(text), 13):
+        item.text += text[start : start + 13]
+        printed += [line.text for line in printer.take(width)]
+        printer.live(width, 10)
+    assert len(printed) > 5
+    item.final = True
+    printed += [line.text for line in printer.take(width)]
+    assert printed == expected
+
+
+def test_another_width_in_the_middle_of_an_answer_loses_and_repeats_nothing() -> None:
+    words = [f"word{number}" for number in range(200)]
+    item = AssistantItem(id=1)
+    printer = printer_of(item)
+    printed: list[str] = []
+    for place in range(0, 200, 10):
+        item.text += " ".join(words[place : place + 10]) + "\n\n"
+        printed += texts(printer.take(80 if place < 100 else 40))
+    item.final = True
+    printed += texts(printer.take(40))
+    assert " ".join(printed).split() == words
+
+
+def test_a_link_that_is_defined_late_loses_nothing() -> None:
+    item = AssistantItem(id=1)
+    printer = printer_of(item)
+    printed: list[str] = []
+    for part in ("See [the notes][n].\n\nMore.\n\n", "Again.\n\n", "[n]: https://example.org\n"):
+        item.text += part
+        printed += texts(printer.take(80))
+    item.final = True
+    printed += texts(printer.take(80))
+    assert [word for word in ("More.", "Again.") if word not in printed] == []
+
+
+def test_another_session_begins_below_a_line() -> None:
+    printer = printer_of(notice(1, "one"))
+    printer.take(80)
+    printer.reset([notice(2, "two")], "the title", 80)
+    assert texts(printer.take(80)) == ["── the title ──", "ℹ two"]
+
+
+def test_escape_codes_of_styles() -> None:
+    style = Style(foreground="#ff0000", background="4", bold=True)
+    assert sgr_codes(style, "true") == "1;38;2;255;0;0;44"
+    assert sgr_codes(style, "256") == "1;38;5;196;44"
+    assert sgr_codes(Style(foreground="12"), "256") == "94"
+    assert nearest(8, 8, 8) == 232
+
+
+def test_rows_carry_links_and_end_plain() -> None:
+    paint = Paint(find_theme("dark"), "true")
+    row = paint.rows([Line((("site", "link @https://example.org"), (" end", "text")))])
+    assert "\x1b]8;;https://example.org\x1b\\" in row and row.endswith("\x1b[0m\x1b[K\r\n")
+    assert "\x1b]8" not in Paint(find_theme("dark"), "true", links=False).row(Line((("s", "link @https://e.org"),)))
+    assert "]8;;" not in paint.row(Line((("s", "@https://e.org/\x07evil"),)))
+
+
+def test_no_colour_is_no_colour() -> None:
+    paint = Paint(find_theme("dark").without_colour(), "true")
+    assert "38;" not in paint.row(Line((("x", "accent"), ("y", "error"))))
+    assert "fg:" not in paint.name("accent")
+
+
+@pytest.mark.parametrize(
+    ("widths", "column", "columns", "wraps", "up"),
+    [
+        ([], 5, 80, True, 0),
+        ([80, 10, 0], 4, 80, True, 3),
+        ([80, 10, 0], 4, 40, True, 4),
+        ([100, 81], 50, 40, True, 7),
+        ([100, 81], 50, 40, False, 2),
+    ],
+)
+def test_where_the_bottom_begins_after_a_change_of_width(
+    widths: list[int], column: int, columns: int, wraps: bool, up: int
+) -> None:
+    assert rows_above_cursor(widths, column, columns, wraps=wraps) == up
+
+
+def test_terminals_that_wrap_again_and_that_show_frames_at_once() -> None:
+    assert rewraps({"TERM": "xterm-256color"})
+    assert rewraps({"TMUX": "x", "XTERM_VERSION": "XTerm(390)"})
+    assert not rewraps({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"})
+    assert not rewraps({"TERM": "linux"})
+    assert synchronises({"TERM": "xterm-kitty"})
+    assert not synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.3a"})
+    assert synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.7"})
+    assert not synchronises({"TERM": "linux"})
+
+
+class Draft:
+    def __init__(self, text: str, cursor: int, width: int = 10) -> None:
+        self.told: list[tuple[str, int]] = []
+        self.editor = PromptEditor(lambda text, cursor: self.told.append((text, cursor)), lambda: width)
+        self.editor.set_draft(text, cursor)
+
+    def press(self, *keys: str) -> tuple[str, int]:
+        for key in keys:
+            self.editor.press(key, key if len(key) == 1 else None)
+        return self.editor.text, self.editor.cursor
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (("left",), ("one two\nthree", 6)),
+        (("ctrl+left",), ("one two\nthree", 4)),
+        (("home", "x"), ("xone two\nthree", 1)),
+        (("end", "x"), ("one twox\nthree", 8)),
+        (("ctrl+w",), ("one \nthree", 4)),
+        (("ctrl+u",), ("\nthree", 0)),
+        (("ctrl+k",), ("one twothree", 7)),
+        (("ctrl+w", "ctrl+a", "ctrl+y"), ("twoone \nthree", 3)),
+        (("backspace", "a", "b", "ctrl+underscore", "ctrl+underscore"), ("one two\nthree", 7)),
+        (("ctrl+underscore", "ctrl+shift+z"), ("one two\nthree", 7)),
+        (("delete",), ("one twothree", 7)),
+        (("alt+d",), ("one two", 7)),
+        (("f7",), ("one two\nthree", 7)),
+    ],
+)
+def test_editing_keys(keys: tuple[str, ...], expected: tuple[str, int]) -> None:
+    assert Draft("one two\nthree", 7).press(*keys) == expected
+
+
+def test_up_and_down_go_by_rows_of_the_screen() -> None:
+    draft = Draft("0123456789abcdefghij宽xyz\nend", 13)
+    assert not draft.editor.on_first_row and not draft.editor.on_last_row
+    draft.press("up")
+    assert draft.editor.cursor == 3 and draft.editor.on_first_row
+    draft.press("down", "down", "down")
+    assert draft.editor.on_last_row
+    assert draft.editor.cursor == len("0123456789abcdefghij宽xyz\nend")
