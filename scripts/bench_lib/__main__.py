@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from scripts.bench_lib.lengths import LENGTH_MEASURES
 from scripts.bench_lib.measures import MEASURES, Lab, Measure
 from scripts.bench_lib.process import FailedRunError
 from scripts.bench_lib.program import ROOT, Program, Surroundings, interpreter, peers, tenuto
@@ -23,10 +24,12 @@ DESCRIPTION = """Measures Tenuto from outside against a scripted model server on
 Peers get the same environment (ANTHROPIC_*, OPENAI_* point to the server); in their commands {base_url},
 {openai_url}, {project} and {home} are filled in. Figures of different runs or machines do not compare: ratios do."""
 
+ALL = (*MEASURES, *LENGTH_MEASURES)
+
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Read the command line."""
-    names = [measure.name for measure in MEASURES]
+    names = [measure.name for measure in ALL]
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -80,8 +83,8 @@ def main(arguments: list[str]) -> int:
     results = Results()
     gc.disable()
     with laboratory() as lab:
-        for measure in MEASURES:
-            if chosen.only and measure.name not in chosen.only:
+        for measure in ALL:
+            if measure.name not in chosen.only if chosen.only else measure.named_only:
                 continue
             if not chosen.quiet:
                 print(f"{measure.name} …", file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from scripts.bench_lib.process import FailedRunError, cpu_seconds, family, high_water, peak_memory, run
@@ -25,11 +26,15 @@ Figures = dict[str, float]
 
 @dataclass(slots=True)
 class Lab:
-    """Where the measuring is done; `steps_done` names programs that left a session of 500 steps behind."""
+    """Where the measuring is done; `steps_done` names programs that left a session of 500 steps behind.
+
+    `sessions` are the folders of sessions of other lengths.
+    """
 
     surroundings: Surroundings
     server: ModelServer
     steps_done: set[str] = field(default_factory=set)
+    sessions: dict[str, Path] = field(default_factory=dict)
 
     def command(self, command: str) -> list[str]:
         """Return a command's words."""
@@ -108,7 +113,7 @@ def _require_steps(records: list[dict[str, Any]], count: int) -> None:
 def start(lab: Lab, program: Program) -> Figures:
     """From exec to the first glyph and to the first typed key on screen; memory when it has come to rest."""
     with lab.open(program) as terminal:
-        return _watch_start(terminal)
+        return watch_start(terminal)
 
 
 def resume(lab: Lab, program: Program) -> Figures:
@@ -116,7 +121,7 @@ def resume(lab: Lab, program: Program) -> Figures:
     if program.name not in lab.steps_done:
         steps("reads", 500)(lab, program)
     with lab.open(program, "--continue") as terminal:
-        figures = _watch_start(terminal)
+        figures = watch_start(terminal)
         shown = first_token(terminal, b"500 reads", b"500 steps")
         if shown is not None:
             figures["transcript ms"] = shown * 1000
@@ -133,7 +138,8 @@ def first_token(terminal: Terminal, *tokens: bytes) -> float | None:
     return None
 
 
-def _watch_start(terminal: Terminal) -> Figures:
+def watch_start(terminal: Terminal) -> Figures:
+    """Return when the first glyph and the first typed key were on screen, and the memory at rest."""
     typed = type_until_echo(terminal)
     terminal.wait_quiet(0.6, 8.0)
     painted, echoed = first_paint(terminal.chunks), first_seen(terminal.chunks, typed)
@@ -234,13 +240,17 @@ def quantile(values: list[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure with the command that a program needs for it; `share` of the runs are done, at least one."""
+    """A measure with the command that a program needs for it; `share` of the runs are done, at least one.
+
+    One that is `named_only` takes minutes or much space, and is done when it is asked for by its name.
+    """
 
     name: str
     needs: str
     take: Callable[[Lab, Program], Figures]
     share: float = 1.0
     for_peers: bool = True
+    named_only: bool = False
 
 
 MEASURES = (

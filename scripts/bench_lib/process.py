@@ -22,6 +22,7 @@ class Run:
     cpu: float
     started: float
     ended: float
+    output: bytes = b""
 
 
 def run(command: list[str], environ: dict[str, str], cwd: Path, timeout: float = 600.0) -> Run:
@@ -41,7 +42,7 @@ def run(command: list[str], environ: dict[str, str], cwd: Path, timeout: float =
     if process.returncode != 0:
         said = output.decode(errors="replace").strip()[-600:]
         raise FailedRunError(f"{' '.join(command)} ended with {process.returncode}:\n{said}")
-    return Run(ended - started, cpu, started, ended)
+    return Run(ended - started, cpu, started, ended, output)
 
 
 def children_cpu() -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -325,8 +324,7 @@ async def test_an_argument_of_the_python_api_wins(tmp_path):
         assert len(own.contexts) == 1
         assert entry is not None
         assert entry.rung == "serialised"
-        text = textwrap.shorten(entry.summary, 60)
-        assert "Goal" in text
+        assert "## " in entry.summary
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "extensions.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""T-19, T-20, R-058, R-059: nothing that was sent before the last turn changes, on every protocol.
+"""T-19, R-058, R-059: nothing that was sent before the last turn changes, on every protocol.
 
 Bytes are compared, not data: what a provider's prefix cache sees.
 """
@@ -15,7 +15,7 @@ from tenuto.command.registry import run_command
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ChangeModeOperation, RunShellOperation, SetTitleOperation
 from tests.core.harness import PROTOCOLS, Agent, agent
-from tests.requirements_b.support import SUMMARY, compact
+from tests.requirements_b.support import SUMMARY
 from tests.requirements_c.ladder import answering, asks_for_summary, made_smaller, words
 from tests.server import Call, Reply, Request
 
@@ -90,12 +90,6 @@ async def test_t19_r059_each_request_begins_with_the_bytes_of_the_one_before(tmp
         assert cached == sorted(cached)
 
 
-async def work_for(running: Agent, turns: int, tokens: int) -> None:
-    for number in range(1, turns + 1):
-        settled = await running.ask(f"turn {number} {ODD} {words(tokens)}")
-        assert settled.outcome == "completed", settled.error
-
-
 def summary_and_the_request_before(running: Agent) -> tuple[Request, Request]:
     requests = running.server.requests
     place = next(place for place, request in enumerate(requests) if asks_for_summary(request))
@@ -117,28 +111,7 @@ MARKLESS = ("instructions", "thinking", "reasoning", "reasoning_effort", "tool_c
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_t20_r058_the_summary_request_begins_with_the_bytes_of_the_request_before(tmp_path, protocol):
-    """At rest, after a conversation with calls and thinking of about 140 000 tokens."""
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "read.txt").write_text("read me\n")
-    options = {"window": 200_000, "check_thinking": True}
-    script = answering(work, Reply(SUMMARY))
-    async with agent(tmp_path, script, model=f"{protocol}/test", options=options) as running:
-        await work_for(running, 14, 10_000)
-        assert (await compact(running)).outcome == "completed"
-        (entry,) = made_smaller(running)
-        assert entry.rung == "same prefix"
-        assert entry.tokens_before >= 140_000
-        summary, before = summary_and_the_request_before(running)
-        check_same_beginning(summary, before)
-        assert entry.usage is not None
-        assert entry.usage.cache_read > 0.9 * before.tokens, "and it is seen in what it cost"
-        assert (await running.ask("turn 15 “and now”")).outcome == "completed"
-        assert not running.server.refusals
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_t20_r058_before_a_prompt_and_between_two_steps_too(tmp_path, protocol):
+async def test_r058_so_does_a_summary_in_place_before_a_prompt_and_between_two_steps(tmp_path, protocol):
     """The threshold: what is queued and what the step before brought in stand behind the bytes that were sent."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "read.txt").write_text("read me\n" * 3_000)

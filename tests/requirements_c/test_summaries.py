@@ -23,12 +23,12 @@ from tests.core.compacting import (
 from tests.core.harness import PROTOCOLS, agent
 from tests.requirements_b.support import write_settings
 from tests.requirements_c.ladder import Answering, with_history, words
-from tests.requirements_c.test_prefix import MARK, bytes_before_the_end
+from tests.requirements_c.test_prefix import ASIDE, bytes_before_the_end
 from tests.server import Call, HttpError, Reply, Request
 
 
 def without_marks(request: Request) -> bytes:
-    return MARK.sub(b"", request.raw)
+    return ASIDE.sub(b"", request.raw)
 
 
 def steps(count: int, width: int, lines: Callable[[int], int]) -> Answering:

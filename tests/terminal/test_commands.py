@@ -30,9 +30,11 @@ def footer(shown: str) -> str:
 def test_help_names_every_command(screen: Screen) -> None:
     screen.submit("/help")
     shown = screen.wait_for("Ctrl+C twice")
+    assert screen.cursor() == (2, 28)
+    screen.keys("PageUp")
+    shown += screen.wait_for("what you can type here")
     for name in ("model", "mode", "new", "resume", "fork", "compact", "context", "cost", "title", "reload", "exit"):
         assert f"/{name}" in shown
-    assert screen.cursor() == (2, 28)
 
 
 def test_a_question_mark_shows_the_keys(screen: Screen) -> None:
@@ -135,7 +137,7 @@ def test_an_unknown_command_is_answered_and_not_sent(place: Workplace, screen: S
 
 def test_a_slash_offers_commands_and_what_is_typed_out_is_what_runs(screen: Screen) -> None:
     screen.type("/")
-    screen.wait_until(lambda shown: "❯ /help" in shown and "/context" in shown, "the commands")
+    screen.wait_until(lambda shown: "❯ /help" in shown and "/compact" in shown, "the commands")
     screen.type("tit")
     screen.wait_until(lambda shown: "❯ /title" in shown and "/help" not in shown, "what matches")
     screen.keys("Tab")

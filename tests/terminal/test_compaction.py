@@ -38,7 +38,7 @@ Count the numbers of the house.
 
 ## Critical Context
 - nothing"""
-WINDOW = 24_000
+WINDOW = 27_000
 DONE = re.compile(r"Compacted · ~?[\d.]+k → ~?[\d.]+k tokens")
 Script = Callable[[Request], AnyReply]
 

@@ -18,10 +18,10 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView, ToolResultMessage
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
+from tenuto.text.ceiling import result_ceiling
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.build_schemas import build_schemas
 from tenuto.tool.context import ToolContext
-from tenuto.text.ceiling import result_ceiling
 from tenuto.tool.output import StepBudget, ToolOutput, tokens_of
 from tenuto.tool.registry import ToolRegistry
 from tenuto.tool.runner import prepare

@@ -15,6 +15,7 @@ COMMANDS = {
     "compact": "session_compact:run_compact",
     "delete": "session_bin:run_delete",
     "restore": "session_bin:run_restore",
+    "repair": "session_repair:run_repair",
 }
 """Each word's module and function; only the one that is asked for is imported."""
 

@@ -11,7 +11,7 @@ from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionAmbiguous, SessionLocked
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME
-from tenuto.session.meta import Meta, current_meta, read_meta, write_meta
+from tenuto.session.meta import Meta, fold_log, write_meta
 from tenuto.session.place import SESSIONS, folder_identity, project_directory
 
 _WORTH_WRITING = 1 << 18
@@ -110,11 +110,12 @@ def _written(directory: Path) -> float:
 def summarise_session(directory: Path) -> SessionSummary | None:
     """Return the summary of a session, `None` if nothing was ever said in it."""
     try:
-        meta = current_meta(directory)
+        meta, read = fold_log(directory)
     except OSError as error:
         reason = error.strerror or str(error)
         return SessionSummary(id=directory.name, directory=directory, updated=_written(directory), error=reason)
-    _keep(directory, meta)
+    if read >= _WORTH_WRITING:
+        _keep(directory, meta)
     state = meta.state
     waiting = text_of(state.queue[0].parts) if state.queue else ""
     if not (state.messages or waiting or state.title):
@@ -139,9 +140,6 @@ def summarise_session(directory: Path) -> SessionSummary | None:
 
 def _keep(directory: Path, meta: Meta) -> None:
     """Store a fold that was long to compute, unless the session's writer is about to do so."""
-    stored = read_meta(directory)
-    if meta.size - (stored.size if stored else 0) < _WORTH_WRITING:
-        return
     lock = SessionLock(directory)
     try:
         lock.acquire()

@@ -21,7 +21,7 @@ from tenuto.session.log import LOG_NAME, read_log
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry
 
 META_NAME = "meta.json"
-META_VERSION = 2
+META_VERSION = 3
 _NO_SUM = "00000000"
 _SUM_KEY = b'"sum":"'
 
@@ -78,13 +78,19 @@ def current_meta(directory: Path) -> Meta:
 
     Reads the whole log only where the stored one is missing or does not belong to it. Raises `OSError`.
     """
+    return fold_log(directory)[0]
+
+
+def fold_log(directory: Path) -> tuple[Meta, int]:
+    """Return the same, and how many bytes of the log were read for it. Raises `OSError`."""
     with (directory / LOG_NAME).open("rb") as file:
         meta = believed_meta(directory, file) or Meta(session_id=directory.name)
-        if meta.size < file.seek(0, os.SEEK_END):
-            file.seek(meta.size)
+        folded = meta.size
+        if folded < file.seek(0, os.SEEK_END):
+            file.seek(folded)
             _bring_up(meta, file)
             meta.check = log_check(file, meta.size)
-    return meta
+    return meta, meta.size - folded
 
 
 def believed_meta(directory: Path, log: BinaryIO) -> Meta | None:
