@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tenuto.command.outcome import Choose, Edit, Say
@@ -48,6 +49,7 @@ async def test_both_goes_back_with_the_files_and_never_over_the_persons_own_work
         await work(running, folder)
         before = check(running)
         assert await command(running, f"/rewind {message(running, 'write').seq} both") == [Edit("write new.txt hello")]
+        assert not any("changed on disk" in getattr(entry, "text", "") for entry in running.session.path()[-6:])
         assert (folder / "old.txt").read_text() == "second"
         assert not (folder / "new.txt").exists()
         assert view_texts(running) == ["edit old.txt first second"]
@@ -117,3 +119,46 @@ async def test_over_a_compaction_and_a_restart_word_for_word(tmp_path):
             assert running.session.reading.compaction == entry, "its own branch has it still"
             await running.ask("and here")
             assert not any(request.refused for request in server.requests)
+
+
+def told(running: Agent) -> str:
+    """What the model was told last of files, in its newest request."""
+    notes = re.findall(r"changed on disk.*?</harness-note>", running.server.requests[-1].raw.decode())
+    return notes[-1] if notes else ""
+
+
+async def test_the_model_is_told_of_files_that_are_not_what_it_saw_on_this_way_and_of_no_others(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "old.txt").write_text("first")
+    async with agent(tmp_path, script) as running:
+        await running.ask("edit old.txt first second")
+        await running.ask("edit old.txt second third")
+        await running.ask("write new.txt hello")
+        await command(running, f"/rewind {message(running, 'edit old.txt second').seq} talk")
+        await running.ask("what now")
+        assert "old.txt" in told(running), "it saw it as it was before the second edit"
+        assert "new.txt" not in told(running), "it never saw that"
+        await running.ask("and now")
+        assert running.server.requests[-1].raw.decode().count("changed on disk") == 1
+        answer = next(e for e in reversed(list(running.session.entries())) if "done" in str(getattr(e, "parts", "")))
+        await command(running, f"/tree {answer.seq}")
+        await running.ask("back again")
+        assert told(running) == "", "on that way it saw them as they are"
+
+
+async def test_files_that_went_back_with_the_talk_are_no_news(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "old.txt").write_text("first")
+    async with agent(tmp_path, script) as running:
+        await running.ask("edit old.txt first second")
+        await running.ask("edit old.txt second third")
+        await running.ask("write new.txt hello")
+        answer = next(e for e in reversed(running.session.path()) if "done" in str(getattr(e, "parts", "")))
+        await command(running, f"/rewind {message(running, 'edit old.txt second').seq} both")
+        await running.ask("what now")
+        assert told(running) == ""
+        await command(running, f"/tree {answer.seq}")
+        await running.ask("back again")
+        assert "old.txt" in told(running) and "new.txt" in told(running)
