@@ -129,11 +129,15 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             seqs = [entry.seq for entry in session.path()]
             if not seqs:
                 continue
-            fork = session.fork(Path(home), source.choice(seqs))
+            chosen = source.choice(seqs)
+            fork = session.fork(Path(home), chosen)
             check_equal(fork, WholeSession(fork.directory))
-            taken = [entry for entry in fork.path() if not getattr(entry, "interrupted", False)]
+            # Behind a point inside a step comes the rest of the step, which a branch may have left.
+            taken = [entry for entry in fork.path() if entry.seq <= chosen]
+            every = [entry.seq for entry in session.entries()]
             original = iter(session.path())
-            assert all(entry in original for entry in taken), "in the same order, and nothing else"
+            if len(set(every)) == len(every):  # a seq that stands twice means the first, which may be on another path
+                assert all(entry in original for entry in taken), "in the same order, and nothing else"
             fork.close()
 
 

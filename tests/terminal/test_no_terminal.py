@@ -44,13 +44,19 @@ def test_a_prompt_on_standard_input_is_answered_without_a_terminal(place: Workpl
 
 
 @pytest.mark.parametrize("name", ["dumb", ""])
-def test_a_dumb_terminal_gets_one_clear_line(place: Workplace, name: str) -> None:
+def test_a_dumb_terminal_gets_plain_lines(place: Workplace, name: str) -> None:
     screen = place.open()
-    left = screen.shell(f"TERM={name} tenuto; echo code $?")
-    assert len(left.split("\n")) == 2, left
-    assert "TERM" in left
-    assert "-p PROMPT" in left
-    assert left.endswith("code 2")
+    screen.type(f"clear; TERM={name} tenuto --model offline/tenuto; echo exit''code=$?")
+    screen.keys("Enter")
+    screen.wait_for("Type a prompt")
+    screen.type("read README.md")
+    screen.keys("Enter")
+    screen.wait_for("Prices and carts")
+    screen.type("/exit")
+    screen.keys("Enter")
+    code, left = screen.wait_exit()
+    assert code == 0
+    assert "tenuto --resume" in left
 
 
 def test_a_directory_that_is_not_there_is_named(place: Workplace) -> None:

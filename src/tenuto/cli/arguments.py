@@ -27,6 +27,8 @@ class Options:
     mode: Literal["ask", "edits", "auto", "plan"] | None = None
     cwd: str = ""
     no_session: bool = False
+    inline: bool = False
+    screen_reader: bool = False
     subcommand: tuple[str, ...] = ()
 
 
@@ -58,6 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--mode", choices=MODES, help="what needs approval")
     parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
     parser.add_argument("--no-session", action="store_true", help="keep nothing on disk afterwards")
+    parser.add_argument("--inline", action="store_true", help="print into the terminal's own scrollback")
+    parser.add_argument("--screen-reader", action="store_true", help="plain lines, one after the other")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     return parser
 
@@ -91,4 +95,6 @@ def parse_arguments(arguments: list[str]) -> Options | int:
         mode=parsed.mode,
         cwd=parsed.cwd,
         no_session=parsed.no_session,
+        inline=parsed.inline,
+        screen_reader=parsed.screen_reader,
     )

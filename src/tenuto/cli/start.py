@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tenuto.cli.arguments import BAD_USAGE, Options
-from tenuto.config.settings import home_directory
+from tenuto.config.settings import home_directory, load_settings
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
@@ -20,7 +20,7 @@ STDIN_PATIENCE = 1.0
 """Seconds to wait for the first byte of a pipe when a prompt was given as well (R-081)."""
 MAX_STDIN_BYTES = 10_000_000
 
-FrontEnd = Literal["print", "full"]
+FrontEnd = Literal["print", "full", "inline", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,17 @@ class Terminal:
         return cls(os.isatty(0), os.isatty(1), os.isatty(2), os.environ.get("TERM", ""))
 
 
-def choose_front_end(options: Options, terminal: Terminal, has_input: bool) -> FrontEnd | str:
-    """Return the front-end to use, or a sentence (more than one word) that says why there is none. Pure."""
+def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, inline: bool = False) -> FrontEnd | str:
+    """Return the front-end to use, or a sentence (more than one word) that says why there is none. Pure.
+
+    `inline` says that the settings want it without being asked.
+    """
     if options.print_mode:
         return "print" if options.prompt or has_input else "-p needs a prompt: as an argument, or on standard input"
     if terminal.stdin and terminal.stdout and terminal.stderr:
-        if terminal.name in ("", "dumb"):
-            return "the full screen needs a terminal that can move its cursor (TERM is dumb); use -p PROMPT"
-        return "full"
+        if options.screen_reader or terminal.name in ("", "dumb"):
+            return "plain"
+        return "inline" if options.inline or inline else "full"
     if options.prompt or has_input:
         return "print"
     return "there is no terminal here and no prompt was given; use tenuto -p PROMPT"
@@ -66,19 +69,39 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
         return complain(f"{cwd} is not a directory; name an existing one with --cwd")
     terminal = Terminal.present()
     text = "" if terminal.stdin else read_input(options.prompt)
-    choice = choose_front_end(options, terminal, bool(text.strip()))
+    choice = choose_front_end(options, terminal, bool(text.strip()), inline=terminal.stdin and wants_inline(cwd))
     if choice == "print":
         from tenuto.frontend.print import run_print
 
         return run_print(
             runtime_start(options, cwd, interactive=False), join_prompt(options.prompt, text), options.json
         )
+    if choice in ("full", "inline", "plain"):
+        return run_screen(choice, options, cwd, early)
+    return complain(choice)
+
+
+def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | None) -> int:
+    """Run one of the interactive front-ends. `early` has painted for the full screen; another one begins anew."""
+    start = runtime_start(options, cwd, interactive=True)
+    choose = options.resume == ""
     if choice == "full":
         from tenuto.tui.full.entry import run_full
 
-        start = runtime_start(options, cwd, interactive=True)
-        return run_full(start, options.prompt, choose=options.resume == "", early=early)
-    return complain(choice)
+        return run_full(start, options.prompt, choose=choose, early=early)
+    if choice == "inline":
+        from tenuto.tui.inline.entry import run_inline
+
+        return run_inline(start, options.prompt, choose=choose, early=early)
+    from tenuto.tui.inline.plain import run_plain
+
+    return run_plain(start, options.prompt, choose=choose, ascii=options.screen_reader)
+
+
+def wants_inline(cwd: Path) -> bool:
+    """Say whether the settings ask for the inline front-end."""
+    settings, _ = load_settings(home_directory(os.environ), cwd.resolve(), os.environ)
+    return settings.ui.inline
 
 
 def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: ANN201 - imported late on purpose

@@ -15,6 +15,7 @@ from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.status import footer_line, status_line
 
+PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 FRAME_SECONDS = 0.1
 TOAST_SECONDS = 4.0
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}

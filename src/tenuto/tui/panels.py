@@ -73,7 +73,7 @@ def approval_panel(
     if tight:
         answers = answers[:-1]
     room = max(2, rows - len(head) - len(answers) - 2 * len(gap))
-    detail = _detail(request, width - 4, glyphs)
+    detail = approval_detail(request, width - 4, glyphs)
     shown, scrolled = _bounded(detail, room if full else min(room, DETAIL_ROWS), scroll if full else 0)
     above = [*head, *gap, *shown, *gap]
     return Panel(
@@ -81,7 +81,8 @@ def approval_panel(
     )
 
 
-def _detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
+def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return exactly what would happen, all of it: the command, or the change."""
     if request.diff is not None:
         head = Line(
             ((PAD, "text"), (sanitize_line(request.diff.path), "path"), (" ", ""), *diff_summary(request.diff, glyphs))

@@ -93,7 +93,11 @@ class EarlyReader:
         """Put the terminal back if it was not handed over. May be called at any time, and twice."""
         if not self._handed_over:
             self.stop()
-            self._screen.leave()
+            self.leave()
+
+    def leave(self) -> None:
+        """Put the terminal back after `stop`, where no full screen comes after all."""
+        self._screen.leave()
 
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
         try:

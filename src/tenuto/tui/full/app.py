@@ -18,7 +18,7 @@ from textual.timer import Timer
 
 from tenuto.config.settings import UiSettings
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.around import FRAME_SECONDS, TOAST_STYLES
+from tenuto.tui.around import FRAME_SECONDS, PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.editor import edit_text
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.composer import Composer
@@ -38,8 +38,6 @@ from tenuto.tui.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_w
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
-
-PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 
 
 class TenutoApp(App[None], inherit_bindings=False):

@@ -240,15 +240,18 @@ def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
 
 
 def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
-    facts = [sanitize_line(item.stage)] if item.stage else []
-    if item.summary_tokens:
-        facts.append(f"{format_count(item.summary_tokens)} tokens")
-    if item.started and frame.now - item.started >= 1:
-        facts.append(f"{int(frame.now - item.started)}s")
-    facts.append("Esc cancels")
-    return [(_words(item).running, "compaction"), *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
+    """Return what runs, and why; how far it is stands in the status line, once."""
+    reason = f" {frame.glyphs.middle} {_RUNNING_REASONS[item.reason]}"
+    return [(_words(item).running, "compaction"), (reason, "dim")]
 
 
+_RUNNING_REASONS = {
+    "threshold": "the context is nearly full",
+    "overflow": "the request was too long",
+    "manual": "as you asked",
+    "model_switch": "for the other model",
+    "idle": "ahead of time",
+}
 _REASONS = {
     "threshold": "the context was nearly full",
     "overflow": "the context was over full",

@@ -1,0 +1,317 @@
+"""The inline front-end: the machine's state as blocks above and a few rows below, and what the person does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from prompt_toolkit.input.vt100 import Vt100Input
+
+from tenuto.config.settings import UiSettings
+from tenuto.guard.sanitize import sanitize_line
+from tenuto.tui import effects as screen_effects
+from tenuto.tui.around import FRAME_SECONDS, TOAST_STYLES, Around
+from tenuto.tui.early.reader import Handover
+from tenuto.tui.editor import edit_text
+from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.inline.application import InlineApplication
+from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
+from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.output import InlineOutput
+from tenuto.tui.inline.paint import Paint
+from tenuto.tui.inline.printer import Printer
+from tenuto.tui.inline.prompt import PromptEditor
+from tenuto.tui.inline.resize import rewraps
+from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.render.options import RenderOptions, glyphs_for
+from tenuto.tui.runner import Runner
+from tenuto.tui.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
+
+BEGIN_MODES = "\x1b[>1u\x1b[?1004h"
+END_MODES = "\x1b[<u\x1b[?1004l"
+"""Keys told apart (kitty's protocol), and word of being looked at."""
+PASTE_SILENCE = 2.0
+"""Seconds without input after which an unfinished paste counts as finished."""
+
+
+class InlineApp:
+    """One session on the normal screen. `opening` opens it after the first paint; its error is kept in `failure`.
+
+    `texts` are to be sent first; `clock` is seconds.
+    """
+
+    def __init__(
+        self,
+        runtime: LateRuntime,
+        opening: Callable[[], Awaitable[None]],
+        input: Vt100Input,
+        output: InlineOutput,
+        *,
+        paint: Paint,
+        ui: UiSettings,
+        environ: Mapping[str, str],
+        texts: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.failure: BaseException | None = None
+        self._opening = opening
+        self._texts = list(texts)
+        self._ui = ui
+        self._environ = environ
+        self._clock = clock
+        self._output = output
+        self._paint = paint
+        self._ticker: asyncio.TimerHandle | None = None
+        self._paste_guard: asyncio.TimerHandle | None = None
+        self._looked_at: bool | None = None
+        self._work: set[asyncio.Task[None]] = set()
+        self.runner = Runner(runtime, self.apply, clock, columns=output.get_size().columns)
+        self.runner.state.interrupt_presses = 2 if ui.interrupt == "esc-esc" else 1
+        self.printer = Printer(self._render_options)
+        self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
+        actions: dict[str, Callable[[], bool]] = self._screen_actions()
+        self.keyboard = Keyboard(self.runner, lambda: self.editor, actions, clock)
+        glyphs = glyphs_for(self._render_options())
+        self.around = Around(self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock)
+        self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
+        self._input = input
+        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._focus)
+        input.vt100_parser = self._parser
+        self.application = InlineApplication(
+            self.bottom.layout,
+            input,
+            output,
+            paint=self._paint_frame,
+            press=self._press,
+            paste=self._paste,
+            wraps=rewraps(environ),
+            modes=("", "") if environ.get("TERM") == "linux" else (BEGIN_MODES, END_MODES),
+        )
+
+    # --- life ---
+
+    async def run(self) -> None:
+        """Show the empty prompt, open the session, and return when the person leaves or something ends it."""
+        self.runner.start()
+        self.application.begin_modes()
+        self.application.write(SAVE_TITLE)
+        opening = asyncio.get_running_loop().create_task(self._open(), name="open")
+        try:
+            await self.application.run_async(set_exception_handler=False, handle_sigint=False)
+        except EOFError:
+            self.leave()
+        finally:
+            opening.cancel()
+            await asyncio.gather(opening, *self._work, return_exceptions=True)
+            self._stop_timers()
+            self._print_rest()
+            self.application.end_modes()
+            self.application.write(RESTORE_TITLE)
+            await self.runner.close()
+
+    async def _open(self) -> None:
+        try:
+            await self._opening()
+        except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
+            self.failure = error
+            self._exit()
+
+    def take_over(self, typed: Handover) -> None:
+        """Take over what was typed before there was a prompt."""
+        if typed.rest:
+            self._parser.feed(typed.rest.decode("utf-8", "replace"))
+        if typed.text:
+            self.editor.set_draft(typed.text, typed.cursor)
+            self.editor.tell()
+
+    def take_opening_texts(self) -> list[str]:
+        """Return what is to be sent first, once."""
+        texts, self._texts = self._texts, []
+        return texts
+
+    def leave(self) -> None:
+        """Quit now, in order (a signal, a terminal that went away)."""
+        self.runner.handle(intents.Leave())
+
+    def _exit(self) -> None:
+        if self.application.is_running and not self.application.is_done:
+            self.application.exit()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._ticker, self._paste_guard):
+            if timer is not None:
+                timer.cancel()
+
+    def _print_rest(self) -> None:
+        lines = self.printer.take_rest(self._output.get_size().columns)
+        if lines:
+            self.application.write(self._paint.rows(lines))
+
+    # --- painting ---
+
+    def _paint_frame(self, redraw: Callable[[], None]) -> None:
+        """Print what is final above, paint the rest below: one frame."""
+        size = self._output.get_size()
+        self.runner.resize(size.columns)
+        lines = self.printer.take(size.columns)
+        with self._output.frame():
+            if lines:
+                self.application.renderer.erase(leave_alternate_screen=False)
+                self._output.write_raw(self._paint.rows(lines))
+            self.bottom.rows = arrange(self.runner.state, self.printer, self.around, size, len(self.editor.rows()))
+            redraw()
+
+    def _render_options(self) -> RenderOptions:
+        return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking)
+
+    def show(self) -> None:
+        """Paint soon."""
+        if self.application.is_running:
+            self.application.invalidate()
+            self._watch_time()
+
+    # --- effects ---
+
+    def apply(self, effects: list[ScreenEffect]) -> None:
+        """Carry out what the machine asks for."""
+        for effect in effects:
+            self._carry_out(effect)
+        self.show()
+
+    def _carry_out(self, effect: ScreenEffect) -> None:
+        match effect:
+            case screen_effects.DraftSet(text=text, cursor=cursor):
+                self.editor.set_draft(text, cursor)
+            case screen_effects.Toast(text=text, level=level):
+                self.around.show_toast(text, TOAST_STYLES[level])
+            case screen_effects.Bell(reason=reason):
+                self._ring(reason)
+            case screen_effects.Title(text=text):
+                self.application.write(title_sequence(text))
+            case screen_effects.CopyText(text=text):
+                self._copy(text)
+            case screen_effects.OpenEditor(text=text):
+                self._spawn(self._edit(text))
+            case screen_effects.Repaint():
+                self.application.renderer.erase(leave_alternate_screen=False)
+            case screen_effects.Quit():
+                self._exit()
+            case _:
+                self._change_transcript(effect)
+
+    def _change_transcript(self, effect: ScreenEffect) -> None:
+        state = self.runner.state
+        match effect:
+            case screen_effects.ItemAdded(id=item_id):
+                item = state.transcript.get(item_id)
+                if item is not None:
+                    self.printer.add(item)
+            case screen_effects.ItemRemoved(id=item_id):
+                self.printer.remove(item_id)
+            case screen_effects.TranscriptReset():
+                title = sanitize_line(state.status.title) or state.session_id
+                self.printer.reset(state.transcript.ordered(), title, self._output.get_size().columns)
+            case _:
+                pass  # everything else that changed is read when it is painted
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    # --- time ---
+
+    def _watch_time(self) -> None:
+        """Tick while something moves with time; sleep otherwise."""
+        moving = self.runner.state.animating or self.around.moving
+        if moving and self._ticker is None:
+            self._ticker = asyncio.get_running_loop().call_later(FRAME_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        self._ticker = None
+        self.runner.handle(intents.Tick())
+        self.around.pass_time()
+        self.show()
+
+    # --- keys ---
+
+    def _press(self, key: Press) -> None:
+        if self.keyboard.press(key.name, key.character):
+            self.editor.press(key.name, key.character)
+
+    def _paste(self, text: str) -> None:
+        self.keyboard.paste(text)
+
+    def _draft_changed(self, text: str, cursor: int) -> None:
+        self.runner.handle(intents.DraftChanged(text, cursor))
+
+    def _focus(self, looked_at: bool) -> None:
+        self._looked_at = looked_at
+
+    def _screen_actions(self) -> dict[str, Callable[[], bool]]:
+        """By key id; `False` leaves the key to its intent, or to editing. The terminal scrolls by itself."""
+        return {
+            "newline": self._insert_newline,
+            "paste.image": lambda: True,
+            "approval.full": self._show_whole_approval,
+            "detail": self._unfold,
+            "suspend": self._suspend,
+            "scroll.page_up": lambda: self.around.scroll_page(-1),
+            "scroll.page_down": lambda: self.around.scroll_page(1),
+        }
+
+    def _insert_newline(self) -> bool:
+        self.editor.insert_text("\n")
+        return True
+
+    def _show_whole_approval(self) -> bool:
+        self.around.toggle_whole_approval()
+        return True
+
+    def _unfold(self) -> bool:
+        """Print the last block that has more to show, unfolded: what is printed cannot be changed."""
+        lines = self.printer.unfold(self._output.get_size().columns)
+        self.printer.say(lines)
+        if not lines:
+            self.around.show_toast("Nothing more to unfold; the next Ctrl+O begins at the end", "dim")
+        self.show()
+        return True
+
+    def _suspend(self) -> bool:
+        self._spawn(self._stop())
+        return True
+
+    async def _stop(self) -> None:
+        async with self.application.lend():
+            os.kill(os.getpid(), signal.SIGTSTP)
+
+    async def _edit(self, text: str) -> None:
+        async with self.application.lend():
+            edited, problem = await edit_text(text, os.environ)
+        if problem:
+            self.around.show_toast(problem, "error")
+        elif edited != text:
+            self.editor.set_draft(self.runner.fold_paste(edited), len(edited))
+            self.editor.tell()
+        self.show()
+
+    # --- clipboard, bell ---
+
+    def _copy(self, text: str) -> None:
+        self.application.write(copy_sequence(text, self._environ))
+        self._spawn(self._copy_with_tool(text))
+        self.around.show_toast(f"Copied {len(text):,} characters", "dim")
+
+    async def _copy_with_tool(self, text: str) -> None:
+        await copy_with_tool(text, self._environ)
+
+    def _ring(self, reason: str) -> None:
+        away = self._looked_at is False or (reason == "approval" and self._looked_at is None)
+        if self._ui.notifications and away:
+            self.application.write("\x07")

@@ -1,0 +1,165 @@
+"""prompt-toolkit's application with our way to paint. The only place that knows its insides.
+
+Every redraw goes through `paint`, so that what is printed above and the rows below are one frame. After a change of
+width it does not erase by its own idea of where the bottom begins, which is wrong once the terminal has wrapped rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import Layout
+from prompt_toolkit.styles import DummyStyle
+
+from tenuto.tui.inline.keys import Pasted, Press
+from tenuto.tui.inline.output import InlineOutput
+from tenuto.tui.inline.resize import STABLE_SECONDS, rows_above_cursor
+
+ESCAPE_SECONDS = 0.05
+"""After which a lone Escape is a key."""
+
+
+class InlineApplication(Application[None]):
+    """`paint` gets what redraws the bottom and calls it. `press` and `paste` get the input.
+
+    `wraps` says whether the terminal wraps rows again at another width; `modes` are the sequences that begin and end
+    what the terminal is asked for.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        input: Input,
+        output: InlineOutput,
+        *,
+        paint: Callable[[Callable[[], None]], None],
+        press: Callable[[Press], None],
+        paste: Callable[[str], None],
+        wraps: bool,
+        modes: tuple[str, str],
+    ) -> None:
+        super().__init__(
+            layout=layout,
+            input=input,
+            output=output,
+            key_bindings=_bindings(press, paste),
+            style=DummyStyle(),
+            include_default_pygments_style=False,
+            erase_when_done=True,
+            terminal_size_polling_interval=None,
+        )
+        self.ttimeoutlen = ESCAPE_SECONDS
+        self._paint = paint
+        self._wraps = wraps
+        self._modes = modes
+        self._painted = output.get_size()
+        self._resizing: asyncio.TimerHandle | None = None
+        self._lent = False
+
+    @property
+    def frame_output(self) -> InlineOutput:
+        """The output, which makes frames."""
+        assert isinstance(self.output, InlineOutput)
+        return self.output
+
+    @property
+    def can_paint(self) -> bool:
+        """Whether the terminal is ours, and its width one that lasts."""
+        return self.is_running and not self._lent and self._resizing is None
+
+    def begin_modes(self) -> None:
+        """Ask the terminal for what we want of it."""
+        self.write(self._modes[0])
+
+    def end_modes(self) -> None:
+        """Take that back."""
+        self.write(self._modes[1])
+
+    def write(self, sequence: str) -> None:
+        """Write a control sequence, in order with what is painted."""
+        if sequence:
+            self.output.write_raw(sequence)
+            self.output.flush()
+
+    @contextlib.asynccontextmanager
+    async def lend(self) -> AsyncGenerator[None]:
+        """Give the terminal to somebody else: the bottom is gone, nothing is painted, keys are not read."""
+        self._lent = True
+        try:
+            with set_app(self):
+                async with in_terminal():
+                    self.end_modes()
+                    yield
+        finally:
+            self.begin_modes()
+            self._lent = False
+            self.invalidate()
+
+    # --- painting ---
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if render_as_done:
+            super()._redraw(render_as_done)
+        elif self.can_paint:
+            self._paint(super()._redraw)
+            self._painted = self.output.get_size()
+
+    def _on_resize(self) -> None:
+        size = self.output.get_size()
+        if size.columns == self._painted.columns and self._resizing is None:
+            self.invalidate()
+            return
+        if self._resizing is not None:
+            self._resizing.cancel()
+        self._resizing = asyncio.get_running_loop().call_later(STABLE_SECONDS, self._end_resize)
+
+    def _end_resize(self) -> None:
+        """The width stays: go up to where the bottom begins now, and paint it anew."""
+        self._resizing = None
+        if not self.can_paint:
+            self.invalidate()
+            return
+        widths, column = self._painted_rows()
+        up = rows_above_cursor(widths, column, self.output.get_size().columns, wraps=self._wraps)
+        with self.frame_output.frame():
+            self.output.write_raw("\r")
+            self.output.cursor_up(up)
+            self.output.erase_down()
+            self.renderer.reset(leave_alternate_screen=False)
+            self._redraw()
+
+    def _painted_rows(self) -> tuple[list[int], int]:
+        """Return the widths of the rows above the cursor as they were painted, and the cursor's column."""
+        screen = self.renderer.last_rendered_screen
+        if screen is None:
+            return [], 0
+        cursor = screen.get_cursor_position(self.layout.current_window)
+        widths = [
+            max((x + cell.width for x, cell in screen.data_buffer[y].items() if cell.char.strip()), default=0)
+            for y in range(cursor.y)
+        ]
+        return widths, cursor.x
+
+
+def _bindings(press: Callable[[Press], None], paste: Callable[[str], None]) -> KeyBindings:
+    """Return one binding for everything: what a key means is decided by `tui/keyboard.py`."""
+    bindings = KeyBindings()
+
+    def take(event: KeyPressEvent) -> None:
+        for key in event.key_sequence:
+            if isinstance(key, Press):
+                press(key)
+            elif isinstance(key, Pasted):
+                paste(key.data)
+
+    bindings.add(Keys.Any, eager=True)(take)
+    return bindings

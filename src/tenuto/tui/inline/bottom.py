@@ -1,0 +1,95 @@
+"""The rows at the bottom that are painted again and again: what still changes, status, panels, the prompt, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout import Layout
+from prompt_toolkit.layout.containers import HSplit, VerticalAlign, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+
+from tenuto.tui.around import DIALOGS, PLACEHOLDER, Around
+from tenuto.tui.inline.paint import Paint
+from tenuto.tui.inline.printer import Printer
+from tenuto.tui.inline.prompt import MAX_ROWS
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.render.line import EMPTY, Line
+
+PROMPT_GLYPH = "❯ "
+INDENT = "  "
+LIVE_SHARE = 3
+"""What still changes takes at most one of so many parts of the screen."""
+MIN_PANEL_ROWS = 4
+
+
+@dataclass(slots=True)
+class Rows:
+    """What stands above the prompt and below it, and how many rows the prompt has."""
+
+    above: list[Line] = field(default_factory=list[Line])
+    below: list[Line] = field(default_factory=list[Line])
+    prompt: int = 1
+
+
+def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt_rows: int) -> Rows:
+    """Return the rows of the bottom on a screen of this size: prompt and dialog first, the rest what is left."""
+    columns, rows = size.columns, size.rows
+    prompt = max(1, min(prompt_rows, MAX_ROWS, rows // 3))
+    fixed = prompt + 2  # the status line and the footer
+    side = list(around.side(columns))[: max(0, rows - fixed - MIN_PANEL_ROWS)]
+    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, rows - fixed - len(side) - 1)))
+    panel = panel[: max(0, rows - fixed - len(side))]
+    room = rows - fixed - len(side) - len(panel) - 1
+    live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
+    dialog = state.contexts[0] in DIALOGS
+    above = [*live, around.status(columns), *side, *(panel if dialog else ())]
+    if dialog:
+        above.append(EMPTY) if len(above) + fixed - 1 < rows else None
+    return Rows(above, [*(() if dialog else panel), around.footer(columns)], prompt)
+
+
+class Bottom:
+    """prompt-toolkit's layout of those rows. `rows` is what shows; whoever paints sets it before."""
+
+    def __init__(self, buffer: Buffer, paint: Paint, state: Callable[[], UiState]) -> None:
+        self.rows = Rows()
+        self._paint = paint
+        self._state = state
+        placeholder = AfterInput(lambda: [(paint.name("placeholder"), PLACEHOLDER)])
+        self._editor = BufferControl(
+            buffer, input_processors=[ConditionalProcessor(placeholder, Condition(lambda: not buffer.text))]
+        )
+        editor = Window(
+            self._editor,
+            wrap_lines=True,
+            height=lambda: Dimension.exact(self.rows.prompt),
+            get_line_prefix=self._prefix,
+            style=paint.name("text"),
+        )
+        self.layout = Layout(
+            HSplit(
+                [self._lines(lambda: self.rows.above), editor, self._lines(lambda: self.rows.below)],
+                align=VerticalAlign.TOP,
+            ),
+            focused_element=editor,
+        )
+
+    def _lines(self, lines: Callable[[], list[Line]]) -> Window:
+        control = FormattedTextControl(lambda: self._fragments(lines()), focusable=False)
+        return Window(control, height=lambda: Dimension.exact(len(lines())), wrap_lines=False)
+
+    def _fragments(self, lines: list[Line]) -> StyleAndTextTuples:
+        return [*self._paint.fragments(lines)]
+
+    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        if line or wrapped:
+            return [("", INDENT)]
+        style = "prompt.shell" if self._state().draft.text.startswith("!") else "prompt"
+        return [(self._paint.name(style), PROMPT_GLYPH)]

@@ -1,0 +1,75 @@
+"""From the command line to the inline front-end and back: the terminal is borrowed, the app runs, all is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.input.vt100 import Vt100Input
+
+from tenuto.config.settings import UiSettings, load_settings
+from tenuto.tui.early.reader import Handover
+from tenuto.tui.inline.app import END_MODES, InlineApp
+from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
+from tenuto.tui.inline.paint import Paint, colour_depth
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, choose_theme, hint_after, noise_file, opening_texts
+from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
+
+if TYPE_CHECKING:
+    from tenuto.core.runtime import Start
+    from tenuto.tui.early.reader import EarlyReader
+
+RESTORE = f"\x1b[?2026l\x1b[?2004l{END_MODES}\x1b[?7h\x1b[?25h\x1b[0m"
+"""Ends every mode that may have begun; the screen is the person's own and stays as it is."""
+
+
+def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
+    """Run the inline front-end and return the exit code.
+
+    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has begun a
+    full screen, because it knows no settings: its screen goes, what was typed stays.
+    """
+    typed = take_typed(early) if early is not None else Handover()
+    settings, _ = load_settings(start.home, start.cwd, start.environ)
+    noise = noise_file(start.home)
+    texts = [*opening_texts(prompt, choose=choose), *typed.sent]
+    with borrow_terminal(str(noise), restore=RESTORE) as terminal:
+        ended = asyncio.run(_run(start, texts, settings.ui, terminal, typed))
+    return ended.report(noise)
+
+
+def take_typed(early: EarlyReader) -> Handover:
+    """Give the terminal back from the early phase, and return what was typed in it."""
+    typed = early.stop()
+    early.leave()
+    return typed
+
+
+async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, typed: Handover) -> Ended:
+    late = LateRuntime(start.home)
+    opening = Opening(start, late)
+
+    async def open_session() -> None:
+        await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+
+    environ = os.environ
+    depth = colour_depth(environ)
+    output = InlineOutput(
+        terminal.output,
+        terminal_size(terminal.output.fileno()),
+        depth,
+        synchronised=synchronises(environ),
+        gone=lambda: app.leave(),  # noqa: PLW0108 - there is no app yet
+    )
+    paint = Paint(choose_theme(ui.theme, environ), depth, links=environ.get("TERM") != "linux")
+    app = InlineApp(late, open_session, Vt100Input(sys.stdin), output, paint=paint, ui=ui, environ=environ, texts=texts)
+    app.take_over(typed)
+    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
+        await app.run()
+    hint = hint_after(app.runner.state, temporary=start.temporary)
+    hint = await opening.close() or hint
+    code = SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0
+    return Ended(code, hint, app.failure)

@@ -1,0 +1,119 @@
+"""Dialogs as numbered lists: what is asked is printed once, and the next line is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tenuto.guard.sanitize import sanitize_line
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.keyboard import Machine
+from tenuto.tui.keys import help_text
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.state import Picker, UiState, approval_options
+from tenuto.tui.panels import approval_detail
+from tenuto.tui.render.options import RenderOptions, glyphs_for
+
+PICKER_ROWS = 20
+ASKING = frozenset({"approval", "feedback", "picker"})
+
+
+def wanted_answer(state: UiState) -> bool:
+    """Say whether the next line answers something."""
+    return state.contexts[0] in ASKING
+
+
+class Menus:
+    """`news` gives what is asked since it was called last, `take` gives a line to what is asked."""
+
+    def __init__(self, machine: Machine, columns: int, options: RenderOptions) -> None:
+        self._machine = machine
+        self._columns = columns
+        self._glyphs = glyphs_for(options)
+        self._asked: object = None
+
+    # --- asking ---
+
+    def news(self) -> list[str]:
+        """Return the lines of a question that has not been printed yet."""
+        state = self._machine.state
+        if state.help_open:
+            self._machine.handle(intents.ToggleHelp())
+            return help_text().split("\n")
+        request, picker = state.approvals.current, state.picker
+        asked: object = None
+        if request is not None:
+            asked = (request.request_id, state.contexts[0])
+        elif picker is not None:
+            asked = (id(picker), picker.filter)
+        if asked == self._asked:
+            return []
+        self._asked = asked
+        if request is not None:
+            return self._approval(state, request)
+        return _picker(picker) if picker is not None else []
+
+    def _approval(self, state: UiState, request: ApprovalRequestedEvent) -> list[str]:
+        if state.approvals.feedback is not None:
+            return ["What shall the model do instead? An empty line just denies:"]
+        position, total = state.approvals.position
+        count = f" ({position} of {total})" if total > 1 else ""
+        lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
+        lines += [f"Why it is asked: {sanitize_line(request.reason)}"] if request.reason else []
+        lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
+        for number, option in enumerate(approval_options(request), 1):
+            lines.append(f"{number}. {sanitize_line(option.label)}")
+        return [*lines, "Answer with a number:"]
+
+    # --- answers ---
+
+    def take(self, line: str, now: float, say: Callable[[Sequence[str]], None]) -> bool:
+        """Take a line as an answer; `False` when nothing is asked."""
+        state = self._machine.state
+        match state.contexts[0]:
+            case "approval":
+                self._answer(line.strip().lower(), now, say)
+            case "feedback":
+                self._machine.handle(intents.FeedbackChanged(line))
+                self._machine.handle(intents.AnswerApproval())
+            case "picker":
+                self._pick(line.strip())
+            case _:
+                return False
+        return True
+
+    def _answer(self, word: str, now: float, say: Callable[[Sequence[str]], None]) -> None:
+        approvals = self._machine.state.approvals
+        request = approvals.current
+        if request is None:
+            return
+        options = approval_options(request)
+        if now < approvals.accept_after:
+            say(["This was asked only just now. Answer with a number:"])
+        elif word.isdecimal() and 0 < int(word) <= len(options):
+            self._machine.handle(intents.AnswerApproval(int(word) - 1))
+        elif word in [option.letter for option in options]:
+            self._machine.handle(intents.AnswerApprovalWith(word))
+        else:
+            say([f"Answer with a number from 1 to {len(options)}:"])
+
+    def _pick(self, word: str) -> None:
+        picker = self._machine.state.picker
+        if picker is None or not word:
+            self._machine.handle(intents.Escape())
+        elif word.isdecimal() and 0 < int(word) <= len(picker.shown):
+            self._machine.handle(intents.PickChoice(int(word) - 1))
+        else:
+            self._machine.handle(intents.FilterChanged(word))
+
+
+def _picker(picker: Picker) -> list[str]:
+    lines = [sanitize_line(picker.title)]
+    for number, place in enumerate(picker.shown[:PICKER_ROWS], 1):
+        choice = picker.choices[place]
+        detail = f", {sanitize_line(choice.detail)}" if choice.detail else ""
+        lines.append(f"{number}. {sanitize_line(choice.label)}{detail}")
+    if len(picker.shown) > PICKER_ROWS:
+        lines.append(f"and {len(picker.shown) - PICKER_ROWS} more")
+    if not picker.shown:
+        lines.append("Nothing matches.")
+    return [*lines, "A number takes it, a word looks for it, an empty line closes:"]

@@ -1,0 +1,142 @@
+"""Lines of the render layer in the colours of a theme: as escape sequences for what is printed, as prompt-toolkit's
+style strings for what is repainted. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from tenuto.tui.render.line import Line
+from tenuto.tui.render.theme import Style, Theme
+
+Depth = Literal["true", "256"]
+ROW_END = "\x1b[0m\x1b[K\r\n"
+"""Ends a printed row: nothing of what stood there stays, and the next row is plain."""
+_LEVELS = (0, 95, 135, 175, 215, 255)
+_ATTRIBUTES = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
+_ANSI_NAMES = (
+    *("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray"),
+    *("brightblack", "brightred", "brightgreen", "brightyellow"),
+    *("brightblue", "brightmagenta", "brightcyan", "white"),
+)
+
+
+def colour_depth(environ: Mapping[str, str]) -> Depth:
+    """Return how many colours the terminal says that it has; the sixteen are its own anyway."""
+    return "true" if environ.get("COLORTERM", "") in ("truecolor", "24bit") else "256"
+
+
+class Paint:
+    """A theme on a terminal. `links` says whether links may be sent (OSC 8)."""
+
+    def __init__(self, theme: Theme, depth: Depth, *, links: bool = True) -> None:
+        self.theme = theme
+        self._depth: Depth = depth
+        self._links = links
+        self._sgr: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def row(self, line: Line) -> str:
+        """Return a line as what is written to the terminal, without its end."""
+        pieces: list[str] = []
+        for text, name in line.spans:
+            codes = self._codes(name)
+            shown = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+            link = self.theme.resolve(name).link if self._links else ""
+            pieces.append(_linked(shown, link) if link else shown)
+        return "".join(pieces)
+
+    def rows(self, lines: Sequence[Line]) -> str:
+        """Return lines as what is written to the terminal."""
+        return "".join([self.row(line) + ROW_END for line in lines])
+
+    def fragments(self, lines: Sequence[Line]) -> list[tuple[str, str]]:
+        """Return lines as prompt-toolkit's formatted text."""
+        fragments: list[tuple[str, str]] = []
+        for index, line in enumerate(lines):
+            if index:
+                fragments.append(("", "\n"))
+            fragments.extend((self.name(name), text) for text, name in line.spans)
+        return fragments
+
+    def name(self, style: str) -> str:
+        """Return prompt-toolkit's words for a style name."""
+        found = self._names.get(style)
+        if found is None:
+            found = self._names[style] = _style_words(self.theme.resolve(style))
+        return found
+
+    def _codes(self, style: str) -> str:
+        codes = self._sgr.get(style)
+        if codes is None:
+            codes = self._sgr[style] = sgr_codes(self.theme.resolve(style), self._depth)
+        return codes
+
+
+def sgr_codes(style: Style, depth: Depth) -> str:
+    """Return the numbers between `ESC [` and `m`, empty for plain text."""
+    codes = [code for name, code in _ATTRIBUTES if getattr(style, name)]
+    if style.foreground:
+        codes.append(_colour_codes(style.foreground, 30, depth))
+    if style.background:
+        codes.append(_colour_codes(style.background, 40, depth))
+    return ";".join(codes)
+
+
+def _colour_codes(colour: str, base: int, depth: Depth) -> str:
+    """Return the codes of `#rrggbb` or of the number of a colour; `base` is 30 for text and 40 for what is behind."""
+    if colour.startswith("#"):
+        red, green, blue = _channels(colour)
+        return f"{base + 8};2;{red};{green};{blue}" if depth == "true" else f"{base + 8};5;{nearest(red, green, blue)}"
+    number = int(colour)
+    if number < 8:
+        return str(base + number)
+    return str(base + 52 + number) if number < 16 else f"{base + 8};5;{number}"
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+@lru_cache(maxsize=512)
+def nearest(red: int, green: int, blue: int) -> int:
+    """Return the number of the nearest of the 240 colours that every terminal of 256 has alike."""
+    return min(range(16, 256), key=lambda number: _distance(xterm_channels(number), (red, green, blue)))
+
+
+def _distance(first: tuple[int, int, int], second: tuple[int, int, int]) -> int:
+    return sum((one - other) ** 2 for one, other in zip(first, second, strict=True))
+
+
+def xterm_channels(number: int) -> tuple[int, int, int]:
+    """Return the red, green and blue of a colour from 16 on."""
+    if number >= 232:
+        grey = 8 + 10 * (number - 232)
+        return grey, grey, grey
+    place = number - 16
+    return _LEVELS[place // 36], _LEVELS[place // 6 % 6], _LEVELS[place % 6]
+
+
+def _style_words(style: Style) -> str:
+    words = [name for name, _code in _ATTRIBUTES if getattr(style, name)]
+    if style.foreground:
+        words.append(f"fg:{_named(style.foreground)}")
+    if style.background:
+        words.append(f"bg:{_named(style.background)}")
+    return " ".join(words)
+
+
+def _named(colour: str) -> str:
+    if colour.startswith("#"):
+        return colour
+    number = int(colour)
+    if number < 16:
+        return f"ansi{_ANSI_NAMES[number]}"
+    return "#{:02x}{:02x}{:02x}".format(*xterm_channels(number))
+
+
+def _linked(shown: str, target: str) -> str:
+    safe = "".join(character for character in target if character.isprintable() and character.isascii())
+    return f"\x1b]8;;{safe}\x1b\\{shown}\x1b]8;;\x1b\\" if safe == target else shown

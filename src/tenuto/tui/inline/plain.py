@@ -1,0 +1,250 @@
+"""For terminals that cannot move their cursor (`TERM=dumb`) and for screen readers: lines out, lines in.
+
+Nothing that was written changes, nothing moves, no key is special but those that the terminal itself knows. Dialogs
+are numbered lists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tenuto.config.settings import UiSettings, load_settings
+from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.tui import effects as screen_effects
+from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.inline.lines import LineReader
+from tenuto.tui.inline.menus import Menus, wanted_answer
+from tenuto.tui.inline.printer import Printer
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.item import UserItem
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.runner import Runner
+from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
+
+if TYPE_CHECKING:
+    from tenuto.core.runtime import Start
+
+PROMPT = "> "
+TICK_SECONDS = 0.1
+STATES = {"agent": "working", "shell": "running the command", "compaction": "compacting"}
+PROMPT_SECONDS = 0.05
+"""How long nothing must have happened before a line is asked for: what was typed may be answered at once."""
+WELCOME = "Type a prompt and press Enter. ? lists what else there is."
+HELP = """A line is a prompt. /help lists the commands, !COMMAND runs in the shell, @PATH names a file.
+A line that ends with a backslash goes on in the next one.
+While something runs, what you type is queued. Ctrl+C interrupts; twice it quits. Ctrl+D twice quits."""
+
+
+class PlainApp:
+    """One session as lines. `opening` opens it; its error is kept in `failure`. `write` takes text for the terminal."""
+
+    def __init__(
+        self,
+        runtime: LateRuntime,
+        opening: Callable[[], Awaitable[None]],
+        write: Callable[[str], None],
+        *,
+        ui: UiSettings,
+        ascii: bool,
+        columns: int,
+        texts: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.failure: BaseException | None = None
+        self._opening = opening
+        self._write = write
+        self._columns = columns
+        self._clock = clock
+        self._texts = list(texts)
+        self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=ascii)
+        self._prompted = self._continuing = self._sending = False
+        self._said_state = ""
+        self._hint = ""
+        self._queued: list[str] = []
+        self._ticker: asyncio.TimerHandle | None = None
+        self._asker: asyncio.TimerHandle | None = None
+        self._ended = asyncio.Event()
+        self.runner = Runner(runtime, self.apply, clock, columns=columns)
+        self.printer = Printer(lambda: self._options)
+        self._menus = Menus(self.runner, columns, self._options)
+
+    # --- life ---
+
+    async def run(self) -> None:
+        """Open the session and take lines until the person leaves."""
+        self.runner.start()
+        self._say([WELCOME])
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, lambda: self.runner.handle(intents.Cancel()))
+        opening = loop.create_task(self._open(), name="open")
+        try:
+            with LineReader(self.take_line, lambda: self.runner.handle(intents.EndOfInput())):
+                await self._ended.wait()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+            for timer in (self._ticker, self._asker):
+                if timer is not None:
+                    timer.cancel()
+            self._print([line.text for line in self.printer.take_rest(self._columns)])
+            self._write("\n" if self._prompted else "")
+            await self.runner.close()
+
+    async def _open(self) -> None:
+        try:
+            await self._opening()
+        except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
+            self.failure = error
+            self._ended.set()
+        self._show()
+
+    def take_opening_texts(self) -> list[str]:
+        """Return what is to be sent first, once."""
+        texts, self._texts = self._texts, []
+        return texts
+
+    def leave(self) -> None:
+        """Quit now, in order."""
+        self.runner.handle(intents.Leave())
+
+    # --- lines in ---
+
+    def take_line(self, line: str) -> None:
+        """Take what the person has typed: an answer where something is asked, else a prompt."""
+        self._prompted = False
+        if not self._menus.take(line, self._clock(), self._say):
+            self._send(line)
+        self._show()
+
+    def _send(self, line: str) -> None:
+        state = self.runner.state
+        if line.strip() == "?" and not self._continuing:
+            self._say(HELP.split("\n"))
+            return
+        self._sending = True
+        if state.draft.text and not self._continuing and line.strip():
+            self.runner.handle(intents.SendText(line))
+        else:
+            text = state.draft.text + line
+            self.runner.handle(intents.DraftChanged(text, len(text)))
+            self.runner.handle(intents.SendDraft())
+        self._sending = False
+        self._continuing = line.endswith("\\")
+
+    # --- effects ---
+
+    def apply(self, effects: list[ScreenEffect]) -> None:
+        """Carry out what the machine asks for, as lines."""
+        state = self.runner.state
+        for effect in effects:
+            match effect:
+                case screen_effects.ItemAdded(id=item_id):
+                    item = state.transcript.get(item_id)
+                    # What was typed stands there already.
+                    if item is not None and not (self._sending and isinstance(item, UserItem)):
+                        self.printer.add(item)
+                case screen_effects.ItemRemoved(id=item_id):
+                    self.printer.remove(item_id)
+                case screen_effects.TranscriptReset():
+                    title = sanitize_line(state.status.title) or state.session_id
+                    self.printer.reset(state.transcript.ordered(), title, self._columns)
+                case screen_effects.DraftSet(text=text) if text and not self._sending:
+                    self._say([f"Not sent: {sanitize_for_terminal(text)}", "An empty line sends it."])
+                case screen_effects.Toast(text=text):
+                    self._say([sanitize_line(text)])
+                case screen_effects.OpenEditor():
+                    self._say(["There is no editor here; type the prompt as lines."])
+                case screen_effects.Quit():
+                    self._ended.set()
+                case _:
+                    pass
+        self._show()
+
+    def _show(self) -> None:
+        """Print what is new: blocks, states, questions; and the prompt where a line is waited for."""
+        state = self.runner.state
+        self._print([line.text.rstrip() for line in self.printer.take(self._columns)])
+        top = state.spinner.top
+        said = STATES[top.kind] if top is not None else ""
+        if said != self._said_state:
+            self._said_state = said
+            self._print([f"({said})"] if said else [])
+        hint = state.hint.text if state.hint is not None else ""
+        if hint != self._hint:
+            self._hint = hint
+            self._print([sanitize_line(hint)] if hint else [])
+        queued = [row.text for row in state.queue]
+        self._print([f"queued: {sanitize_line(text)}" for text in queued[len(self._queued) :]])
+        self._queued = queued
+        self._print(self._menus.news())
+        if self._asker is not None:
+            self._asker.cancel()
+        self._asker = asyncio.get_running_loop().call_later(PROMPT_SECONDS, self._ask)
+        self._watch_time()
+
+    def _ask(self) -> None:
+        """Show that a line is waited for, if nothing goes on and nothing else is asked."""
+        state = self.runner.state
+        busy = state.running or state.echoes or not state.session_id
+        if not busy and not self._prompted and not wanted_answer(state) and not self._ended.is_set():
+            self._write(PROMPT)
+            self._prompted = True
+
+    def _say(self, lines: Sequence[str]) -> None:
+        self._print(lines)
+        self._show()
+
+    def _print(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._write(("\n" if self._prompted else "") + "\n".join(lines) + "\n")
+            self._prompted = False
+
+    # --- time ---
+
+    def _watch_time(self) -> None:
+        if self.runner.state.animating and self._ticker is None and not self._ended.is_set():
+            self._ticker = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        self._ticker = None
+        self.runner.handle(intents.Tick())
+        self._show()
+
+
+def run_plain(start: Start, prompt: str = "", *, choose: bool = False, ascii: bool = False) -> int:
+    """Run the front-end of plain lines and return the exit code. `ascii` draws with 7-bit glyphs only."""
+    settings, _ = load_settings(start.home, start.cwd, start.environ)
+    noise = noise_file(start.home)
+    with borrow_terminal(str(noise), restore="") as terminal:
+        texts = opening_texts(prompt, choose=choose)
+        ended = asyncio.run(_run(start, texts, settings.ui, terminal, ascii=ascii))
+    return ended.report(noise)
+
+
+async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, *, ascii: bool) -> Ended:
+    late = LateRuntime(start.home)
+    opening = Opening(start, late)
+
+    async def open_session() -> None:
+        await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+
+    try:
+        columns = os.get_terminal_size(terminal.output.fileno()).columns or 80
+    except OSError:
+        columns = 80
+    plain = ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
+    app = PlainApp(late, open_session, terminal.write, ui=ui, ascii=plain, columns=columns, texts=texts)
+    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
+        await app.run()
+    hint = hint_after(app.runner.state, temporary=start.temporary)
+    hint = await opening.close() or hint
+    return Ended(SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)

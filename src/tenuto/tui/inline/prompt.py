@@ -1,0 +1,222 @@
+"""The editor that the prompt is written in: prompt-toolkit's buffer with the keys of the full screen's composer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+
+from tenuto.tui.render.width import cell_width, take_cells
+from tenuto.tui.render.wrap import break_code
+
+MAX_ROWS = 10
+MAX_UNDO = 100
+_WORD_BEFORE = re.compile(r"\S*\s*$")
+_WORD_AFTER = re.compile(r"\s*\S*")
+
+Row = tuple[int, int]
+"""(start, end) of a row on the screen, as offsets in the text."""
+
+
+class PromptEditor:
+    """`changed` hears the text and the cursor (an offset in characters). `width` is the cells that a row has."""
+
+    def __init__(self, changed: Callable[[str, int], None], width: Callable[[], int]) -> None:
+        self.buffer = Buffer(multiline=True)
+        self._changed = changed
+        self._width = width
+        self._killed = ""
+        self._undone: list[tuple[str, int]] = []
+        self._before: list[tuple[str, int]] = []
+        self._typing = False
+
+    # --- the draft ---
+
+    @property
+    def text(self) -> str:
+        """What is written."""
+        return self.buffer.text
+
+    @property
+    def cursor(self) -> int:
+        """The cursor as an offset in characters."""
+        return self.buffer.cursor_position
+
+    def set_draft(self, text: str, cursor: int) -> None:
+        """Put a text in, the cursor at `cursor`. Can be undone, unless it is empty."""
+        text = text.replace("\r\n", "\n")
+        if text != self.text:
+            self._remember(typing=False)
+            if not text:
+                self._before.clear()
+        self._put(text, cursor)
+
+    def insert_text(self, text: str) -> None:
+        """Insert at the cursor, and tell."""
+        self._remember(typing=False)
+        self._put(self.text[: self.cursor] + text + self.text[self.cursor :], self.cursor + len(text))
+        self.tell()
+
+    def tell(self) -> None:
+        """Say what the draft is now."""
+        self._changed(self.text, self.cursor)
+
+    def _put(self, text: str, cursor: int) -> None:
+        self.buffer.set_document(Document(text, max(0, min(cursor, len(text)))), bypass_readonly=True)
+
+    # --- rows ---
+
+    def rows(self) -> list[Row]:
+        """Return the rows as they show."""
+        rows: list[Row] = []
+        offset = 0
+        for line in self.text.split("\n"):
+            pieces = break_code(line, max(1, self._width())) or [(0, 0)]
+            rows.extend((offset + start, offset + end) for start, end in pieces)
+            offset += len(line) + 1
+        return rows
+
+    def _row(self, rows: list[Row]) -> int:
+        cursor = self.cursor
+        return max(place for place, (start, _end) in enumerate(rows) if start <= cursor)
+
+    @property
+    def on_first_row(self) -> bool:
+        """Whether Up has nowhere to go."""
+        return self._row(self.rows()) == 0
+
+    @property
+    def on_last_row(self) -> bool:
+        """Whether Down has nowhere to go."""
+        rows = self.rows()
+        return self._row(rows) == len(rows) - 1
+
+    # --- keys ---
+
+    def press(self, key: str, character: str | None) -> None:
+        """Do an editing key: insert what it types, else what it stands for; nothing for any other."""
+        if character is not None:
+            self._remember(typing=not character.isspace())
+            self._put(self.text[: self.cursor] + character + self.text[self.cursor :], self.cursor + len(character))
+        else:
+            action = _ACTIONS.get(key)
+            if action is None:
+                return
+            action(self)
+        self.tell()
+
+    def _remember(self, *, typing: bool) -> None:
+        """Make the present text one that undo comes back to; the characters of a word count as one change."""
+        if not (typing and self._typing):
+            self._before.append((self.text, self.cursor))
+            del self._before[:-MAX_UNDO]
+        self._undone.clear()
+        self._typing = typing
+
+    def undo(self) -> None:
+        """Go back by one change."""
+        self._restore(self._before, self._undone)
+
+    def redo(self) -> None:
+        """Take the last undo back."""
+        self._restore(self._undone, self._before)
+
+    def _restore(self, source: list[tuple[str, int]], target: list[tuple[str, int]]) -> None:
+        if source:
+            target.append((self.text, self.cursor))
+            self._put(*source.pop())
+        self._typing = False
+
+    def move(self, cursor: int) -> None:
+        """Put the cursor there, or at the nearest end."""
+        self.buffer.cursor_position = max(0, min(cursor, len(self.text)))
+        self._typing = False
+
+    def move_row(self, step: int) -> None:
+        """Go a row up or down, in the same column as far as there is one."""
+        rows = self.rows()
+        present = self._row(rows)
+        wanted = max(0, min(len(rows) - 1, present + step))
+        if wanted == present:
+            return
+        column = cell_width(self.text[rows[present][0] : self.cursor])
+        start, end = rows[wanted]
+        last = end if wanted == len(rows) - 1 or self.text[end : end + 1] == "\n" else max(start, end - 1)
+        self.move(min(start + take_cells(self.text[start:end], column), last))
+
+    def move_in_row(self, *, to_end: bool) -> None:
+        """Go to the beginning or the end of the line."""
+        if to_end:
+            end = self.text.find("\n", self.cursor)
+            self.move(len(self.text) if end < 0 else end)
+        else:
+            self.move(self.text.rfind("\n", 0, self.cursor) + 1)
+
+    @property
+    def word_start(self) -> int:
+        """Where the word before the cursor begins."""
+        match = _WORD_BEFORE.search(self.text, 0, self.cursor)
+        return match.start() if match else 0
+
+    @property
+    def word_end(self) -> int:
+        """Where the word after the cursor ends."""
+        match = _WORD_AFTER.match(self.text, self.cursor)
+        return match.end() if match else self.cursor
+
+    def delete(self, begin: int, end: int) -> None:
+        """Take the characters from `begin` to `end` out."""
+        if max(0, begin) < min(end, len(self.text)):
+            self._remember(typing=False)
+            self._put(self.text[: max(0, begin)] + self.text[end:], max(0, begin))
+
+    def kill(self, begin: int, end: int) -> None:
+        """Cut: what was cut last can be put in again."""
+        if begin < end:
+            self._killed = self.text[begin:end]
+            self.delete(begin, end)
+
+    def kill_line_left(self) -> None:
+        """Cut to the beginning of the line; there, the line end before it."""
+        start = self.text.rfind("\n", 0, self.cursor) + 1
+        self.kill(start if start < self.cursor else max(0, self.cursor - 1), self.cursor)
+
+    def kill_line_right(self) -> None:
+        """Cut to the end of the line; there, the line end itself."""
+        end = self.text.find("\n", self.cursor)
+        self.kill(self.cursor, len(self.text) if end < 0 else max(end, self.cursor + 1))
+
+    def yank(self) -> None:
+        """Insert what was cut last."""
+        if self._killed:
+            self._remember(typing=False)
+            self._put(
+                self.text[: self.cursor] + self._killed + self.text[self.cursor :], self.cursor + len(self._killed)
+            )
+
+
+def _each(keys: str, action: Callable[[PromptEditor], None]) -> dict[str, Callable[[PromptEditor], None]]:
+    return dict.fromkeys(keys.split(), action)
+
+
+_ACTIONS: dict[str, Callable[[PromptEditor], None]] = {
+    **_each("left ctrl+b", lambda editor: editor.move(editor.cursor - 1)),
+    **_each("right ctrl+f", lambda editor: editor.move(editor.cursor + 1)),
+    **_each("up", lambda editor: editor.move_row(-1)),
+    **_each("down", lambda editor: editor.move_row(1)),
+    **_each("home ctrl+a", lambda editor: editor.move_in_row(to_end=False)),
+    **_each("end ctrl+e", lambda editor: editor.move_in_row(to_end=True)),
+    **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(editor.word_start)),
+    **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(editor.word_end)),
+    **_each("backspace ctrl+h", lambda editor: editor.delete(editor.cursor - 1, editor.cursor)),
+    **_each("delete ctrl+d", lambda editor: editor.delete(editor.cursor, editor.cursor + 1)),
+    **_each("ctrl+w ctrl+backspace alt+backspace", lambda editor: editor.kill(editor.word_start, editor.cursor)),
+    **_each("alt+d alt+delete", lambda editor: editor.kill(editor.cursor, editor.word_end)),
+    **_each("ctrl+u super+backspace", PromptEditor.kill_line_left),
+    **_each("ctrl+k", PromptEditor.kill_line_right),
+    **_each("ctrl+y", PromptEditor.yank),
+    **_each("ctrl+underscore super+z", PromptEditor.undo),
+    **_each("ctrl+shift+z", PromptEditor.redo),
+}
