@@ -180,7 +180,7 @@ _COMPACTION_WORDS = _Words(
     done="Compacted",
 )
 _BRANCH_WORDS = _Words(
-    running="Leaving",
+    running="Summarising what is left",
     cancelled="Cancelled, nothing has moved",
     failed="The notes were not made",
     done="Notes on what was left",
