@@ -9,6 +9,7 @@ import msgspec
 from tenuto.command.context_rows import context_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
+from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
 from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.item import (
@@ -241,18 +242,20 @@ def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
 
 def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
     """Return what runs, and why; how far it is stands in the status line, once."""
-    reason = f" {frame.glyphs.middle} {_RUNNING_REASONS[item.reason]}"
-    return [(_words(item).running, "compaction"), (reason, "dim")]
+    running = (_words(item).running, "compaction")
+    reason = _RUNNING_REASONS[item.reason]
+    return [running, (f" {frame.glyphs.middle} {reason}", "dim")] if reason else [running]
 
 
-_RUNNING_REASONS = {
+_RUNNING_REASONS: dict[CompactionReason, str] = {
     "threshold": "the context is nearly full",
     "overflow": "the request was too long",
     "manual": "as you asked",
     "model_switch": "for the other model",
     "idle": "ahead of time",
+    "branch": "",
 }
-_REASONS = {
+_REASONS: dict[CompactionReason, str] = {
     "threshold": "the context was nearly full",
     "overflow": "the context was over full",
     "manual": "as you asked",
