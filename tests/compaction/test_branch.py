@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.branch import (
     OUTPUT,
-    RESERVE,
     branch_entry,
     common_ancestor,
     digest_branch,
@@ -31,6 +30,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.session import Session
+
+RESERVE = 16_384
 
 
 def user(seq: int, text: str) -> UserMessage:
@@ -119,7 +120,7 @@ def test_the_digest_has_the_usual_headings_and_the_todo_list():
 
 @given(st.integers(2_000, 2_000_000), st.floats(0.5, 4))
 def test_room_and_length_leave_the_reserve_free(window, calibration):
-    room = room_for(window, calibration)
+    room = room_for(window, calibration, RESERVE)
     assert room >= 1_000
     if room > 1_000:
         assert room * calibration <= window - min(RESERVE, window // 4) + calibration

@@ -1,7 +1,6 @@
 import msgspec
 import pytest
 
-from tenuto.compaction.entries import calls_of
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.protocol.entry import LabelEntry, ModelEntry, QueuedEntry, ShellEntry, UndoEntry, UsageEntry
@@ -45,7 +44,7 @@ def test_parallel_calls_are_never_divided():
         history.step(*[words(700) for _ in range(4)])
     for keep in range(300, 8_000, 300):
         plan = history.planned(keep_tokens=keep)
-        asked = {call.id for entry in plan.kept if isinstance(entry, AssistantMessage) for call in calls_of(entry)}
+        asked = {call.id for entry in plan.kept if isinstance(entry, AssistantMessage) for call in entry.tool_calls}
         answered = {entry.call_id for entry in plan.kept if isinstance(entry, ToolResultMessage)}
         assert answered == asked
 

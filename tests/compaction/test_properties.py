@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.compaction.entries import calls_of, starts_turn, visible_items
+from tenuto.compaction.entries import starts_turn, visible_items
 from tenuto.compaction.meter import Meter, estimate_message
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.prompts import Prompts
@@ -74,7 +74,7 @@ def check_plan(history: History, plan: CompactionPlan) -> None:
         return
     assert kept[0] == plan.cut
     assert not isinstance(plan.kept[0], ToolResultMessage | DeveloperMessage)
-    calls = {call.id for entry in plan.kept if isinstance(entry, AssistantMessage) for call in calls_of(entry)}
+    calls = {call.id for entry in plan.kept if isinstance(entry, AssistantMessage) for call in entry.tool_calls}
     assert all(entry.call_id in calls for entry in plan.kept if isinstance(entry, ToolResultMessage))
     if plan.is_split_turn:
         assert not isinstance(plan.kept[0], UserMessage)

@@ -1,7 +1,7 @@
 """A process with an open session, to be killed: `python -m tests.core.crashing HOME DIRECTORY MODEL`.
 
-Resumes the directory's latest session. Lines on stdin: `compact`, `say TEXT`. Lines on stdout: `ready`, then the name
-of every event.
+Resumes the directory's latest session. Lines on stdin: `compact`, `say TEXT`, `/COMMAND`. Lines on stdout: `ready`,
+then the name of every event.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from tenuto.command.registry import run_command
 from tenuto.core.runtime import Runtime, Start
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import CompactSessionOperation
@@ -28,8 +29,11 @@ async def serve(home: Path, directory: Path, model: str) -> None:
     await runtime.opener.wait_for_facts()
     runtime.subscribe(tell)
     print("ready", flush=True)
+    running: set[asyncio.Task[object]] = set()
     while line := await asyncio.to_thread(sys.stdin.readline):
-        if line.startswith("say "):
+        if line.startswith("/"):
+            running.add(asyncio.create_task(run_command(runtime, line.strip())))
+        elif line.startswith("say "):
             await runtime.submit_prompt((TextPart(text=line.removeprefix("say ").strip()),))
         else:
             await runtime.submit(CompactSessionOperation(session_id=runtime.session_id))

@@ -161,3 +161,28 @@ async def test_killed_at_a_random_moment_the_compaction_is_whole_or_not_there(tm
                 view = list(running.session.get_llm_history())
             before = log.read_bytes()
         assert not server.refusals
+
+
+async def test_a_process_that_is_killed_while_notes_on_a_branch_are_written_has_moved_nothing(tmp_path):
+    hanging = True
+
+    def answer(request: Request) -> Reply | Hang:
+        return Hang(60) if hanging and is_summary_request(request) else Reply(SUMMARY)
+
+    async with ScriptedServer(talk(summary=answer), window=32_000) as server:
+        log, before, view = await prepare(tmp_path, server)
+        target = next(json.loads(line)["seq"] for line in before.splitlines() if b'"type":"user"' in line)
+        async with victim(tmp_path, server) as running:
+            await running.send(f"/tree {target} summary")
+            await running.until("CompactionProgressEvent")
+            await running.send("say typed meanwhile")
+            await running.until("QueueChangedEvent")
+            await running.kill()
+        assert [entry["type"] for entry in added(before, log)] == ["queued"]
+        hanging = False
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            check_as_before(running, view)
+            await running.runtime.run_command(f"/tree {target} summary")
+            (notes,) = (one for one in running.session.get_llm_history() if isinstance(one, UserMessage))
+            assert SUMMARY in text_of(notes.parts)
+            check_pairs(running.session.get_llm_history())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tenuto.compaction.entries import Visible, calls_of
+from tenuto.compaction.entries import Visible
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
@@ -108,7 +108,7 @@ def _progress(entries: Sequence[Visible], surroundings: Surroundings, earlier: d
     todo = {
         status: [item.text for item in surroundings.todo if item.status == status] for status in ("done", "in_progress")
     }
-    steps = [_describe_step(entry) for entry in entries if isinstance(entry, AssistantMessage) and calls_of(entry)]
+    steps = [_describe_step(entry) for entry in entries if isinstance(entry, AssistantMessage) and entry.tool_calls]
     done = before.get("Done", []) + _lines(earlier.get("Progress So Far", ""))
     done += [line for text in todo["done"] if (line := f"- [x] {text}") not in done]
     if len(steps) > MAX_STEPS:
@@ -139,7 +139,7 @@ def _lines(text: str) -> list[str]:
 
 def _describe_step(message: AssistantMessage) -> str:
     """Return one line that says what a step called."""
-    calls = (f"{call.name}({_one_line(call.arguments, 80)})" for call in calls_of(message)[:3])
+    calls = (f"{call.name}({_one_line(call.arguments, 80)})" for call in message.tool_calls[:3])
     return "; ".join(calls)
 
 
@@ -180,7 +180,7 @@ def _names(entries: Sequence[Visible], text: str, limit: int) -> list[str]:
     latest: list[str] = []
     for entry in entries[-8:]:
         if isinstance(entry, AssistantMessage):
-            latest += [text_of(entry.parts), *(call.arguments for call in calls_of(entry))]
+            latest += [text_of(entry.parts), *(call.arguments for call in entry.tool_calls)]
     names = [name for name in find_identifiers("\n".join(latest)) if name not in text]
     kept: list[str] = []
     for name in names[:24]:

@@ -17,7 +17,6 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ToolCallPart
 from tenuto.session.path import newest_of_kind
 from tenuto.session.projection import is_usable
 
@@ -87,11 +86,6 @@ def visible_items(entries: Iterable[HistoryEvent], view: Mapping[int, Message], 
     return items
 
 
-def calls_of(message: AssistantMessage) -> list[ToolCallPart]:
-    """Return the tool calls of an answer."""
-    return [part for part in message.parts if isinstance(part, ToolCallPart)]
-
-
 def valid_cuts(entries: Sequence[Visible]) -> list[int]:
     """Return the indexes that a kept tail may begin with, in order.
 
@@ -101,7 +95,7 @@ def valid_cuts(entries: Sequence[Visible]) -> list[int]:
     last_result: dict[int, int] = {}
     for index, entry in enumerate(entries):
         if isinstance(entry, AssistantMessage):
-            call_index = {call.id: index for call in calls_of(entry)}
+            call_index = {call.id: index for call in entry.tool_calls}
         elif isinstance(entry, ToolResultMessage) and entry.call_id in call_index:
             last_result[call_index[entry.call_id]] = index
     cuts: list[int] = []
@@ -118,7 +112,7 @@ def is_complete(entries: Sequence[Visible]) -> bool:
     waiting: set[str] = set()
     for entry in entries:
         if isinstance(entry, AssistantMessage):
-            waiting = {call.id for call in calls_of(entry)}
+            waiting = {call.id for call in entry.tool_calls}
         elif isinstance(entry, ToolResultMessage):
             waiting.discard(entry.call_id)
     return not waiting
@@ -138,7 +132,7 @@ def starts_turn(items: Sequence[Item], index: int) -> bool:
     for earlier in range(index - 1, -1, -1):
         before = items[earlier].entry
         if isinstance(before, AssistantMessage):
-            return not calls_of(before)
+            return not before.tool_calls
         if isinstance(before, UserMessage | ToolResultMessage):
             return False
     return True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenuto.compaction.budget import Budget
-from tenuto.compaction.entries import active_compaction, calls_of, is_complete, position_of, valid_cuts, visible_items
+from tenuto.compaction.entries import active_compaction, is_complete, position_of, valid_cuts, visible_items
 from tenuto.compaction.meter import ContextSize, Meter
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
@@ -148,7 +148,7 @@ def has_open_calls(messages: Sequence[Message]) -> bool:
     waiting: set[str] = set()
     for message in messages:
         if isinstance(message, AssistantMessage):
-            waiting.update(call.id for call in calls_of(message))
+            waiting.update(call.id for call in message.tool_calls)
         elif isinstance(message, ToolResultMessage):
             if message.call_id not in waiting:
                 return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.compaction.entries import calls_of
 from tenuto.compaction.meter import Meter, estimate_message
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
@@ -59,7 +58,7 @@ def _old_call_ids(view: Sequence[Message], preserved_groups: int) -> set[str]:
     groups = [
         {call.id for call in calls}
         for message in view
-        if isinstance(message, AssistantMessage) and (calls := calls_of(message))
+        if isinstance(message, AssistantMessage) and (calls := message.tool_calls)
     ]
     old = groups[: max(0, len(groups) - preserved_groups)]
     return set[str]().union(*old) - set[str]().union(*groups[len(old) :])

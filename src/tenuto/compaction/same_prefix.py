@@ -14,7 +14,7 @@ import msgspec
 
 from tenuto.compaction.asking import Asker, SummaryError, accept_summary
 from tenuto.compaction.budget import MARGIN_DIVISOR
-from tenuto.compaction.entries import Visible, calls_of
+from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel
 from tenuto.compaction.images import images_of
 from tenuto.compaction.meter import MESSAGE_OVERHEAD
@@ -149,7 +149,7 @@ def _name(entry: Visible) -> str:
         case UserMessage():
             return f"the person's message {_quote(text_of(entry.parts))}"
         case AssistantMessage():
-            calls = "; ".join(f"{call.name} {_quote(call.arguments)}" for call in calls_of(entry)[:2])
+            calls = "; ".join(f"{call.name} {_quote(call.arguments)}" for call in entry.tool_calls[:2])
             text = text_of(entry.parts).strip()
             return f"your answer {_quote(text)}" if text else f"your call of {calls}"
         case ShellEntry():

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tenuto.compaction.entries import Visible, calls_of
+from tenuto.compaction.entries import Visible
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart
@@ -72,7 +72,7 @@ def group_steps(entries: Iterable[Visible]) -> list[list[Visible]]:
             continue
         groups.append([entry])
         if isinstance(entry, AssistantMessage):
-            by_call.update((call.id, groups[-1]) for call in calls_of(entry))
+            by_call.update((call.id, groups[-1]) for call in entry.tool_calls)
     return groups
 
 
@@ -125,7 +125,7 @@ def image_placeholder(part: ImagePart) -> str:
 def _serialize_assistant(message: AssistantMessage, bounds: Bounds) -> str:
     thinking = "\n".join(part.text for part in message.parts if isinstance(part, ThinkingPart) and part.text)
     text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart) and part.text)
-    calls = "; ".join(f"{call.name}({_arguments(call.arguments, bounds)})" for call in calls_of(message))
+    calls = "; ".join(f"{call.name}({_arguments(call.arguments, bounds)})" for call in message.tool_calls)
     sections = (
         _labelled("Assistant thinking", _clip_head(thinking, bounds.thinking)),
         _labelled("Assistant", _clip_middle(text, bounds.text)),

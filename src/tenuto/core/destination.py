@@ -9,7 +9,7 @@ from tenuto.compaction.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import BranchEntry, HeaderEntry, PinEntry, TodoEntry, UndoEntry, UnpinEntry, ViewEditEntry
-from tenuto.protocol.message import CompactionEntry, HistoryEvent, UserMessage
+from tenuto.protocol.message import CompactionEntry, DeveloperMessage, HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart
 
 PERSON_ORIGINS = frozenset({"typed", "command", "skill"})
@@ -51,7 +51,7 @@ def is_present(live: LiveSession, leaf: int) -> bool:
     path, target = live.session.path(), live.session.path_to(leaf)
     ancestor = common_ancestor(path, target)
     return ancestor == (target[-1].seq if target else 0) and not any(
-        visible_entry(entry) is not None or isinstance(entry, _PATH_STATE) for entry in path.since(ancestor + 1)
+        _is_said(entry) or isinstance(entry, _PATH_STATE) for entry in path.since(ancestor + 1)
     )
 
 
@@ -59,4 +59,9 @@ def is_anything_left(live: LiveSession, leaf: int) -> bool:
     """Say whether going to `leaf` leaves anything of the conversation behind."""
     path = live.session.path()
     ancestor = common_ancestor(path, live.session.path_to(leaf))
-    return any(visible_entry(entry) is not None for entry in path.since(ancestor + 1))
+    return any(_is_said(entry) for entry in path.since(ancestor + 1))
+
+
+def _is_said(entry: HistoryEvent) -> bool:
+    """Say whether an entry is part of the conversation; what the harness tells the model beside it is not."""
+    return visible_entry(entry) is not None and not isinstance(entry, DeveloperMessage)

@@ -92,6 +92,22 @@ class ChangedFiles:
                 changed.append(path)
         return changed
 
+    def settle(self, seen: Mapping[str, str]) -> list[str]:
+        """Return the paths whose content is not what the model has `seen` of them, and count them all as told.
+
+        `seen` has the hash of each; empty: the model knows nothing of that file, so a change of it is no news.
+        """
+        changed: list[str] = []
+        for path, digest in seen.items():
+            self._stamps.pop(path, None)
+            present = self._digest(path, "")
+            if present is None:
+                continue
+            self._told[path] = present
+            if digest and present != digest:
+                changed.append(path)
+        return changed
+
     def _digest(self, path: str, known: str) -> str | None:
         try:
             stat = Path(path).stat()

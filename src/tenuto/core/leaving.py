@@ -8,12 +8,13 @@ that is killed meanwhile, leaves the session as it was.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from tenuto.compaction.branch import branch_entry, leave_branch, length_for
+from tenuto.compaction.branch import branch_entry, common_ancestor, leave_branch, length_for
 from tenuto.compaction.entries import visible_entry
 from tenuto.compaction.view import clip_to_tokens
 from tenuto.core.branch_notes import write_notes
@@ -23,8 +24,9 @@ from tenuto.core.hooks import ask_before_move, tell_moved
 from tenuto.core.live import LiveSession
 from tenuto.core.replay import compaction_end, compaction_of_branch
 from tenuto.core.restoring import restore_files
+from tenuto.core.seen_files import tell_files_of_other_ways
 from tenuto.core.undo import size_of
-from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, NoticeEntry
+from tenuto.protocol.entry import MOVED_KIND, BranchEntry, BranchSummaryEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.hooks import SuppliedBranchSummary
 from tenuto.protocol.message import HistoryEvent, ToolResultMessage
@@ -33,17 +35,20 @@ from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
 
-MOVED_KIND = "moved"
 QUOTED = 60
 """Characters of a message by which the person knows it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A move that is ready to be written: where the leaf goes (0: the root), and the notes if there are any."""
+    """A move that is ready to be written: where the leaf goes (0: the root), and the notes if there are any.
+
+    With `files` the agent's edits since that entry are taken back as well (0: they are not).
+    """
 
     leaf: int
     notes: BranchSummaryEntry | None = None
+    files: int = 0
 
 
 class Leaving:
@@ -89,6 +94,7 @@ class Leaving:
         """
         live, session = self._live, self._live.session
         before, old_leaf, notes = live.measure().tokens, session.path()[-1].seq, departure.notes
+        ancestor = common_ancestor(session.path(), session.path_to(departure.leaf))
         session.append(BranchEntry(parent=departure.leaf))
         session.close_open_calls()
         if notes is not None:
@@ -96,7 +102,10 @@ class Leaving:
             live.bus.publish(compaction_end(live.id, compaction_of_branch(notes), self._submission_id))
         live.automatic.reset()
         live.checked_window = 0  # results on another branch may have been held against another window
-        session.append(NoticeEntry(text=describe(before, live.measure().tokens), kind=MOVED_KIND))
+        live.notify(describe(before, live.measure().tokens), kind=MOVED_KIND, keep=True)
+        if departure.files:
+            restore_files(live, departure.files)
+        tell_files_of_other_ways(live, ancestor)
         self._show()
         tell_moved(live, old_leaf, departure.leaf if notes is None else notes.seq, notes)
 
@@ -148,12 +157,15 @@ class MoveTask:
         except TaskFailedError as error:
             live.notify(str(error), "error")
             raise
-        if not is_present(live, destination.leaf):
-            departure = await self._prepare(destination.leaf)
-            live.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
-            self._leaving.write(departure, lambda before, after: self._describe(destination, departure, before, after))
+        if is_present(live, destination.leaf):
+            if operation.files:
+                restore_files(live, operation.target)
+            return
+        departure = await self._prepare(destination.leaf)
         if operation.files:
-            restore_files(live, operation.target)
+            departure = dataclasses.replace(departure, files=operation.target)
+        live.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
+        self._leaving.write(departure, lambda before, after: self._describe(destination, departure, before, after))
 
     async def _prepare(self, leaf: int) -> Departure:
         if self._operation.notes and is_anything_left(self._live, leaf):

@@ -237,6 +237,8 @@ class Opener:
         )
         self.models.load_blob = session.load_blob
         self._announce(self._current, resumed=resumed)
+        for damage in session.damage:
+            self._current.notify(f"The log is damaged: {damage}; everything else is loaded.", "warning")
         if self.parting:
             self._current.notify(self.parting, "error")
             self.parting = ""
@@ -319,5 +321,3 @@ class Opener:
         self._bus.publish(ReplayFinishedEvent(session_id=live.id))
         live.publish_queue()
         live.publish_usage()
-        for damage in session.damage:
-            live.notify(f"The log is damaged: {damage}; everything else is loaded.", "warning")

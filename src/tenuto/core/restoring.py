@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.files_back import describe, last_turn_with_changes, plan_ways_back, take_back, turn_entries
 from tenuto.core.live import LiveSession
+from tenuto.protocol.entry import RESTORED_KIND
 from tenuto.protocol.message import FilesEntry, HistoryEvent
 
 
@@ -35,5 +36,5 @@ def _restore(live: LiveSession, entries: Iterable[HistoryEvent], target: int, *,
         session.append(FilesEntry(target=target, files=uses, turn=is_turn))
     text = describe(restored, session.cwd)
     if text:
-        live.notify(text, keep=True)
+        live.notify(text, kind=RESTORED_KIND, keep=True)
     return text

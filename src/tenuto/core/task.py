@@ -48,7 +48,7 @@ class AgentTask:
         """Loop over steps until an answer asks for no tool."""
         while True:
             message = await self._run_step()
-            calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+            calls = list(message.tool_calls)
             if not calls and message.stop_reason != "pause":
                 self._explain_end(message)
                 return

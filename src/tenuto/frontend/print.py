@@ -12,11 +12,12 @@ import sys
 
 import msgspec
 
-from tenuto.command.outcome import Choose, CommandOutcome, Edit, Say, ShowContext
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say, ShowContext
 from tenuto.command.registry import find_command, run_command
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
 from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
@@ -36,6 +37,8 @@ from tenuto.text.rungs import describe_rung
 
 EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": 130}
 BAD_USAGE = 2
+TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
+"""Notices that say what became of a command: they are told although nothing is wrong."""
 
 
 def run_print(start: Start, prompt: str, json: bool) -> int:
@@ -69,7 +72,7 @@ class TextOutput:
         match event:
             case AssistantMessageEvent():
                 self._answer = text_of(event.message.parts) or self._answer
-            case NoticeEvent(level="warning" | "error"):
+            case NoticeEvent() if event.level != "info" or event.kind in TOLD_KINDS:
                 self._say(event.text)
             case CompactionEndEvent():
                 self._say(describe_compaction(event))
@@ -135,10 +138,16 @@ def describe_outcome(outcome: CommandOutcome) -> str:
         case Say() | Edit() | ShowContext():
             return outcome.text
         case Choose():
-            rows = [f"{choice.value}  {choice.label}  {choice.detail}".rstrip() for choice in outcome.choices]
+            width = max((len(choice.value) for choice in outcome.choices), default=0)
+            rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in outcome.choices]
             return "\n".join([f"{outcome.title}:", *rows])
         case _:
             return ""
+
+
+def _describe_choice(choice: Choice) -> str:
+    mark = f"{choice.mark} " if choice.mark else ""
+    return f"{mark}{'  ' * choice.indent}{choice.label}  {choice.detail}"
 
 
 def describe_compaction(event: CompactionEndEvent) -> str:

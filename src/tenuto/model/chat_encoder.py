@@ -93,7 +93,7 @@ class ChatEncoder:
     def encode_answer(self, message: AssistantMessage, *, thinking: bool) -> list[bytes]:
         """Return the assistant message; nothing for an answer that has nothing to send."""
         text = text_of(message.parts)
-        calls = [self._encode_call(part) for part in message.parts if isinstance(part, ToolCallPart)]
+        calls = [self._encode_call(call) for call in message.tool_calls]
         if not text.strip() and not calls:
             return []
         fields: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else None}

@@ -17,6 +17,8 @@ FORMAT_VERSION = 1
 Level = Literal["info", "warning", "error"]
 Mode = Literal["ask", "edits", "auto", "plan"]
 Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
+MOVED_KIND, RESTORED_KIND = "moved", "files"
+"""Kinds of notices that say what became of going back: the conversation has moved, files are what they were."""
 TodoStatus = Literal["pending", "in_progress", "done", "cancelled"]
 
 

@@ -81,7 +81,7 @@ class Tree:
         """Return the calls of the path's last answer that have no result."""
         missing = _open_calls(self.path)
         answer = next(newest_of_kind(self.path, AssistantMessage), None) if missing else None
-        calls = [part for part in answer.parts if isinstance(part, ToolCallPart)] if answer else []
+        calls = answer.tool_calls if answer else ()
         # Of calls that share an id the first ones have the results.
         found: list[ToolCallPart] = []
         for call in reversed(calls):
@@ -126,7 +126,7 @@ def _open_calls(path: EntryPath) -> list[str]:
         if isinstance(entry, ToolResultMessage):
             results.append(entry.call_id)
             continue
-        missing = [part.id for part in entry.parts if isinstance(part, ToolCallPart)]
+        missing = [call.id for call in entry.tool_calls]
         for call_id in results:
             if call_id in missing:
                 missing.remove(call_id)

@@ -4,17 +4,28 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.protocol.message import ShellView, ToolResultMessage
+from tenuto.protocol.message import CompactionEntry, ShellView, ToolResultMessage
+from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import TextPart
-from tenuto.tui.machine.item import AssistantItem, NoticeItem, ShellItem, ThinkingItem, ToolItem, UserItem
+from tenuto.tui.machine.item import (
+    AssistantItem,
+    CompactionItem,
+    NoticeItem,
+    ShellItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
 from tenuto.tui.render.estimate import estimate_height
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import copy_text
+from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tests.tui.render import samples
 from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
@@ -207,3 +218,19 @@ def test_nothing_heavy_is_imported_before_the_first_markdown():
 
 def test_warming_up_imports_what_markdown_needs():
     assert _heavy_modules_after("live.warm_up()") == ["markdown_it", "pygments", "rich"]
+
+
+@pytest.mark.parametrize("reason", get_args(CompactionReason))
+def test_every_reason_to_compact_has_words_while_it_runs_and_afterwards(reason):
+    running = CompactionItem(id=1, reason=reason, running=True, final=False)
+    assert "…" not in "".join(line.text for line in render_item(running, 100))
+    entry = CompactionEntry(summary="s", first_kept_index=1, reason=reason, tokens_before=9, tokens_after=1)
+    assert render_item(CompactionItem(id=2, reason=reason, entry=entry, final=True), 100)
+
+
+def test_an_item_that_cannot_be_drawn_costs_its_own_lines_only(capsys):
+    broken = NoticeItem(id=1, text=None, final=True)
+    render = ItemRenderer(RenderOptions)
+    assert "cannot be drawn" in "".join(line.text for line in render(broken, 80))
+    assert "Traceback" in capsys.readouterr().err
+    assert [line.text for line in render(NoticeItem(id=2, text="fine", final=True), 80)]

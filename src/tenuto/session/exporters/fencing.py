@@ -60,7 +60,12 @@ def quote(text: str) -> str:
     if "\t" in text and "<" in text:
         # Behind the sign a tab is narrower: what was a block of code would be text, and its tags would be live.
         text = _PREFIX.sub(lambda found: found[0].expandtabs(4), text)
-    return "\n".join(f"> {line}".rstrip() for line in embed(text).split("\n"))
+    quoted = _quoted(embed(text))
+    return _quoted(fence(text, "markdown")) if "<" in quoted and _has_html(quoted) else quoted
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
 def embed(text: str) -> str:
@@ -72,14 +77,15 @@ def embed(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
         return fence(text, "markdown")
     try:
-        text = _without_html(text)
-        left_open = _left_open(text)
+        made = _without_html(text)
+        left_open = _left_open(made)
+        if left_open:
+            made = f"{made}\n{left_open}"
+        # Readers differ on what is a fence and what a table: where one would still see a tag, all of it is code.
+        is_open = bool(left_open) and bool(_left_open(made))
+        return fence(text, "markdown") if is_open or ("<" in made and _has_html(made)) else made
     except RecursionError:
         return fence(text, "markdown")
-    if not left_open:
-        return text
-    closed = f"{text}\n{left_open}"
-    return fence(text, "markdown") if _left_open(closed) else closed
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 
 TABLE = HandlerTable()
 LABEL = "Compacting"
-BRANCH_LABEL = "Summarising what is left"
+BRANCH_LABEL = "Leaving"
 
 
 @TABLE.on(CompactionStartEvent)

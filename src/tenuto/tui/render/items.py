@@ -9,6 +9,7 @@ import msgspec
 from tenuto.command.context_rows import context_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
+from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
 from tenuto.text.rungs import describe_rung
 from tenuto.tui.machine.item import (
@@ -240,16 +241,21 @@ def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
 
 
 def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
-    facts = [sanitize_line(item.stage)] if item.stage else []
-    if item.summary_tokens:
-        facts.append(f"{format_count(item.summary_tokens)} tokens")
-    if item.started and frame.now - item.started >= 1:
-        facts.append(f"{int(frame.now - item.started)}s")
-    facts.append("Esc cancels")
-    return [(_words(item).running, "compaction"), *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
+    """Return what runs, and why; how far it is stands in the status line, once."""
+    running = (_words(item).running, "compaction")
+    reason = _RUNNING_REASONS[item.reason]
+    return [running, (f" {frame.glyphs.middle} {reason}", "dim")] if reason else [running]
 
 
-_REASONS = {
+_RUNNING_REASONS: dict[CompactionReason, str] = {
+    "threshold": "the context is nearly full",
+    "overflow": "the request was too long",
+    "manual": "as you asked",
+    "model_switch": "for the other model",
+    "idle": "ahead of time",
+    "branch": "",
+}
+_REASONS: dict[CompactionReason, str] = {
     "threshold": "the context was nearly full",
     "overflow": "the context was over full",
     "manual": "as you asked",

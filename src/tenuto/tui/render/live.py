@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 from tenuto.tui.machine.item import AssistantItem, Item
@@ -11,6 +12,7 @@ from tenuto.tui.render.line import Line
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.stream import StreamRenderer
+from tenuto.tui.render.wrap import wrap
 
 _WARM_UP = "`a` *b* [c](https://d)\n\n- e\n\n|f|\n|-|\n\n```python\ng = 1\n```\n\n日"
 
@@ -31,8 +33,18 @@ class ItemRenderer:
         self._streams: dict[int, StreamRenderer] = {}
 
     def __call__(self, item: Item, width: int) -> list[Line]:
-        """Return an item's lines on a screen of `width` cells: a new list whose settled lines are the same objects."""
-        options = self._options()
+        """Return an item's lines on a screen of `width` cells: a new list whose settled lines are the same objects.
+
+        An item that cannot be drawn costs its own lines and not the screen: what went wrong goes to standard error.
+        """
+        try:
+            return self._render(item, width, self._options())
+        except Exception:  # noqa: BLE001 - one block must not take the session's screen away
+            traceback.print_exc()
+            self._streams.pop(item.id, None)
+            return wrap([("This block cannot be drawn; the session has all of it.", "error")], width)
+
+    def _render(self, item: Item, width: int, options: RenderOptions) -> list[Line]:
         if not isinstance(item, AssistantItem):
             return render_item(item, width, options)
         return self._finished(item, width, options) if item.final else self._growing(item, width, options)
