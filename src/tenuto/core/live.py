@@ -26,6 +26,12 @@ from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
 
+READ_ONLY = (
+    "You are looking at a session that is open elsewhere: nothing is written, so nothing can be sent. "
+    "/fork goes on in a copy."
+)
+"""What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
+
 
 class Pending(Protocol):
     """What the session knows of a proposed compaction (`core/pending.py`)."""

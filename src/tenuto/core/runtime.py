@@ -39,6 +39,8 @@ class Start:
     mode: Mode | None = None
     resume: str = ""
     resume_latest: bool = False
+    fork: bool = False
+    """Go on in a copy of the session that is resumed; it may be open elsewhere."""
     temporary: bool = False
     names_directory: bool = False
     """The person named `cwd`: a session whose own directory is gone goes on there."""
