@@ -17,16 +17,16 @@ pytestmark = pytest.mark.terminal
 FAULT = """
 import tenuto.tui.render.items as items
 
-draw = items._user
+{name} = items.{name}
 
 
-def draw_or_fail(item, frame):
-    if item.text == "break the screen":
+def {name}_or_fail(*arguments):
+    if any(getattr(one, "text", "") == "break the screen" for one in arguments):
         raise RuntimeError("a fault in rendering")
-    return draw(item, frame)
+    return {name}(*arguments)
 
 
-items._user = draw_or_fail
+items.{name} = {name}_or_fail
 """
 MODES = "#{alternate_on} #{mouse_any_flag} #{mouse_sgr_flag} #{cursor_flag} #{keypad_flag} #{wrap_flag}"
 
@@ -86,7 +86,7 @@ def test_t34_r080_a_signal_leaves_the_terminal_as_it_was(place: Workplace, numbe
 def test_t34_r080_a_fault_of_ours_leaves_the_terminal_as_it_was(place: Workplace) -> None:
     folder = place.folder / "fault"
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(FAULT)
+    (folder / "sitecustomize.py").write_text(FAULT.format(name="gap_before"))
     screen, before = begin(place, PYTHONPATH=str(folder))
     screen.submit("break the screen")
     code, left = screen.wait_exit()
@@ -96,6 +96,17 @@ def test_t34_r080_a_fault_of_ours_leaves_the_terminal_as_it_was(place: Workplace
     assert "tenuto --resume" in left
     assert "Traceback" in (place.home / "stderr.log").read_text()
     assert state_of(screen) == before
+
+
+def test_a_block_that_cannot_be_drawn_does_not_end_the_program(place: Workplace) -> None:
+    folder = place.folder / "fault"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(FAULT.format(name="_user"))
+    screen, _ = begin(place, PYTHONPATH=str(folder))
+    screen.submit("break the screen")
+    screen.wait_settled("cannot be drawn", "An answer.")
+    screen.submit("go on")
+    screen.wait_until(lambda shown: "▌ go on" in shown and shown.count("An answer.") >= 2, "the next answer")
 
 
 def test_t34_the_next_start_works_after_kill_9(place: Workplace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 
 from tenuto.cli.parsing import complain
@@ -23,9 +24,13 @@ COMMANDS = {
 def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
     """Run `tenuto sessions WORD …`; returns the exit code."""
     name, *rest = arguments or ("list",)
+    if name == "import":  # the same as `tenuto import`
+        from tenuto.cli.importing import run_import
+
+        return run_import(tuple(rest), home, os.environ)
     target = COMMANDS.get(name)
     if target is None:
-        return complain(f"usage: tenuto sessions {' | '.join(COMMANDS)}; each explains itself with --help")
+        return complain(f"usage: tenuto sessions {' | '.join((*COMMANDS, 'import'))}; each explains itself with --help")
     module, _, function = target.partition(":")
     run = getattr(importlib.import_module(f"tenuto.cli.{module}"), function)
     code: int = run(tuple(rest), home)

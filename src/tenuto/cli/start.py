@@ -115,6 +115,7 @@ def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: A
         mode=options.mode,
         resume=options.resume or "",
         resume_latest=options.continue_latest or (options.resume == "" and not interactive),
+        fork=options.fork,
         temporary=options.no_session,
         names_directory=bool(options.cwd),
         interactive=interactive,

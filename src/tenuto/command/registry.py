@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
-from tenuto.core.errors import TenutoError
+from tenuto.core.errors import EXPECTED_FAILURES
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
@@ -75,6 +75,6 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     module = importlib.import_module(f"tenuto.command.{command.module or command.name + '_command'}")
     try:
         outcomes: list[CommandOutcome] = await module.run(runtime, rest[0] if rest else "")
-    except TenutoError as error:
+    except EXPECTED_FAILURES as error:
         return [Say(str(error), "error")]
     return outcomes

@@ -8,7 +8,7 @@ from typing import Protocol
 from tenuto.core.bus import EventBus
 from tenuto.core.earlier import earlier_events
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
-from tenuto.core.live import LiveSession
+from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import change_model, find_model, is_too_small
 from tenuto.core.shell import ShellTask
 from tenuto.core.task import AgentTask
@@ -41,10 +41,21 @@ from tenuto.protocol.operation import (
     PreviewCompactionOperation,
     RunAgentOperation,
     RunShellOperation,
+    SessionAccess,
     SetTitleOperation,
     ShowEarlierOperation,
 )
 from tenuto.protocol.part import TextPart
+
+_WITHOUT_WRITING = (
+    ForkSessionOperation,
+    InterruptOperation,
+    NewSessionOperation,
+    OpenSessionOperation,
+    RunShellOperation,
+    ShowEarlierOperation,
+)
+"""What can be done in a session that is only read. A command of the person's is handed back by its own handler."""
 
 
 class SessionOpener(Protocol):
@@ -54,8 +65,8 @@ class SessionOpener(Protocol):
         """Return the open session of that id; raises `UsageError`."""
         ...
 
-    async def open_session(self, target: str) -> None:
-        """Leave the present session and open `target`."""
+    async def open_session(self, target: str, access: SessionAccess = "write") -> None:
+        """Leave the present session and open `target`, or a copy of it."""
         ...
 
     async def move_session(self, cwd: str) -> None:
@@ -87,6 +98,8 @@ class Executor:
         """Carry out `operation`; a task that it starts runs on. Returns the submission id."""
         handler = getattr(self, f"handle_{operation.__struct_config__.tag}")
         try:
+            if not isinstance(operation, _WITHOUT_WRITING):
+                self._require_writable(operation.session_id)
             await handler(operation)
         except EXPECTED_FAILURES as error:
             self._bus.publish(
@@ -98,6 +111,11 @@ class Executor:
                 )
             )
         return operation.submission_id
+
+    def _require_writable(self, session_id: str) -> None:
+        """Raise `TaskFailedError` when the session is open for reading only."""
+        if self._opener.live(session_id).session.is_read_only:
+            raise TaskFailedError(READ_ONLY)
 
     async def wait_for(self, submission_id: str) -> TaskFinishedEvent | None:
         """Wait for exactly that submission's task; `None` when it never had one."""
@@ -185,9 +203,10 @@ class Executor:
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
         """Run a command of the person; not beside another task: then it goes back into the editor."""
         live = self._opener.live(operation.session_id)
-        if self.tasks.running(live.id) is not None:
+        if self.tasks.running(live.id) is not None or live.session.is_read_only:
             typed = f"{'!!' if operation.excluded else '!'}{operation.command}"
-            reason = "something is running; wait for it or press Esc, then run the command"
+            busy = "something is running; wait for it or press Esc, then run the command"
+            reason = READ_ONLY if live.session.is_read_only else busy
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=(TextPart(text=typed),), reason=reason))
             return
         self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
@@ -247,7 +266,7 @@ class Executor:
 
     async def handle_open_session(self, operation: OpenSessionOperation) -> None:
         """Open another session; the present one is closed in good order."""
-        await self._opener.open_session(operation.target)
+        await self._opener.open_session(operation.target, operation.access)
 
     async def handle_move_session(self, operation: MoveSessionOperation) -> None:
         """Go on in another directory; the session is opened anew there."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, estimate_tools, should_compact_threshold
-from tenuto.compaction.prepared import PreparedSummary
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
@@ -17,7 +16,6 @@ from tenuto.core.extensions import Extensions
 from tenuto.core.gaps import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
-from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
 from tenuto.protocol.message import HistoryEvent, Message, NoticeEntry
@@ -25,6 +23,13 @@ from tenuto.protocol.model import ModelFacts, ToolSchema
 from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from tenuto.compaction.prepared import PreparedSummary
+    from tenuto.protocol.compaction import CompactionStrategy
+
+READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
+"""What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
 
 class Pending(Protocol):

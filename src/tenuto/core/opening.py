@@ -13,15 +13,16 @@ from tenuto.core.bus import EventBus
 from tenuto.core.earlier import recent_events
 from tenuto.core.errors import UsageError
 from tenuto.core.extensions import Extensions
-from tenuto.core.live import LiveSession
+from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import split_model
 from tenuto.core.parting import close_session
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
+from tenuto.protocol.operation import SessionAccess
 from tenuto.session.catalog import find_session, homeless_sessions, latest_session, summarise_session
-from tenuto.session.errors import SessionError
+from tenuto.session.errors import SessionError, SessionLocked
 from tenuto.session.moving import relocate
 from tenuto.session.place import folder_identity
 from tenuto.session.session import Session
@@ -84,19 +85,25 @@ class Opener:
     async def open_first(self) -> None:
         """Open the session that the start asks for: a named one, the latest, or a new one. Raises `UsageError`."""
         start = self._start
-        if start.resume:
-            await self._enter(self._find(start.resume), resumed=True)
-        elif start.resume_latest:
-            await self._enter(self._open(self._latest()), resumed=True)
-        else:
+        if not start.resume and not start.resume_latest:
             await self._enter(self._create(start.cwd), resumed=False)
+            return
+        directory = self._find(start.resume) if start.resume else self._latest()
+        try:
+            session = self._open(directory, "copy" if start.fork else "write")
+        except UsageError as error:
+            if not start.interactive or not isinstance(error.__cause__, SessionLocked):
+                raise
+            await self._enter(self._open(directory, "read"), resumed=True, locked=True)
+        else:
+            await self._enter(session, resumed=True)
 
-    async def open_session(self, target: str) -> None:
+    async def open_session(self, target: str, access: SessionAccess = "write") -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
-        directory = find_session(self._start.home, target)
-        if directory is not None and directory.name == self.current.session.directory.name:
+        directory, present = self._find(target), self.current.session
+        if directory.name == present.directory.name and not (present.is_read_only and access != "read"):
             raise UsageError("that session is open already")
-        await self._enter(self._find(target), resumed=True)
+        await self._enter(self._open(directory, access), resumed=True)
 
     async def new_session(self, cwd: str) -> None:
         """Leave the open session and start a new one, in the same directory or in `cwd`. Raises `UsageError`."""
@@ -137,11 +144,11 @@ class Opener:
         durability = self._settings.session.durability
         return Session.create(self._start.home, cwd, clock=self._start.clock, durability=durability)
 
-    def _find(self, target: str) -> Session:
+    def _find(self, target: str) -> Path:
         directory = find_session(self._start.home, target)
         if directory is None:
             raise UsageError(f"there is no session “{target}”; /resume and tenuto sessions list them")
-        return self._open(directory)
+        return directory
 
     def _latest(self) -> Path:
         """Return the session to continue here; the latest of this directory under an earlier name counts (R-072)."""
@@ -181,11 +188,27 @@ class Opener:
             raise UsageError(f"session {directory.name[:8]} worked in {summary.cwd}, which is gone; name another --cwd")
         return directory
 
-    def _open(self, directory: Path) -> Session:
-        directory = self._place(directory)
+    def _open(self, directory: Path, access: SessionAccess = "write") -> Session:
+        reads = access in ("read", "copy")
+        if not reads:
+            directory = self._place(directory)
         try:
-            durability = self._settings.session.durability
-            return Session.open(directory, clock=self._start.clock, durability=durability)
+            session = Session.open(
+                directory,
+                clock=self._start.clock,
+                durability=self._settings.session.durability,
+                read_only=reads,
+                take_over=access == "take_over",
+            )
+            return session.fork(self._start.home) if access == "copy" else session
+        except SessionLocked as error:
+            name = directory.name[:8]
+            raise UsageError(
+                f"session {name} is open in {error.owner}: close it there, or go on in a copy with "
+                f"tenuto --resume {name} --fork"
+            ) from error
+        except OSError as error:
+            raise UsageError(f"session {directory.name[:8]} cannot be copied: {error.strerror or error}") from error
         except SessionError as error:
             raise UsageError(str(error)) from error
 
@@ -200,8 +223,10 @@ class Opener:
         self.parting = close_session(live.session)
         self._current = None
 
-    async def _enter(self, session: Session, *, resumed: bool) -> None:
+    async def _enter(self, session: Session, *, resumed: bool, locked: bool = False) -> None:
         """Make `session` the open one: settle its model and mode, leave the present one, tell the front-ends.
+
+        `locked` has the front-end ask what is to be done about its other owner.
 
         When its model cannot be used, the present session stays open.
         """
@@ -214,9 +239,9 @@ class Opener:
         mode = self._choose_mode(session)
         if self._current is not None:
             await self._leave()
-        if (state.model, state.effort) != (model, effort):
+        if (state.model, state.effort) != (model, effort) and not session.is_read_only:
             session.append(ModelEntry(model=model, effort=effort))
-        if state.mode != mode:
+        if state.mode != mode and not session.is_read_only:
             session.append(ModeEntry(mode=mode))
         self._current = LiveSession(
             session=session,
@@ -236,7 +261,9 @@ class Opener:
             queue_waiting=resumed and bool(state.queue),
         )
         self.models.load_blob = session.load_blob
-        self._announce(self._current, resumed=resumed)
+        self._announce(self._current, resumed=resumed, locked=locked)
+        if session.is_read_only:
+            self._current.notify(READ_ONLY, "warning")
         for damage in session.damage:
             self._current.notify(f"The log is damaged: {damage}; everything else is loaded.", "warning")
         if self.parting:
@@ -299,7 +326,7 @@ class Opener:
             return session.state.mode or self._current.mode
         return self._start.mode or session.state.mode or self._settings.mode
 
-    def _announce(self, live: LiveSession, *, resumed: bool) -> None:
+    def _announce(self, live: LiveSession, *, resumed: bool, locked: bool = False) -> None:
         session, state = live.session, live.session.state
         self._bus.publish(
             SessionOpenedEvent(
@@ -310,7 +337,9 @@ class Opener:
                 mode=live.mode,
                 title=state.title,
                 resumed=resumed,
-                missing=not session.cwd.is_dir(),
+                missing=not session.cwd.is_dir() and not session.is_read_only,
+                read_only=session.is_read_only,
+                locked=locked,
                 directory=str(session.directory),
             )
         )

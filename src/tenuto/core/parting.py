@@ -17,6 +17,9 @@ def close_session(session: Session) -> str:
 
     Returns what the person has to know of one that could not be saved, empty when all is well.
     """
+    if session.is_read_only:
+        session.close()
+        return ""
     if not session.has_content:
         with contextlib.suppress(OSError):
             session.remove()

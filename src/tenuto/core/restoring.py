@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.files_back import describe, last_turn_with_changes, plan_ways_back, take_back, turn_entries
-from tenuto.core.live import LiveSession
+from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.protocol.entry import RESTORED_KIND
 from tenuto.protocol.message import FilesEntry, HistoryEvent
 
 
 def undo_turn(live: LiveSession) -> str:
     """Take back what the newest turn with edits did to files; return what was done. Raises `TaskFailedError`."""
+    if live.session.is_read_only:
+        raise TaskFailedError(READ_ONLY)
     path = live.session.path()
     turn = last_turn_with_changes(path)
     if not turn:

@@ -19,7 +19,6 @@ from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
 from tenuto.core.submit import submit_prompt
-from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode, Origin
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation
@@ -27,6 +26,7 @@ from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
     from tenuto.core.ahead import AheadOfTime
+    from tenuto.protocol.compaction import CompactionStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Start:
     mode: Mode | None = None
     resume: str = ""
     resume_latest: bool = False
+    fork: bool = False
+    """Go on in a copy of the session that is resumed; it may be open elsewhere."""
     temporary: bool = False
     names_directory: bool = False
     """The person named `cwd`: a session whose own directory is gone goes on there."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tenuto.core.door import pass_door
 from tenuto.core.executor import Executor
-from tenuto.core.live import LiveSession
+from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.system import ensure_system_entry
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
@@ -30,6 +30,9 @@ async def submit_prompt(
     continue with what is queued (the person pressed Enter at a waiting queue).
     """
     queued = None
+    if live.session.is_read_only:
+        _refuse(live, parts)
+        return ""
     if parts:
         queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer))
         live.publish_queue()
@@ -48,6 +51,15 @@ async def submit_prompt(
         live.submissions -= 1
     executor.settle_if_idle(live)
     return ""
+
+
+def _refuse(live: LiveSession, parts: tuple[ContentPart, ...]) -> None:
+    """Hand a prompt back that nothing may be written for (R-066)."""
+    live.last_outcome, live.last_error = "failed", READ_ONLY
+    if parts:
+        live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=parts, reason=READ_ONLY))
+    else:
+        live.notify(READ_ONLY, "warning")
 
 
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:

@@ -32,7 +32,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened"):
     """A session is open: everything that the screen shows around the transcript. A replay of its entries follows.
 
-    `missing` says that its working directory is not there any more.
+    `missing` says that its working directory is not there any more. `read_only`: nothing can be sent, because it is
+    open elsewhere; with `locked` the person has not been asked yet what is to be done about that.
     """
 
     cwd: str
@@ -42,6 +43,8 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
     effort: str = ""
     resumed: bool = False
     missing: bool = False
+    read_only: bool = False
+    locked: bool = False
     directory: str = ""
 
 

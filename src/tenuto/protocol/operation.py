@@ -12,6 +12,7 @@ from tenuto.protocol.entry import Mode
 
 CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle", "branch"]
 """`branch`: notes were made on a part of the conversation that is left; it moves the leaf and compacts nothing."""
+SessionAccess = Literal["write", "read", "copy", "take_over"]
 Decision = Literal["once", "session", "deny"]
 
 
@@ -151,9 +152,13 @@ class SetTitleOperation(Operation, frozen=True, kw_only=True, tag=OperationType.
 
 
 class OpenSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.OPEN_SESSION.value):
-    """Leave `session_id` (may be empty) and open `target`."""
+    """Leave `session_id` (may be empty) and open `target`: to go on with it, to read it, or a copy of it.
+
+    `take_over` goes on with it although a process that cannot be seen is named as its owner: a person knows it gone.
+    """
 
     target: str
+    access: SessionAccess = "write"
 
 
 class MoveSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.MOVE_SESSION.value):

@@ -23,12 +23,16 @@ class SessionError(Exception):
 
 
 class SessionLocked(SessionError):  # noqa: N818 (a state of the session, named as the person is told)
-    """The session is open for writing elsewhere (R-066)."""
+    """The session is open for writing elsewhere (R-066).
 
-    def __init__(self, directory: Path, owner: Owner) -> None:
+    `can_take_over` says that a person who knows the owner to be gone may take it over.
+    """
+
+    def __init__(self, directory: Path, owner: Owner, *, can_take_over: bool = False) -> None:
         super().__init__(f"session {directory.name} is open in {owner}: read it, fork it, or close it there first")
         self.directory = directory
         self.owner = owner
+        self.can_take_over = can_take_over
 
 
 class SessionReadOnly(SessionError):  # noqa: N818

@@ -1,6 +1,8 @@
 """The advisory lock that keeps a session at one writer (R-066).
 
-The system lets go of it when its owner dies, so a dead owner is taken over without asking.
+The system lets go of it when its owner dies, so a dead owner is taken over without asking. The file names the owner as
+long as there is one: that is what counts where a file system keeps no locks, and for an owner on another host, whose
+locks need not be seen here.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -24,29 +27,43 @@ _OWNER_BYTES = 4096
 class SessionLock:
     """Held from `acquire` to `release`."""
 
+    _unkept: ClassVar[set[Path]] = set()
+    """What this process has open where the system keeps no locks."""
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._descriptor = -1
 
-    def acquire(self) -> None:
+    def acquire(self, *, take_over: bool = False) -> None:
         """Take the lock and write down who has it.
 
-        Raises `SessionLocked` when another process (or another session object) has it. Where the file system knows
-        no locks, or cannot be written to, the session goes on without one: saving it will say what is wrong.
+        Raises `SessionLocked` when another process (or another session object) has it. An owner that is named and
+        cannot be seen, because it is on another host, is believed to live unless a person said `take_over`. Where the
+        file cannot be made the session goes on without a lock: saving it will say what is wrong.
         """
         try:
             descriptor = open_private(self._directory / LOCK_NAME, os.O_RDWR | os.O_CREAT)
         except OSError:
             return
-        try:
-            _lock(descriptor)
-        except OSError as error:
-            if error.errno in _TAKEN:
-                owner = _read_owner(descriptor)
-                os.close(descriptor)
-                raise SessionLocked(self._directory, owner) from None
+        held = _lock(descriptor)
+        owner = _read_owner(descriptor)
+        if held == "elsewhere" or (not take_over and self._may_live(owner, is_locked=held == "here")):
+            os.close(descriptor)
+            raise SessionLocked(self._directory, owner, can_take_over=held != "elsewhere")
+        if held == "nowhere":
+            self._unkept.add(self._directory)
         self._descriptor = descriptor
         _write_owner(descriptor)
+
+    def _may_live(self, owner: Owner, *, is_locked: bool) -> bool:
+        """Say whether the owner that the file names may still write; with the system's lock in hand none here does."""
+        if not owner.pid:
+            return False
+        if owner.host != _host():
+            return True
+        if is_locked:
+            return False
+        return self._directory in self._unkept if owner.pid == os.getpid() else _is_alive(owner.pid)
 
     def renew(self) -> None:
         """Take the lock of a folder that was made anew under us; nobody else can have the log that lies in it."""
@@ -57,28 +74,64 @@ class SessionLock:
     def release(self) -> None:
         """Let go of the lock. The file stays, since another process may be waiting on it."""
         if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)  # an owner that is named here has not let go
             os.close(self._descriptor)
             self._descriptor = -1
+            self._unkept.discard(self._directory)
 
 
-def _lock(descriptor: int) -> None:
+def lock_owner(directory: Path) -> SessionLocked | None:
+    """Return why a session cannot be opened for writing now, `None` when it can."""
+    if not (directory / LOCK_NAME).is_file():
+        return None
+    lock = SessionLock(directory)
+    try:
+        lock.acquire()
+    except SessionLocked as locked:
+        return locked
+    lock.release()
+    return None
+
+
+def _lock(descriptor: int) -> Literal["here", "elsewhere", "nowhere"]:
+    """Take the system's lock; say who has it now. Not every file system keeps locks."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, _OWNER_BYTES, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return "elsewhere" if error.errno in _TAKEN else "nowhere"
+    return "here"
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+
+
+def _is_alive(pid: int) -> bool:
     if sys.platform == "win32":
-        import msvcrt
-
-        os.lseek(descriptor, _OWNER_BYTES, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True  # asking by a signal would end it
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _write_owner(descriptor: int) -> None:
-    host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     try:
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        write_all(descriptor, msgspec.json.encode(Owner(pid=os.getpid(), host=host)))
+        write_all(descriptor, msgspec.json.encode(Owner(pid=os.getpid(), host=_host())))
     except OSError:
         return  # a full disk: the lock itself holds
 

@@ -136,18 +136,20 @@ class Session:
         clock: Clock = time.time,
         durability: Durability = "points",
         read_only: bool = False,
+        take_over: bool = False,
     ) -> Session:
         """Open a session to go on with it, or to read it; costs what its end costs, however long it is.
 
         A writer takes the lock, and gives every call of the last answer that has no result one that says so (R-068).
-        Raises `SessionLocked` when another process writes to it, `SessionUnreadable` when its log cannot be read.
+        Raises `SessionLocked` when another process writes to it (`take_over`: unless nothing but its name says so),
+        `SessionUnreadable` when its log cannot be read.
         """
         lock = SessionLock(directory)
         try:
             if read_only:
                 return cls._read(load_session(directory), directory, clock)
             if (directory / LOG_NAME).is_file():
-                lock.acquire()
+                lock.acquire(take_over=take_over)
                 remove_temporaries(directory)
             loaded = load_session(directory)
         except OSError as error:
@@ -175,6 +177,11 @@ class Session:
         if not self._tree.history.headers:
             self._write(msgspec.structs.replace(self.header, ts=self._clock()))
         self.close_open_calls()
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be appended: it was opened for reading, or is closed."""
+        return self._log is None
 
     def close(self) -> None:
         """Save the metadata, let go of the files, and remove a temporary session. Safe to call twice."""

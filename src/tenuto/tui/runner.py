@@ -163,8 +163,10 @@ class Runner:
         self._flush()
         self._feed(event)
         match event:
-            case SessionOpenedEvent(cwd=cwd, missing=missing):
+            case SessionOpenedEvent(session_id=session_id, cwd=cwd, missing=missing, locked=locked):
                 self._enter_directory(Path(cwd))
+                if locked:  # with the picker closed it is looked at
+                    self._spawn(self._run_command(f"/resume {session_id}"), "resume")
                 if missing:  # asked once: with the picker closed the session can be looked at as it is
                     self._spawn(self._run_command("/move"), "move")
             case TaskFinishedEvent():

@@ -19,5 +19,5 @@ def test_only_commands_that_need_no_argument_run_at_once():
     by_label = {item.label: item for item in complete_command("")}
     assert by_label["/exit"].runs and by_label["/model"].runs
     assert not by_label["/title"].runs
-    assert by_label["/title"].detail.startswith("TEXT")
+    assert by_label["/title"].detail == "name this session · TEXT"
     assert all(item.insert == f"{item.label} " for item in by_label.values())

@@ -26,5 +26,5 @@ def complete_command(query: str) -> tuple[CompletionItem, ...]:
 def _item(name: str, command: Command) -> CompletionItem:
     hint = command.argument_hint
     runs = not hint or hint.startswith("[")
-    detail = f"{hint}  {command.description}" if hint else command.description
+    detail = f"{command.description} · {hint}" if hint else command.description
     return CompletionItem(insert=f"/{name} ", label=f"/{name}", detail=detail, runs=runs)
