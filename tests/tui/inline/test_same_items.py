@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -28,7 +30,7 @@ def blocks(text: str) -> list[str]:
     rows = [row.rstrip("▐ ") for row in text.split("\n")]
     begin = next(number for number, row in enumerate(rows) if row.startswith(f"▌ {PROMPT}"))
     end = max(number for number, row in enumerate(rows) if DONE in row)
-    return [row.partition(" · ")[0] for row in rows[begin : end + 1] if row]
+    return [re.sub(r"[0-9.]+s\b", "", row.partition(" · ")[0]) for row in rows[begin : end + 1] if row]
 
 
 def shown_by(place: Workplace, *arguments: str) -> list[str]:
@@ -60,19 +62,12 @@ def as_json(place: Workplace) -> list[str]:
 
 
 def test_full_inline_and_json_give_the_same_items_in_the_same_order(tmp_path, tmux) -> None:
-    from contextlib import ExitStack
-
-    shown: list[list[str]] = []
     with ExitStack() as stack:
-        for name, look in (
-            ("full", shown_by),
-            ("inline", lambda place: shown_by(place, "--inline")),
-            ("json", as_json),
-        ):
-            folder = tmp_path / name
-            folder.mkdir()
-            shown.append(look(Workplace(folder, stack)))
-    full, inline, lines = shown
+        places: list[Workplace] = []
+        for name in ("full", "inline", "json"):
+            (tmp_path / name).mkdir()
+            places.append(Workplace(tmp_path / name, stack))
+        full, inline, lines = shown_by(places[0]), shown_by(places[1], "--inline"), as_json(places[2])
     assert len(inline) > 8
     assert inline == full
     assert inline == lines
