@@ -66,3 +66,17 @@ def test_the_offline_model_needs_no_http_library(tmp_path):
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     modules = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
     assert not modules & {"httpx", "httpx2", "anthropic", "openai", "textual"}
+
+
+def test_the_full_screen_needs_no_prompt_toolkit_and_the_inline_one_no_textual():
+    probe = (
+        "import sys, {module}; print([name for name in ('textual', 'prompt_toolkit', 'rich') if name in sys.modules])"
+    )
+
+    def loaded(module: str) -> str:
+        code = probe.format(module=module)
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+    assert loaded("tenuto.tui.full.entry") == "['textual', 'rich']"
+    assert loaded("tenuto.tui.inline.entry") == "['prompt_toolkit']"
+    assert loaded("tenuto.tui.inline.plain") == "[]"

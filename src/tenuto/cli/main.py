@@ -41,9 +41,9 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready
+    from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready, may_be_inline
 
-    if not is_for_full_screen(arguments) or not is_terminal_ready(os.environ):
+    if not is_for_full_screen(arguments) or not is_terminal_ready(os.environ) or may_be_inline(os.environ):
         return _run_program(arguments, None)
     from tenuto.tui.early.begin import begin_early
 

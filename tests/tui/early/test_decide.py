@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
 from tenuto.tui.early import decide
-from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready
+from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready, may_be_inline
 
 OPTIONS = "-p --print --json -c --continue -r --resume --model --mode --cwd --no-session -V --version -h --help"
 OTHERS = "-- - --model=x -rID -cp --cont ask auto nonsense . /nowhere ~ sessions acp list fix it 4fe1"
@@ -65,3 +65,15 @@ def test_what_is_no_terminal_has_none() -> None:
         os.dup2(kept, 0)
         for descriptor in (read, write, kept):
             os.close(descriptor)
+
+
+def test_settings_that_may_ask_for_the_inline_front_end_are_seen(tmp_path) -> None:
+    environ = {"TENUTO_HOME": str(tmp_path)}
+    assert not may_be_inline(environ)
+    assert may_be_inline({**environ, "TENUTO_UI__INLINE": "true"})
+    (tmp_path / "settings.toml").write_text("[ui]\ntheme = 'dark'\n")
+    assert not may_be_inline(environ)
+    (tmp_path / "settings.toml").write_text("[ui]\ninline = true\n")
+    assert may_be_inline(environ)
+    assert not is_for_full_screen(["--inline"])
+    assert not is_for_full_screen(["--screen-reader"])

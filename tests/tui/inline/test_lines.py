@@ -58,6 +58,8 @@ def test_the_live_rows_are_bounded_and_the_last() -> None:
     live = printer.live(80, 5)
     assert 0 < len(live) <= 5
     assert live[-1].text.endswith("point 99")
+    more = printer_of(AssistantItem(id=2, text="word " * 400)).live(40, 5)
+    assert len(more) == 5 and "rows" in more[0].text  # what is left out is told
 
 
 @pytest.mark.parametrize("width", [30, 80])

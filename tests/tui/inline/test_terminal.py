@@ -186,8 +186,11 @@ def test_suspend_and_the_persons_editor(place: Workplace) -> None:
     screen.wait_settled("An answer to words")
 
 
-def test_the_setting_and_what_was_typed_before_it_was_known(place: Workplace) -> None:
-    place.settings("[ui]\ninline = true\n")
+@pytest.mark.parametrize("own", [True, False])
+def test_the_setting_and_what_was_typed_before_it_was_known(place: Workplace, own: bool) -> None:
+    file = place.home / "settings.toml" if own else place.work / ".tenuto" / "settings.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("[ui]\ninline = true\n")
     place.serve(script)
     screen = place.open()
     screen.start("--model", MODEL, ready=False)

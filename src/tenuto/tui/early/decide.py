@@ -1,4 +1,4 @@
-"""Whether there is to be a first light: only where the full screen is certain to come. Reads nothing, imports nothing.
+"""Whether there is to be a first light: only where the full screen is as good as certain to come. Imports nothing.
 
 In doubt the answer is no: then everything is as if this package did not exist.
 """
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SUBCOMMANDS = frozenset({"sessions", "acp", "import", "doctor", "config", "stats", "eval", "sandbox"})
+SETTINGS_BYTES = 65_536
 MODES = frozenset({"ask", "edits", "auto", "plan"})
 EARLIER_SESSION = frozenset({"-c", "--continue", "-r", "--resume"})
 
@@ -53,6 +54,26 @@ def _takes(option: str, value: str) -> bool:
             return os.path.isdir(value)  # noqa: PTH112 - pathlib would have to be imported
         case _:
             return False
+
+
+def may_be_inline(environ: Mapping[str, str]) -> bool:
+    """Say whether the person's settings may ask for the inline front-end: a look for the word, no parsing.
+
+    A project's settings are not looked at: there the full screen's first frame shows for a moment.
+    """
+    if environ.get("TENUTO_UI__INLINE"):
+        return True
+    home = environ.get("TENUTO_HOME", "") or f"{environ.get('HOME', '')}/.tenuto"
+    try:
+        descriptor = os.open(f"{home}/settings.toml", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return b"inline" in os.read(descriptor, SETTINGS_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def is_terminal_ready(environ: Mapping[str, str]) -> bool:

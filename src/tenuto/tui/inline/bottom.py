@@ -42,16 +42,18 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     """Return the rows of the bottom on a screen of this size: prompt and dialog first, the rest what is left."""
     columns, rows = size.columns, size.rows
     prompt = max(1, min(prompt_rows, MAX_ROWS, rows // 3))
-    fixed = prompt + 2  # the status line and the footer
+    status = around.status(columns)
+    activity = [EMPTY, status] if status.spans else [EMPTY]
+    fixed = prompt + len(activity) + 1
     side = list(around.side(columns))[: max(0, rows - fixed - MIN_PANEL_ROWS)]
     panel = list(around.panel(columns, max(MIN_PANEL_ROWS, rows - fixed - len(side) - 1)))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
     dialog = state.contexts[0] in DIALOGS
-    above = [*live, around.status(columns), *side, *(panel if dialog else ())]
-    if dialog:
-        above.append(EMPTY) if len(above) + fixed - 1 < rows else None
+    above = [*live, *activity, *side, *(panel if dialog else ())]
+    if dialog and len(above) + prompt + 1 < rows:
+        above.append(EMPTY)
     return Rows(above, [*(() if dialog else panel), around.footer(columns)], prompt)
 
 

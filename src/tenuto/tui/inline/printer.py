@@ -110,7 +110,7 @@ class Printer:
         return lines + rest
 
     def live(self, width: int, rows: int) -> list[Line]:
-        """Return the last `rows` rows of what still changes, and of what waits for it."""
+        """Return the last rows, at most `rows`, of what still changes, and of what waits for it."""
         lines: list[Line] = []
         last = self._last
         for item in self._pending.values():
@@ -120,7 +120,12 @@ class Printer:
             lines += [EMPTY] * (gap_before(last, item) if not known else 0)
             lines += rendered[known:]
             last = item
-        return fit_lines(lines[-rows:] if rows > 0 else [], width)
+        if rows <= 0:
+            return []
+        if len(lines) > rows:
+            hidden = f"{glyphs_for(self._options()).ellipsis} +{len(lines) - rows + 1} rows"
+            lines = [plain(f"{'':{GUTTER}}{hidden}", "faint"), *lines[len(lines) - rows + 1 :]]
+        return fit_lines(lines, width)
 
     def unfold(self, width: int) -> list[Line]:
         """Return the last printed item that has more to show, unfolded; the next call goes further back.
