@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from prompt_toolkit.input.vt100 import Vt100Input
 
@@ -99,9 +100,10 @@ class InlineApp:
     async def run(self) -> None:
         """Show the empty prompt, open the session, and return when the person leaves or something ends it."""
         self.runner.start()
-        self.application.begin_modes()
         self.application.write(SAVE_TITLE)
-        opening = asyncio.get_running_loop().create_task(self._open(), name="open")
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._fail)
+        opening = loop.create_task(self._open(), name="open")
         try:
             await self.application.run_async(set_exception_handler=False, handle_sigint=False)
         except EOFError:
@@ -111,7 +113,6 @@ class InlineApp:
             await asyncio.gather(opening, *self._work, return_exceptions=True)
             self._stop_timers()
             self._print_rest()
-            self.application.end_modes()
             self.application.write(RESTORE_TITLE)
             await self.runner.close()
 
@@ -140,6 +141,15 @@ class InlineApp:
         """Quit now, in order (a signal, a terminal that went away)."""
         self.runner.handle(intents.Leave())
 
+    def _fail(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End on a fault of our own in painting or in a key; the caller says it."""
+        error = context.get("exception")
+        if "handle" not in context or not isinstance(error, BaseException):
+            loop.default_exception_handler(context)
+            return
+        self.failure = self.failure or error
+        self._exit()
+
     def _exit(self) -> None:
         if self.application.is_running and not self.application.is_done:
             self.application.exit()
@@ -150,7 +160,7 @@ class InlineApp:
                 timer.cancel()
 
     def _print_rest(self) -> None:
-        lines = self.printer.take_rest(self._output.get_size().columns)
+        lines = self.printer.take_rest(self._output.get_size().columns) if self.failure is None else []
         if lines:
             self.application.write(self._paint.rows(lines))
 

@@ -64,6 +64,7 @@ class InlineApplication(Application[None]):
         self._painted = output.get_size()
         self._resizing: asyncio.TimerHandle | None = None
         self._lent = False
+        self._begun = False
 
     @property
     def frame_output(self) -> InlineOutput:
@@ -76,14 +77,6 @@ class InlineApplication(Application[None]):
         """Whether the terminal is ours, and its width one that lasts."""
         return self.is_running and not self._lent and self._resizing is None
 
-    def begin_modes(self) -> None:
-        """Ask the terminal for what we want of it."""
-        self.write(self._modes[0])
-
-    def end_modes(self) -> None:
-        """Take that back."""
-        self.write(self._modes[1])
-
     def write(self, sequence: str) -> None:
         """Write a control sequence, in order with what is painted."""
         if sequence:
@@ -94,13 +87,13 @@ class InlineApplication(Application[None]):
     async def lend(self) -> AsyncGenerator[None]:
         """Give the terminal to somebody else: the bottom is gone, nothing is painted, keys are not read."""
         self._lent = True
+        self.write(self._modes[1])
         try:
             with set_app(self):
                 async with in_terminal():
-                    self.end_modes()
                     yield
         finally:
-            self.begin_modes()
+            self.write(self._modes[0])
             self._lent = False
             self.invalidate()
 
@@ -109,9 +102,17 @@ class InlineApplication(Application[None]):
     def _redraw(self, render_as_done: bool = False) -> None:
         if render_as_done:
             super()._redraw(render_as_done)
+            self.write(self._modes[1])
         elif self.can_paint:
+            self._begin()
             self._paint(super()._redraw)
             self._painted = self.output.get_size()
+
+    def _begin(self) -> None:
+        """Ask the terminal for what we want of it, now that it does not echo any more what comes back."""
+        if not self._begun:
+            self._begun = True
+            self.write(f"\r\x1b[K{self._modes[0]}")
 
     def _on_resize(self) -> None:
         size = self.output.get_size()

@@ -18,6 +18,10 @@ from tenuto.tui.inline.paint import Depth
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)
 """The first version of tmux that is trusted with synchronised output."""
+ERASE_DOWN = "\x1b7\x1b[K\x1b[B\x1b[J\x1b8"
+"""Erases from the cursor on, without the one way to do so that tmux takes for "clear": from the first cell of all. It
+would put what was there into the scrollback.
+"""
 DEFAULT_SIZE = Size(rows=24, columns=80)
 COLOUR_DEPTHS = {"true": ColorDepth.DEPTH_24_BIT, "256": ColorDepth.DEPTH_8_BIT}
 
@@ -48,6 +52,10 @@ class InlineOutput(Vt100_Output):
         finally:
             self._holding = False
             self.flush()
+
+    def erase_down(self) -> None:
+        """Erase from the cursor to the end of the screen."""
+        self.write_raw(ERASE_DOWN)
 
     def flush(self) -> None:
         """Write what has gathered, unless a frame is being made."""
