@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
+from typing import get_args
 
 import msgspec
 
@@ -29,20 +30,7 @@ from tenuto.session.path import newest_of_kind
 from tenuto.session.projection import frame_branch_summary
 from tenuto.text.estimate import estimate_text
 
-ORDER: tuple[PartName, ...] = (
-    "system",
-    "instructions",
-    "tools",
-    "summary",
-    "pins",
-    "user",
-    "answers",
-    "thinking",
-    "calls",
-    "results",
-    "notes",
-    "queued",
-)
+ORDER: tuple[PartName, ...] = get_args(PartName)
 MAX_POINTS = 2_000
 """Entries that the curve is made of, at most."""
 _BLOCKS: dict[str, PartName] = {"pins": "pins", "user-messages": "user", "todo": "notes", "running-jobs": "notes"}

@@ -2,7 +2,7 @@
 
 Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project,
 environment variables. A broken file or a wrong value never stops the agent: that value keeps its default and a
-problem line says what to do (issue A, bad input).
+problem line says what to do.
 """
 
 from __future__ import annotations

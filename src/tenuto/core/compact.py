@@ -270,7 +270,13 @@ async def begin_compaction(
         live.automatic.note_failed(live.measure().tokens)
         if isinstance(error, CompactionRefusedError):
             live.notify(f"Not compacted: {error}.", "warning")
-        publish_failure(live, operation, describe_failure(error), aborted=isinstance(error, CompactionRefusedError))
+        publish_failure(
+            live,
+            operation,
+            describe_failure(error),
+            aborted=isinstance(error, CompactionRefusedError),
+            needless=isinstance(error, NothingToCompactError),
+        )
         raise
 
 
@@ -288,7 +294,9 @@ def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Propo
     return CompactionResult(entry)
 
 
-def publish_failure(live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool) -> None:
+def publish_failure(
+    live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool, needless: bool = False
+) -> None:
     """Tell the front-ends and the extensions of a compaction that came to nothing."""
     live.bus.publish(
         CompactionEndEvent(
@@ -296,6 +304,7 @@ def publish_failure(live: LiveSession, operation: CompactSessionOperation, error
             submission_id=operation.submission_id,
             reason=operation.reason,
             aborted=aborted,
+            needless=needless,
             error=error or None,
             tokens_before=live.measure().tokens,
         )

@@ -309,12 +309,14 @@ class CompactionProposedEvent(Event, frozen=True, kw_only=True, tag="compaction_
 class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end"):
     """A compaction ended. `entry` is what was written; nothing was when `aborted`, nor when there is only an `error`.
 
+    `needless` with an `error`: there was nothing to make smaller, which is an answer and no fault.
     `aborted` with an `error`: not the person cancelled it, but an extension, for that reason.
     With an `entry`, `error` says that the context is still over its limit: it may not be shown as a plain success.
     """
 
     reason: CompactionReason
     aborted: bool = False
+    needless: bool = False
     will_retry: bool = False
     tokens_before: int | None = None
     tokens_after: int | None = None

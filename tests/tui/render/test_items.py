@@ -234,3 +234,10 @@ def test_an_item_that_cannot_be_drawn_costs_its_own_lines_only(capsys):
     assert "cannot be drawn" in "".join(line.text for line in render(broken, 80))
     assert "Traceback" in capsys.readouterr().err
     assert [line.text for line in render(NoticeItem(id=2, text="fine", final=True), 80)]
+
+
+def test_nothing_to_compact_is_an_answer_and_no_fault():
+    item = CompactionItem(id=1, needless=True, error="nothing to compact: there are no messages yet", final=True)
+    text = "".join(line.text for line in render_item(item, 100))
+    assert "Nothing to compact: there are no messages yet" in text
+    assert "failed" not in text

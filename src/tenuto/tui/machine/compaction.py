@@ -92,7 +92,7 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
         item = CompactionItem()
         change.add(item)
     item.reason, item.entry = event.reason, event.entry
-    item.aborted, item.error = event.aborted, event.error or ""
+    item.aborted, item.needless, item.error = event.aborted, event.needless, event.error or ""
     item.stage, item.summary_tokens = "", 0
     if item.proposed:
         item.proposed, item.folded = False, state.detail == "folded"

@@ -117,6 +117,7 @@ class CompactionItem(BaseItem):
     entry: CompactionEntry | None = None
     error: str = ""
     aborted: bool = False
+    needless: bool = False
     running: bool = False
     proposed: bool = False
     started: float = 0.0

@@ -200,6 +200,8 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         return head(frame.glyphs.stopped, "warning", [(words.cancelled, "warning")], frame)
     if item.entry is None:
         reason = sanitize_line(item.error) or "no reason given"
+        if item.needless:
+            return head(mark, style, [(f"{reason[0].upper()}{reason[1:]}", "notice")], frame, whole=True)
         return head(frame.glyphs.failed, "error", [(f"{words.failed}: {reason}", "error")], frame, whole=True)
     facts = _compaction_facts(item, frame)
     if item.proposed:
