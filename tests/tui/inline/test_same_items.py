@@ -23,14 +23,16 @@ pytestmark = pytest.mark.terminal
 PROMPT = "fix the failing tests"
 DONE = "all tests pass now"
 COLUMNS = 100
+COMPARED = 60
+"""Characters of a row: the scroll bar takes a column of the full screen, so long rows are cut elsewhere there."""
 
 
 def blocks(text: str) -> list[str]:
-    """The first rows of the items, and what they say, without what time changes."""
+    """The first rows of the items, and what they say, without what time or room changes."""
     rows = [row.rstrip("▐ ") for row in text.split("\n")]
     begin = next(number for number, row in enumerate(rows) if row.startswith(f"▌ {PROMPT}"))
     end = max(number for number, row in enumerate(rows) if DONE in row)
-    return [re.sub(r"[0-9.]+s\b", "", row.partition(" · ")[0]) for row in rows[begin : end + 1] if row]
+    return [re.sub(r"[0-9.]+s\b", "", row.partition(" · ")[0])[:COMPARED] for row in rows[begin : end + 1] if row]
 
 
 def shown_by(place: Workplace, *arguments: str) -> list[str]:
