@@ -22,7 +22,8 @@ from scripts.bench_lib.server import ModelServer
 
 DESCRIPTION = """Measures Tenuto from outside against a scripted model server on this machine.
 Peers get the same environment (ANTHROPIC_*, OPENAI_* point to the server); in their commands {base_url},
-{openai_url}, {project} and {home} are filled in. Figures of different runs or machines do not compare: ratios do."""
+{openai_url}, {project} and {home} are filled in. Figures of different runs or machines do not compare: ratios do.
+`scripts/bench sessions` measures what is done in sessions of 2 KB to 1 GB, and has a --help of its own."""
 
 ALL = (*MEASURES, *LENGTH_MEASURES)
 
@@ -76,6 +77,11 @@ def take(lab: Lab, measure: Measure, programs: list[Program], runs: int, results
 
 def main(arguments: list[str]) -> int:
     """Measure, print a table, write the files; 1 when something could not be measured."""
+    if arguments[:1] == ["sessions"]:
+        from scripts.bench_lib.sessions import main as measure_sessions
+
+        with laboratory() as lab:
+            return measure_sessions(arguments[1:], lab)
     chosen = parse(arguments)
     own = tenuto(chosen.tenuto, chosen.protocol)
     others = peers(chosen.peer, chosen.peer_print, chosen.peer_version)

@@ -25,7 +25,7 @@ def opening(label: str) -> Callable[[Lab, Program], Figures]:
     """From exec to the end of a session's transcript on screen, and the memory of all that."""
 
     def measure(lab: Lab, program: Program) -> Figures:
-        directory = _session(lab, label)
+        directory = session_of(lab, label)
         with lab.open(program, f"--resume {directory.name}") as terminal:
             figures = watch_start(terminal)
             end = f"Answer {LENGTHS[label][0]}".encode()
@@ -42,14 +42,15 @@ def inside(label: str) -> Callable[[Lab, Program], Figures]:
     """Opening, viewing, appending, going through everything, recalling: in a process that does nothing else."""
 
     def measure(lab: Lab, program: Program) -> Figures:
-        words = [str(ROOT / ".venv/bin/python"), "-m", "scripts.bench_lib.lengths", str(_session(lab, label))]
+        words = [str(ROOT / ".venv/bin/python"), "-m", "scripts.bench_lib.lengths", str(session_of(lab, label))]
         done = run(words, lab.environ(program) | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}, ROOT)
         return json.loads(done.output)
 
     return measure
 
 
-def _session(lab: Lab, label: str) -> Path:
+def session_of(lab: Lab, label: str) -> Path:
+    """Return the folder of the session of that length; it is written when it is asked for first."""
     from tests.session.long import write_session
 
     if label not in lab.sessions:

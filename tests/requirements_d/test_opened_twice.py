@@ -11,6 +11,7 @@ import sys
 import msgspec
 import pytest
 
+from tenuto.cli.sessions import run_sessions
 from tenuto.command.outcome import Choose, Leave
 from tenuto.core.errors import UsageError
 from tenuto.protocol.event import NoticeEvent, PromptReturnedEvent, SessionOpenedEvent, UserMessageEvent
@@ -208,6 +209,22 @@ def test_r066_an_owner_on_another_host_is_never_taken_over_without_a_word(tmp_pa
     taken.append(user("two"))
     taken.close()
     assert said(Session.open(session.directory)) == ["one", "two"]
+
+
+def test_r066_repair_takes_over_from_another_host_when_it_is_told_to(tmp_path, capsys):
+    session = new_session(tmp_path)
+    session.append(user("one"))
+    session.close()
+    name_owner(session, 4242, "elsewhere.example")
+    assert run_sessions(("repair", session.id), tmp_path) == 1
+    assert "process 4242 on elsewhere.example" in capsys.readouterr().err
+    assert run_sessions(("repair", session.id, "--take-over"), tmp_path) == 0
+    assert said(Session.open(session.directory)) == ["one"]
+
+
+def test_sessions_import_is_import(tmp_path, capsys):
+    assert run_sessions(("import", str(tmp_path / "nothing")), tmp_path) == 1
+    assert "nothing" in capsys.readouterr().err
 
 
 async def test_r066_a_person_may_take_over_from_another_host(tmp_path):

@@ -27,9 +27,12 @@ KEPT_ENTRIES = 60
 WORDS = "the session goes on and nothing that was said in it is ever lost "
 
 
-def write_session(home: Path, project: Path, entries: int, size: int, model: str) -> Path:
-    """Write a session of so many entries and bytes; return its folder, with metadata and index as after a close."""
-    name = f"{entries:08x}-20260101-000000"
+def write_session(home: Path, project: Path, entries: int, size: int, model: str, number: int = 0) -> Path:
+    """Write a session of so many entries and bytes; return its folder, with metadata and index as after a close.
+
+    Another `number` makes it another session.
+    """
+    name = f"{number or entries:08x}-20260101-000000"
     directory = project_directory(home, project) / name
     directory.mkdir(parents=True, mode=0o700)
     header = HeaderEntry(ts=1.0, session_id=name, cwd=str(project))
@@ -39,6 +42,12 @@ def write_session(home: Path, project: Path, entries: int, size: int, model: str
             log.write(encode(entry)[1])
     Session.open(directory).close()
     return directory
+
+
+def write_many(home: Path, project: Path, count: int) -> None:
+    """Write so many short sessions of one project, each as after a close."""
+    for number in range(count):
+        write_session(home, project, 20, 2_000, "openai-chat/test", 1 + number)
 
 
 def _entries(count: int, result_size: int, model: str) -> Iterator[HistoryEvent]:

@@ -19,6 +19,9 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
         description="Reads a log anew: makes what lies beside it again, closes what a crash left open, names damage.",
     )
     parser.add_argument("session", help="its id, or how the id begins")
+    parser.add_argument(
+        "--take-over", action="store_true", help="although a process on another host has it, which is gone for certain"
+    )
     parsed = parse(parser, words)
     if isinstance(parsed, int):
         return parsed
@@ -26,13 +29,15 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
     if isinstance(directory, int):
         return directory
     try:
-        return _repair(directory)
+        return _repair(directory, take_over=parsed.take_over)
     except (SessionError, OSError) as error:
         return complain(str(error), FAILED)
 
 
-def _repair(directory: Path) -> int:
-    first = Session.open(directory)  # takes the lock: nobody else writes while what they keep up is taken away
+def _repair(directory: Path, *, take_over: bool) -> int:
+    first = Session.open(
+        directory, take_over=take_over
+    )  # takes the lock: nobody else writes while what they keep up is taken away
     first.flush_held_usage()
     first.close()
     for name in (META_NAME, INDEX_NAME):

@@ -203,9 +203,10 @@ class Opener:
             return session.fork(self._start.home) if access == "copy" else session
         except SessionLocked as error:
             name = directory.name[:8]
+            gone = f"; if that is gone: tenuto sessions repair {name} --take-over" if error.can_take_over else ""
             raise UsageError(
                 f"session {name} is open in {error.owner}: close it there, or go on in a copy with "
-                f"tenuto --resume {name} --fork"
+                f"tenuto --resume {name} --fork{gone}"
             ) from error
         except OSError as error:
             raise UsageError(f"session {directory.name[:8]} cannot be copied: {error.strerror or error}") from error
