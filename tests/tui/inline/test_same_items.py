@@ -45,7 +45,8 @@ def shown_by(place: Workplace, *arguments: str) -> list[str]:
 def as_json(place: Workplace) -> list[str]:
     server = place.serve(scripts.fix_tests)
     environ = {
-        **os.environ, **server.environ(), "HOME": str(place.folder), "TENUTO_HOME": str(place.home),
+        "PATH": f"{BIN}:{os.environ['PATH']}", "LANG": "C.UTF-8", "HOME": str(place.folder),
+        "TENUTO_HOME": str(place.home), **server.environ(),
     }  # fmt: skip
     done = subprocess.run(
         [BIN / "tenuto", "-p", "--json", "--mode", "auto", "--model", MODEL, PROMPT],
