@@ -18,6 +18,7 @@ from tenuto.protocol.event import NoticeEvent, PromptReturnedEvent, SessionOpene
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.operation import RunShellOperation
 from tenuto.protocol.part import text_of
+from tenuto.session.catalog import list_sessions
 from tenuto.session.errors import Owner, SessionLocked
 from tenuto.session.lock import LOCK_NAME
 from tenuto.session.session import Session
@@ -153,7 +154,11 @@ def test_r066_the_command_line_in_one_line(tmp_path):
         assert f"process {owner.pid} on" in refused.stderr
         forked = run("--resume", session.id, "--fork")
         assert forked.returncode == 0, forked.stderr
+        count = len(list_sessions(tmp_path / "home"))
+        assert run("--resume", session.id, "--fork", "--model", "nobody/nothing").returncode == 2
+        assert len(list_sessions(tmp_path / "home")) == count, "a copy that could not be used does not stay"
     assert run("--fork").returncode == 2
+    assert run("--resume", "--fork").returncode == 2
     assert run("--resume", session.id).returncode == 0, "its owner is dead"
 
 

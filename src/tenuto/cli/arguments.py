@@ -57,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="with -p: every event as one JSON line")
     parser.add_argument("-c", "--continue", dest="continue_latest", action="store_true", help="the latest session here")
     parser.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="a session by id, or choose one")
-    parser.add_argument("--fork", action="store_true", help="with --continue or --resume: go on in a copy")
+    parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: go on in a copy")
     parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
     parser.add_argument("--mode", choices=MODES, help="what needs approval")
     parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
@@ -87,8 +87,8 @@ def parse_arguments(arguments: list[str]) -> Options | int:
         return _complain("--continue and --resume exclude each other")
     if parsed.no_session and (parsed.continue_latest or parsed.resume is not None):
         return _complain("--no-session cannot go on with an earlier session")
-    if parsed.fork and not parsed.continue_latest and parsed.resume is None:
-        return _complain("--fork goes with --continue or --resume: it goes on in a copy of that session")
+    if parsed.fork and not parsed.continue_latest and not parsed.resume:
+        return _complain("--fork goes with --continue or --resume ID: it goes on in a copy of that session")
     return Options(
         prompt=" ".join(parsed.prompt),
         print_mode=parsed.print_mode or parsed.json,

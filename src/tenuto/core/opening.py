@@ -235,7 +235,10 @@ class Opener:
         try:
             model, effort, problem = await self._settle_model(session)
         except BaseException:
-            close_session(session)
+            if start.fork and self._current is None:
+                session.remove()  # a copy that nobody has seen
+            else:
+                close_session(session)
             raise
         mode = self._choose_mode(session)
         if self._current is not None:

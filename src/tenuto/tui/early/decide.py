@@ -30,15 +30,13 @@ def is_for_full_screen(arguments: Sequence[str]) -> bool:
         if not word.startswith("-"):
             continue
         seen.append(word)
-        if word in ("-c", "--continue", "--no-session", "-r", "--resume", "--fork"):
+        if word in ("-c", "--continue", "--no-session", "-r", "--resume"):
             continue
         value = arguments[index] if index < len(arguments) else ""
         if not _takes(word, value):
             return False
         index += 1
     earlier = [word for word in seen if word in EARLIER_SESSION]
-    if "--fork" in seen and not earlier:
-        return False
     return len(earlier) <= 1 and not (earlier and "--no-session" in seen)
 
 
