@@ -18,6 +18,9 @@ from tenuto.session.bin import list_bin
 from tenuto.session.catalog import find_session, list_sessions
 from tenuto.session.log import LOG_NAME
 from tenuto.session.session import Session
+from tenuto.tool.matchers import ExpressionMatcher
+from tenuto.tool.recalling import Question, recall
+from tenuto.tool.search import Stop
 from tests.core.harness import reopened
 from tests.server import Call, Reply, Request, ScriptedServer
 from tests.session.long import write_many, write_session
@@ -87,6 +90,23 @@ def test_t27_r069_a_list_of_3000_sessions(tmp_path, monkeypatch):
     write_many(tmp_path / "home", tmp_path, 3_000)
     monkeypatch.setattr(meta, "read_log", None)
     assert len(list_sessions(tmp_path / "home")) == 3_000
+
+
+def test_r069_a_search_through_everything_asks_few_questions(tmp_path, monkeypatch):
+    asked = []
+    real = ExpressionMatcher._ask
+
+    def count(self, question):
+        asked.append(question)
+        return real(self, question)
+
+    monkeypatch.setattr(ExpressionMatcher, "_ask", count)
+    directory = write_session(tmp_path / "home", tmp_path, 12_000, 6_000_000, "openai-chat/test")
+    session = Session.open(directory, read_only=True)
+    found = recall(Question(query="^result 31:", regex=True), session.path(), session.outputs, Stop())
+    assert "#31 " in found
+    assert "1 match" in found
+    assert len(asked) < 1_000, "batches, and each piece of the one where it is"
 
 
 def shouting(request: Request) -> Reply:

@@ -45,6 +45,10 @@ class Matcher(Protocol):
         """Look through one text, given as blocks of lines."""
         ...
 
+    def can_match(self, texts: list[str]) -> bool:
+        """Say whether any of the texts may match; `False` is certain, and much cheaper than looking at each."""
+        ...
+
     def explain_nothing(self) -> str:
         """Return what to tell when no entry matched; empty when there is nothing more to say."""
         ...
@@ -82,6 +86,10 @@ class WordMatcher:
                 hits += found[: SHOWN - len(hits)]
         self._seen.update(word for word in self._words if word not in missing)
         return Scan(total, tuple(hits))
+
+    def can_match(self, texts: list[str]) -> bool:
+        """Each has to be looked at: how often the words occur is told as well."""
+        return bool(texts)
 
     def _hits(self, before: int, lines: list[str]) -> Iterator[Hit]:
         for number, line in enumerate(lines, before + 1):
@@ -138,6 +146,10 @@ class ExpressionMatcher:
             hits += (Hit(before + index + 1, lines[index], column) for index, column in answer.hits)
             before += len(lines)
         return Scan(total, tuple(hits[:SHOWN]))
+
+    def can_match(self, texts: list[str]) -> bool:
+        """Ask for all lines at once."""
+        return bool(texts) and self._ask("\n".join(texts).split("\n")).total > 0
 
     def _ask(self, question: str | list[str]) -> _Answer:
         """Return what the process says; nothing once it has been killed."""

@@ -26,6 +26,8 @@ ROOM = 16_000
 """Characters of an answer; a single entry that is longer is shown nevertheless."""
 _LINE_CHARS = 240
 _BLOCK_LINES = 2_000
+_BATCH_PIECES, _BATCH_CHARS = 512, 400_000
+"""How much the matcher is asked about at once: a question costs as much as looking through a hundred lines."""
 _LONGEST_LINE = 65_536
 """Characters after which a line of a file is taken as two: a file may have no line end at all."""
 _NO_END = 2**63
@@ -118,17 +120,41 @@ def _search(question: Question, newest_first: Iterable[HistoryEvent], outputs: P
 def _matches(
     question: Question, entries: Iterable[HistoryEvent], outputs: Path, matcher: Matcher, stop: Stop
 ) -> Iterator[_Found]:
-    for entry in entries:
-        for piece in pieces_of(entry, outputs):
+    for batch in _batches(_pieces(question, entries, outputs)):
+        if stop.is_due():
+            return
+        texts_can = matcher.can_match([piece.text for _, piece in batch if not piece.paths])
+        for entry, piece in batch:
             if stop.is_due():
                 return
-            if piece.is_echo or (piece.is_private and not question.private):
+            if not (texts_can or piece.paths):
                 continue
             for path in _places(piece):
                 scan = matcher.scan(_file_blocks(path) if path is not None else _text_blocks(piece.text))
                 if scan.total:
                     yield _Found(entry=entry, kind=piece.kind, scan=scan, path=path)
                     break
+
+
+def _pieces(question: Question, entries: Iterable[HistoryEvent], outputs: Path) -> Iterator[tuple[HistoryEvent, Piece]]:
+    """Yield what is looked at, with the entry that it is of."""
+    for entry in entries:
+        for piece in pieces_of(entry, outputs):
+            if not (piece.is_echo or (piece.is_private and not question.private)):
+                yield entry, piece
+
+
+def _batches(pieces: Iterable[tuple[HistoryEvent, Piece]]) -> Iterator[list[tuple[HistoryEvent, Piece]]]:
+    """Yield the pieces in batches that grow: what is near is found at once, and far back few questions are asked."""
+    batch: list[tuple[HistoryEvent, Piece]] = []
+    size, most = 0, 1
+    for entry, piece in pieces:
+        batch.append((entry, piece))
+        size += len(piece.text)
+        if len(batch) >= most or size >= _BATCH_CHARS:
+            yield batch
+            batch, size, most = [], 0, min(2 * most, _BATCH_PIECES)
+    yield batch
 
 
 def _places(piece: Piece) -> Iterator[Path | None]:
