@@ -12,8 +12,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
-from tenuto.session import block
-from tenuto.session import session as session_module
+from tenuto.session import block, keeping
 from tenuto.session.index import INDEX_NAME
 from tenuto.session.log import LOG_NAME
 from tenuto.session.meta import META_NAME
@@ -26,11 +25,11 @@ import itertools, os, sys
 from pathlib import Path
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
-from tenuto.session import block, session as session_module
+from tenuto.session import block, keeping
 from tenuto.session.session import Session
 
 block.BLOCK_ENTRIES = 3
-session_module._META_BYTES = 600
+keeping._META_BYTES = 600
 session = Session.open(Path(sys.argv[1]))
 for number in itertools.count():
     stored = session.append(UserMessage(parts=(TextPart(text="x" * (7, 300, 900)[number % 3]),)))
@@ -41,7 +40,7 @@ for number in itertools.count():
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(block, "BLOCK_ENTRIES", 3)
-    monkeypatch.setattr(session_module, "_META_BYTES", 600)
+    monkeypatch.setattr(keeping, "_META_BYTES", 600)
 
 
 def test_r062_killed_while_metadata_and_index_are_written_everything_opens_as_it_is(tmp_path, small_blocks):

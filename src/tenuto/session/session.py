@@ -27,11 +27,12 @@ from tenuto.session.errors import SessionReadOnly, SessionUnreadable
 from tenuto.session.files import make_directory, remove_temporaries
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
-from tenuto.session.index import IndexWriter, StoredIndex, log_check, remove_index
+from tenuto.session.index import StoredIndex
+from tenuto.session.keeping import Keeping
 from tenuto.session.loading import Loaded, load_session
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter
-from tenuto.session.meta import Meta, write_meta
+from tenuto.session.meta import Meta
 from tenuto.session.pairing import interrupted_result
 from tenuto.session.path import EntryPath
 from tenuto.session.place import folder_identity, new_session_id, project_directory
@@ -45,8 +46,6 @@ from tenuto.session.view import LiveView
 Clock = Callable[[], float]
 AppendedT = TypeVar("AppendedT", bound=Entry)
 _SYNC_POINTS = (UserMessage, QueuedEntry, CompactionEntry)
-_META_BYTES = 4 << 20
-"""How far the log may grow before the metadata is saved although nothing has settled: a task can run for days."""
 
 
 class Unsaved(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +70,7 @@ class Session:
         self._view = LiveView(tree.path, "")
         self._lock = SessionLock(directory)
         self._log: LogWriter | None = None
-        self._index = IndexWriter(directory, StoredIndex([]))
-        self._folded = 0
+        self._keeping = Keeping(directory, StoredIndex([]), 0)
         self._is_temporary = False
         self._durability: Durability = "points"
 
@@ -159,8 +157,7 @@ class Session:
         session._lock, session._durability = lock, durability
         session._log = LogWriter(directory / LOG_NAME, durability, lock.renew)
         session._log.resume()
-        session._index = IndexWriter(directory, loaded.index)
-        session._folded = session._log.size - loaded.unfolded
+        session._keeping = Keeping(directory, loaded.index, session._log.size - loaded.unfolded)
         session._repair()
         session._keep_up()
         return session
@@ -284,10 +281,7 @@ class Session:
 
     def _keep_up(self) -> None:
         """Save what makes the next opening fast, so that one after a crash is fast as well."""
-        if self._log is None or not self._log.is_known or not self._tree.history.is_placed:
-            return
-        self._index.save(self._tree.history.blocks, self.directory / LOG_NAME)
-        if self._log.size - self._folded > _META_BYTES:
+        if self._log is not None and self._keeping.save_index(self._log, self._tree.history):
             self.save_meta()
 
     def _take_header(self, header: HeaderEntry) -> None:
@@ -319,27 +313,13 @@ class Session:
         """Store `meta.json`, from which pickers list the session; a disk that fails only makes them slower."""
         if self._log is None:
             raise SessionReadOnly(self.id)
-        self._log.flush()
-        self._log.sync()
         meta = Meta(
             session_id=self.id,
             cwd=self.header.cwd,
             parent_session=self.header.parent_session,
             held_usage=self.held_usage if self.held_usage != Usage() else None,
         )
-        try:
-            if self._tree.history.is_placed:
-                meta.seq, meta.size, meta.state = self._tree.history.highest, self._log.size, self.state
-                with (self.directory / LOG_NAME).open("rb") as file:
-                    meta.check = log_check(file, meta.size)
-                self._index.save(self._tree.history.blocks, self.directory / LOG_NAME)
-            else:
-                remove_index(self.directory)
-            if self._log.waiting == 0:
-                write_meta(self.directory, meta)
-                self._folded = meta.size
-        except OSError:
-            return
+        self._keeping.save_meta(self._log, self._tree.history, meta, self.state)
 
     def hold_usage(self, usage: Usage) -> None:
         """Count what a call cost that may not leave an entry now (a cancelled compaction); kept in `meta.json`."""
