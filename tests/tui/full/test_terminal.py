@@ -19,7 +19,8 @@ from pathlib import Path
 import pyte
 import pytest
 
-from tenuto.tui.terminal import copy_sequence, title_sequence
+from tenuto.tui.clipboard import copy_sequence
+from tenuto.tui.outside import title_sequence
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 20.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from textual import events
@@ -19,8 +19,8 @@ from textual.timer import Timer
 from tenuto.config.settings import UiSettings
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.around import FRAME_SECONDS, PLACEHOLDER, TOAST_STYLES
-from tenuto.tui.editor import edit_text
 from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.full.actions import ScreenActions
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, held_driver
@@ -30,11 +30,11 @@ from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.outside import Outside
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
-from tenuto.tui.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
@@ -75,7 +75,6 @@ class TenutoApp(App[None], inherit_bindings=False):
         self._early = early
         self._clock = clock
         self._ticker: Timer | None = None
-        self._looked_at: bool | None = None
         actions: dict[str, Callable[[], bool]] = {}
         self.keyboard = Keyboard(self.runner, lambda: self.composer, actions, clock)
         self.transcript = TranscriptView(
@@ -101,7 +100,9 @@ class TenutoApp(App[None], inherit_bindings=False):
             screen=lambda: (self.size, max(1, self.composer.size.height)),
             clock=clock,
         )
-        actions.update(self._screen_actions())
+        self.outside = Outside(self.write, self._spawn, self.around.show_toast, ui=self.ui, environ=os.environ)
+        self._actions = ScreenActions(self)
+        actions.update(self._actions.table)
 
     def compose(self) -> ComposeResult:
         """Build the column."""
@@ -120,7 +121,7 @@ class TenutoApp(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Show the empty screen; everything else comes after it is painted."""
         self.runner.start()
-        self.write(SAVE_TITLE)
+        self.outside.begin()
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
         self.call_after_refresh(self._begin if self._early is None else self._take_over)
@@ -155,13 +156,13 @@ class TenutoApp(App[None], inherit_bindings=False):
             await self._opening()
         except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
             self.failure = error
-            self.write(RESTORE_TITLE)
+            self.outside.end()
             self.exit(return_code=1)
 
     def _fatal_error(self) -> None:
         """End on a fault of our own; the caller says it."""
         self.failure = self._exception
-        self.write(RESTORE_TITLE)
+        self.outside.end()
         self._close_messages_no_wait()
 
     async def finish(self) -> None:
@@ -214,21 +215,17 @@ class TenutoApp(App[None], inherit_bindings=False):
                 self.around.show_prompt(text)
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
-            case screen_effects.Bell(reason=reason):
-                self._ring(reason)
-            case screen_effects.Title(text=text):
-                self.write(title_sequence(text))
-            case screen_effects.CopyText(text=text):
-                self.copy_text(text)
             case screen_effects.OpenEditor(text=text):
-                self.run_worker(self._edit(text), name="editor", exit_on_error=False)
+                self._spawn(self._actions.edit(text))
             case screen_effects.Repaint():
-                self._repaint_everything()
+                self.repaint_everything()
             case screen_effects.Quit():
-                self.write(RESTORE_TITLE)
+                self.outside.end()
                 self.exit()
-            case _:
+            case _ if not self.outside.carry_out(effect):
                 self._change_transcript(effect)
+            case _:
+                pass
 
     def show_all(self) -> None:
         """Show everything anew."""
@@ -239,9 +236,10 @@ class TenutoApp(App[None], inherit_bindings=False):
         return RenderOptions(detail=self.runner.state.detail, now=self._clock(), show_thinking=self.ui.show_thinking)
 
     def _resumed(self, _app: object) -> None:
-        self._repaint_everything()
+        self.repaint_everything()
 
-    def _repaint_everything(self) -> None:
+    def repaint_everything(self) -> None:
+        """Paint the whole screen anew, from its items on."""
         self.transcript.rerender()
         self.show_all()
         self.screen.refresh(layout=True)
@@ -262,80 +260,29 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.around.pass_time()
         self._watch_time()
 
-    # --- keys that are the screen's own ---
-
-    def _screen_actions(self) -> dict[str, Callable[[], bool]]:
-        """By key id; `False` leaves the key to its intent, or to editing."""
-        return {
-            "newline": self._insert_newline,
-            "paste.image": self._paste_clipboard,
-            "approval.full": self.around.show_whole_approval,
-            "suspend": self._suspend,
-            "escape": self.transcript.clear_selection,
-            "cancel": self._copy_selection,
-            "scroll.top": self.transcript.scroll_to_start,
-            "scroll.begin": self.transcript.scroll_to_start,
-            "scroll.bottom": self.transcript.scroll_to_end,
-            "scroll.follow": self.transcript.scroll_to_end,
-            "scroll.page_up": lambda: self.around.scroll_page(-1) or self.transcript.scroll_page(-1),
-            "scroll.page_down": lambda: self.around.scroll_page(1) or self.transcript.scroll_page(1),
-            "scroll.line_up": lambda: self.transcript.scroll_rows(-1),
-            "scroll.line_down": lambda: self.transcript.scroll_rows(1),
-        }
-
-    def _insert_newline(self) -> bool:
-        self.composer.insert_text("\n")
-        return True
-
-    def _paste_clipboard(self) -> bool:
-        self.keyboard.paste(self.clipboard)
-        return True
-
-    def _suspend(self) -> bool:
-        self.action_suspend_process()
-        return True
-
-    async def _edit(self, text: str) -> None:
-        with self.suspend():
-            edited, problem = await edit_text(text, os.environ)
-        if problem:
-            self.around.show_toast(problem, "error")
-        elif edited != text:
-            self.composer.set_draft(self.runner.fold_paste(edited), len(edited))
-            self.composer.tell()
-        self._repaint_everything()
-
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Paint, with the terminal's cursor at the caret wherever the layout has put it by now (R-100)."""
         if self.composer.is_attached:
             self.cursor_position = self.composer.cursor_screen_offset
         super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType]
 
-    # --- clipboard, bell, terminal ---
-
-    def _copy_selection(self) -> bool:
-        text = self.transcript.selected or self.composer.selected_text
-        if not text:
-            return False
-        self.copy_text(text)
-        self.transcript.clear_selection()
-        return True
+    # --- the terminal ---
 
     def _copy_selected(self, text: str) -> None:
         if self.ui.copy_on_select:
-            self.copy_text(text)
+            self.outside.copy(text)
 
-    def copy_text(self, text: str) -> None:
-        """Put a text on the clipboard: by the terminal, and by the system's own command where there is one."""
-        self._clipboard = text
-        self.write(copy_sequence(text, os.environ))
-        self.run_worker(copy_with_tool(text, os.environ), name="copy", exit_on_error=False)
-        self.around.show_toast(f"Copied {len(text):,} characters", "dim")
+    @property
+    def clipboard(self) -> str:
+        """The last text that was copied here."""
+        return self.outside.copied
 
-    def _ring(self, reason: str) -> None:
-        away = self._looked_at is False or (reason == "approval" and self._looked_at is None)
-        if self.ui.notifications and away:
-            self.write("\x07")
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy, where Textual itself would: by our own way."""
+        self.outside.copy(text)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.run_worker(work, exit_on_error=False)
 
     def write(self, sequence: str) -> None:
         """Write a control sequence to the terminal, in order with what is painted."""
@@ -351,11 +298,11 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def on_app_blur(self) -> None:
         """The terminal is not looked at."""
-        self._looked_at = False
+        self.outside.look(False)
 
     def on_app_focus(self) -> None:
         """It is again."""
-        self._looked_at = True
+        self.outside.look(True)
 
     def on_text_area_changed(self) -> None:
         """The text may be another kind of prompt, or of another height."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.around import FRAME_SECONDS, TOAST_STYLES, Around
 from tenuto.tui.early.reader import Handover
-from tenuto.tui.editor import edit_text
 from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.inline.actions import ScreenActions
 from tenuto.tui.inline.application import InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import KeyParser, Press
@@ -30,9 +28,9 @@ from tenuto.tui.inline.resize import rewraps
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.outside import Outside
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.runner import Runner
-from tenuto.tui.terminal import RESTORE_TITLE, SAVE_TITLE, copy_sequence, copy_with_tool, title_sequence
 
 BEGIN_MODES = "\x1b[>1u\x1b[?1004h"
 END_MODES = "\x1b[<u\x1b[?1004l"
@@ -70,19 +68,21 @@ class InlineApp:
         self._paint = paint
         self._ticker: asyncio.TimerHandle | None = None
         self._paste_guard: asyncio.TimerHandle | None = None
-        self._looked_at: bool | None = None
         self._work: set[asyncio.Task[None]] = set()
         self.runner = Runner(runtime, self.apply, clock, columns=output.get_size().columns)
         self.runner.state.interrupt_presses = 2 if ui.interrupt == "esc-esc" else 1
         self.printer = Printer(self._render_options)
         self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
-        actions: dict[str, Callable[[], bool]] = self._screen_actions()
+        actions: dict[str, Callable[[], bool]] = {}
         self.keyboard = Keyboard(self.runner, lambda: self.editor, actions, clock)
         glyphs = glyphs_for(self._render_options())
         self.around = Around(self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock)
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
+        self.outside = Outside(self._write, self.spawn, self.around.show_toast, ui=ui, environ=environ)
+        self._actions = ScreenActions(self)
+        actions.update(self._actions.table)
         self._input = input
-        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._focus, self._guard_paste)
+        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self.outside.look, self._guard_paste)
         input.vt100_parser = self._parser
         self.application = InlineApplication(
             self.bottom.layout,
@@ -100,7 +100,7 @@ class InlineApp:
     async def run(self) -> None:
         """Show the empty prompt, open the session, and return when the person leaves or something ends it."""
         self.runner.start()
-        self.application.write(SAVE_TITLE)
+        self.outside.begin()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fail)
         opening = loop.create_task(self._open(), name="open")
@@ -113,7 +113,7 @@ class InlineApp:
             await asyncio.gather(opening, *self._work, return_exceptions=True)
             self._stop_timers()
             self._print_rest()
-            self.application.write(RESTORE_TITLE)
+            self.outside.end()
             await self.runner.close()
 
     async def _open(self) -> None:
@@ -160,7 +160,7 @@ class InlineApp:
                 timer.cancel()
 
     def _print_rest(self) -> None:
-        lines = self.printer.take_rest(self._output.get_size().columns) if self.failure is None else []
+        lines = self.printer.take_rest(self.columns) if self.failure is None else []
         if lines:
             self.application.write(self._paint.rows(lines))
 
@@ -177,6 +177,14 @@ class InlineApp:
                 self._output.write_raw(self._paint.rows(lines))
             self.bottom.rows = arrange(self.runner.state, self.printer, self.around, size, len(self.editor.rows()))
             redraw()
+
+    @property
+    def columns(self) -> int:
+        """How many cells wide the terminal is."""
+        return self._output.get_size().columns
+
+    def _write(self, sequence: str) -> None:
+        self.application.write(sequence)
 
     def _render_options(self) -> RenderOptions:
         return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking)
@@ -201,20 +209,16 @@ class InlineApp:
                 self.editor.set_draft(text, cursor)
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
-            case screen_effects.Bell(reason=reason):
-                self._ring(reason)
-            case screen_effects.Title(text=text):
-                self.application.write(title_sequence(text))
-            case screen_effects.CopyText(text=text):
-                self._copy(text)
             case screen_effects.OpenEditor(text=text):
-                self._spawn(self._edit(text))
+                self.spawn(self._actions.edit(text))
             case screen_effects.Repaint():
                 self.application.renderer.erase(leave_alternate_screen=False)
             case screen_effects.Quit():
                 self._exit()
-            case _:
+            case _ if not self.outside.carry_out(effect):
                 self._change_transcript(effect)
+            case _:
+                pass
 
     def _change_transcript(self, effect: ScreenEffect) -> None:
         state = self.runner.state
@@ -227,11 +231,12 @@ class InlineApp:
                 self.printer.remove(item_id)
             case screen_effects.TranscriptReset():
                 title = sanitize_line(state.status.title) or state.session_id
-                self.printer.reset(state.transcript.ordered(), title, self._output.get_size().columns)
+                self.printer.reset(state.transcript.ordered(), title, self.columns)
             case _:
                 pass  # everything else that changed is read when it is painted
 
-    def _spawn(self, work: Awaitable[None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work beside everything else; the end waits for it."""
         task = asyncio.ensure_future(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -276,68 +281,3 @@ class InlineApp:
     def _give_up_paste(self) -> None:
         self._parser.give_up_paste()
         self._take_keys()
-
-    def _focus(self, looked_at: bool) -> None:
-        self._looked_at = looked_at
-
-    def _screen_actions(self) -> dict[str, Callable[[], bool]]:
-        """By key id; `False` leaves the key to its intent, or to editing. The terminal scrolls by itself."""
-        return {
-            "newline": self._insert_newline,
-            "paste.image": lambda: True,
-            "approval.full": self._show_whole_approval,
-            "detail": self._unfold,
-            "suspend": self._suspend,
-            "scroll.page_up": lambda: self.around.scroll_page(-1),
-            "scroll.page_down": lambda: self.around.scroll_page(1),
-        }
-
-    def _insert_newline(self) -> bool:
-        self.editor.insert_text("\n")
-        return True
-
-    def _show_whole_approval(self) -> bool:
-        self.around.toggle_whole_approval()
-        return True
-
-    def _unfold(self) -> bool:
-        """Print the last block that has more to show, unfolded: what is printed cannot be changed."""
-        lines = self.printer.unfold(self._output.get_size().columns)
-        self.printer.say(lines)
-        if not lines:
-            self.around.show_toast("Nothing more to unfold; the next Ctrl+O begins at the end", "dim")
-        self.show()
-        return True
-
-    def _suspend(self) -> bool:
-        self._spawn(self._stop())
-        return True
-
-    async def _stop(self) -> None:
-        async with self.application.lend():
-            os.kill(os.getpid(), signal.SIGTSTP)
-
-    async def _edit(self, text: str) -> None:
-        async with self.application.lend():
-            edited, problem = await edit_text(text, os.environ)
-        if problem:
-            self.around.show_toast(problem, "error")
-        elif edited != text:
-            self.editor.set_draft(self.runner.fold_paste(edited), len(edited))
-            self.editor.tell()
-        self.show()
-
-    # --- clipboard, bell ---
-
-    def _copy(self, text: str) -> None:
-        self.application.write(copy_sequence(text, self._environ))
-        self._spawn(self._copy_with_tool(text))
-        self.around.show_toast(f"Copied {len(text):,} characters", "dim")
-
-    async def _copy_with_tool(self, text: str) -> None:
-        await copy_with_tool(text, self._environ)
-
-    def _ring(self, reason: str) -> None:
-        away = self._looked_at is False or (reason == "approval" and self._looked_at is None)
-        if self._ui.notifications and away:
-            self.application.write("\x07")

@@ -1,0 +1,71 @@
+"""Keys that the full screen does by itself: scrolling, selecting, suspending. By key id of `tui/keys.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenuto.tui.editor import edit_text
+
+if TYPE_CHECKING:
+    from tenuto.tui.full.app import TenutoApp
+
+Action = Callable[[], bool]
+"""`False` leaves the key to its intent, or to editing."""
+
+
+class ScreenActions:
+    """What the app does with a key, by key id (`table`)."""
+
+    def __init__(self, app: TenutoApp) -> None:
+        self._app = app
+        transcript, around = app.transcript, app.around
+        self.table: dict[str, Action] = {
+            "newline": self._insert_newline,
+            "paste.image": self._paste_clipboard,
+            "approval.full": around.show_whole_approval,
+            "suspend": self._suspend,
+            "escape": transcript.clear_selection,
+            "cancel": self._copy_selection,
+            "scroll.top": transcript.scroll_to_start,
+            "scroll.begin": transcript.scroll_to_start,
+            "scroll.bottom": transcript.scroll_to_end,
+            "scroll.follow": transcript.scroll_to_end,
+            "scroll.page_up": lambda: around.scroll_page(-1) or transcript.scroll_page(-1),
+            "scroll.page_down": lambda: around.scroll_page(1) or transcript.scroll_page(1),
+            "scroll.line_up": lambda: transcript.scroll_rows(-1),
+            "scroll.line_down": lambda: transcript.scroll_rows(1),
+        }
+
+    def _insert_newline(self) -> bool:
+        self._app.composer.insert_text("\n")
+        return True
+
+    def _paste_clipboard(self) -> bool:
+        self._app.keyboard.paste(self._app.clipboard)
+        return True
+
+    def _suspend(self) -> bool:
+        self._app.action_suspend_process()
+        return True
+
+    def _copy_selection(self) -> bool:
+        text = self._app.transcript.selected or self._app.composer.selected_text
+        if not text:
+            return False
+        self._app.outside.copy(text)
+        self._app.transcript.clear_selection()
+        return True
+
+    async def edit(self, text: str) -> None:
+        """Let the person write the prompt in their own editor; the app goes on behind it."""
+        app = self._app
+        with app.suspend():
+            edited, problem = await edit_text(text, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        elif edited != text:
+            app.composer.set_draft(app.runner.fold_paste(edited), len(edited))
+            app.composer.tell()
+        app.repaint_everything()

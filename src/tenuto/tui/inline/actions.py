@@ -1,0 +1,70 @@
+"""Keys that the inline screen does by itself. By key id of `tui/keys.py`; the terminal scrolls by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenuto.tui.editor import edit_text
+
+if TYPE_CHECKING:
+    from tenuto.tui.inline.app import InlineApp
+
+Action = Callable[[], bool]
+"""`False` leaves the key to its intent, or to editing."""
+
+
+class ScreenActions:
+    """What the app does with a key, by key id (`table`)."""
+
+    def __init__(self, app: InlineApp) -> None:
+        self._app = app
+        self.table: dict[str, Action] = {
+            "newline": self._insert_newline,
+            "paste.image": lambda: True,
+            "approval.full": self._show_whole_approval,
+            "detail": self._unfold,
+            "suspend": self._suspend,
+            "scroll.page_up": lambda: app.around.scroll_page(-1),
+            "scroll.page_down": lambda: app.around.scroll_page(1),
+        }
+
+    def _insert_newline(self) -> bool:
+        self._app.editor.insert_text("\n")
+        return True
+
+    def _show_whole_approval(self) -> bool:
+        self._app.around.toggle_whole_approval()
+        return True
+
+    def _unfold(self) -> bool:
+        """Print the last block that has more to show, unfolded: what is printed cannot be changed."""
+        app = self._app
+        lines = app.printer.unfold(app.columns)
+        app.printer.say(lines)
+        if not lines:
+            app.around.show_toast("Nothing more to unfold; the next Ctrl+O begins at the end", "dim")
+        app.show()
+        return True
+
+    def _suspend(self) -> bool:
+        self._app.spawn(self._stop())
+        return True
+
+    async def _stop(self) -> None:
+        async with self._app.application.lend():
+            os.kill(os.getpid(), signal.SIGTSTP)
+
+    async def edit(self, text: str) -> None:
+        """Let the person write the prompt in their own editor; the app goes on behind it."""
+        app = self._app
+        async with app.application.lend():
+            edited, problem = await edit_text(text, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        elif edited != text:
+            app.editor.set_draft(app.runner.fold_paste(edited), len(edited))
+            app.editor.tell()
+        app.show()
