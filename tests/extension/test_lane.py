@@ -134,3 +134,18 @@ def test_a_blocked_lane_does_not_keep_the_program_from_ending():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "late\n"
+
+
+async def test_a_call_that_waits_when_the_lane_ends_is_told_so(lane):
+    begun = asyncio.Event()
+    here = asyncio.get_running_loop()
+
+    async def wait_for_ever() -> None:
+        here.call_soon_threadsafe(begun.set)
+        await asyncio.Event().wait()
+
+    waiting = asyncio.ensure_future(lane.call(wait_for_ever, timeout=30))
+    await begun.wait()
+    lane.close()
+    with pytest.raises(LaneError):
+        await waiting

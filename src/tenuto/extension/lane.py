@@ -7,6 +7,7 @@ extension. The thread is a daemon: one that never returns does not keep the prog
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import threading
 from collections.abc import Callable
@@ -52,6 +53,8 @@ class Lane:
         Raises what it raises, `LaneTimeoutError` after `timeout` seconds, `LaneError` when it would end the program or
         cancels itself. When the caller is cancelled, so is an `async` function; a plain one is left behind.
         """
+        if self._loop.is_closed():
+            raise LaneError("it has ended")
         call = _Call(function, arguments)
         waiting = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._invoke(call), self._loop))
         try:
@@ -66,15 +69,25 @@ class Lane:
         return waiting.result()
 
     def close(self) -> None:
-        """Let the thread end when it is free."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Let the thread end when it is free. Safe to call twice."""
+        with contextlib.suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
+            self._loop.run_until_complete(self._give_up())
         finally:
             self._loop.close()
+
+    async def _give_up(self) -> None:
+        """Cancel what is still asked for, so that nobody waits for an answer that cannot come."""
+        await asyncio.sleep(0)  # a call that was made just before the end becomes a task
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _invoke(self, call: _Call) -> object:
         self._inside.add(call)
