@@ -1,0 +1,24 @@
+"""What opens around the editor, as lines: approvals, lists to pick from, completions, queue, todo, help. Pure.
+
+Each panel is a function that returns a `Panel`: its lines, and which of them a click chooses.
+"""
+
+from tenuto.tui.panels.approval import DETAIL_ROWS, approval_detail, approval_panel
+from tenuto.tui.panels.completion import completion_panel
+from tenuto.tui.panels.help import help_panel
+from tenuto.tui.panels.panel import NOTHING, Panel, editor_spans
+from tenuto.tui.panels.picker import picker_panel
+from tenuto.tui.panels.side import side_panel
+
+__all__ = [
+    "DETAIL_ROWS",
+    "NOTHING",
+    "Panel",
+    "approval_detail",
+    "approval_panel",
+    "completion_panel",
+    "editor_spans",
+    "help_panel",
+    "picker_panel",
+    "side_panel",
+]

@@ -1,0 +1,66 @@
+"""What all panels share: lines and what a click on them chooses, rows with a pointer, one-line texts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenuto.guard.sanitize import sanitize_line
+from tenuto.tui.line_editor import LineEditor
+from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.width import cell_width, pad, truncate
+
+LABEL_SHARE = 0.6
+ROOMY_ROWS = 11
+"""With fewer, a panel leaves out what is not the question or an answer."""
+PAD = "  "
+POINTER = "❯ "
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`choices` maps a row to the place of what a click on it chooses. `scrolled` says how far it really went."""
+
+    lines: Sequence[Line] = ()
+    choices: dict[int, int] = field(default_factory=dict[int, int])
+    scrolled: int = 0
+
+
+NOTHING = Panel()
+
+
+def editor_spans(editor: LineEditor, width: int) -> list[Span]:
+    """Return a one-line text with its cursor, its end in view."""
+    text = sanitize_line(editor.text) if not editor.text.isprintable() else editor.text
+    before, at, after = text[: editor.cursor], text[editor.cursor : editor.cursor + 1], text[editor.cursor + 1 :]
+    while before and cell_width(before) > width - 2:
+        before = before[max(1, (cell_width(before) - width + 2) // 2) :]
+    room = max(0, width - cell_width(before) - 1)
+    return [(before, "text"), (at or " ", "reverse"), (truncate(after, room), "text")]
+
+
+def entry_line(label: str, detail: str, label_width: int, width: int, *, selected: bool) -> Line:
+    """Return a row of a list: what can be taken, and a dim remark beside it."""
+    shown = pad(truncate(label, label_width), label_width)
+    rest = truncate(sanitize_line(detail), width - label_width - 8)
+    style = "choice.selected" if selected else "text"
+    return Line(
+        ((PAD, "text"), (POINTER if selected else PAD, "accent"), (shown, style), ("  ", "text"), (rest, "dim"))
+    )
+
+
+def label_width(labels: Sequence[str], details: Sequence[str], width: int) -> int:
+    """Return how many cells the labels of a list get."""
+    widest = max(map(cell_width, labels), default=0)
+    limit = int(width * LABEL_SHARE) if any(details) else width - 6
+    return max(1, min(widest, limit))
+
+
+def first_shown(selected: int, count: int, rows: int) -> int:
+    """Return the first of `count` entries to show, so that the selected one is among `rows`."""
+    return max(0, min(selected - rows // 2, count - rows))
+
+
+def padded(line: Line) -> Line:
+    """Return the line further in."""
+    return Line(((PAD * 2, "text"), *line.spans))
