@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from tenuto.protocol.entry import BranchSummaryEntry
-from tenuto.protocol.message import CompactionDetails, DiffView, FileUse, HistoryEvent, ToolResultMessage
+from tenuto.protocol.message import (
+    CompactionDetails,
+    DeveloperMessage,
+    DiffView,
+    FileUse,
+    HistoryEvent,
+    ToolResultMessage,
+)
 from tenuto.text.estimate import estimate_text
 
 MAX_LISTED = 100
@@ -64,6 +71,9 @@ def _touched(entry: HistoryEvent) -> Iterable[tuple[str, bool]]:
         for shown in entry.ui:
             if isinstance(shown, DiffView):
                 yield shown.path, True
+    elif isinstance(entry, DeveloperMessage):
+        for use in entry.files:
+            yield use.path, use.op != "read"
     elif isinstance(entry, BranchSummaryEntry):
         for path in entry.details.get("read_files", ()):
             yield path, False

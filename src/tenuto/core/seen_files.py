@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tenuto.core.gaps import changed_files_message
 from tenuto.core.live import LiveSession
-from tenuto.protocol.message import HistoryEvent, ToolResultMessage
+from tenuto.protocol.message import DeveloperMessage, HistoryEvent, ToolResultMessage
 from tenuto.session.path import newest_of_kind
 
 
@@ -17,7 +17,7 @@ def tell_files_of_other_ways(live: LiveSession, since: int) -> None:
     """
     seen = dict.fromkeys(_used(live.session.entries_after(since)), "")
     missing = set(seen)
-    for entry in newest_of_kind(live.session.path(), ToolResultMessage) if missing else ():
+    for entry in newest_of_kind(live.session.path(), ToolResultMessage, DeveloperMessage) if missing else ():
         for use in entry.files:
             if use.path in missing and use.sha256:
                 seen[use.path] = use.sha256
@@ -31,5 +31,5 @@ def tell_files_of_other_ways(live: LiveSession, since: int) -> None:
 
 def _used(entries: Iterable[HistoryEvent]) -> Iterable[str]:
     for entry in entries:
-        if isinstance(entry, ToolResultMessage):
+        if isinstance(entry, ToolResultMessage | DeveloperMessage):
             yield from (use.path for use in entry.files)

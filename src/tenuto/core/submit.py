@@ -5,6 +5,7 @@ The full-screen and inline front-ends, print mode and the Agent Client Protocol 
 
 from __future__ import annotations
 
+from tenuto.core.attachments import adopt_images
 from tenuto.core.door import pass_door
 from tenuto.core.executor import Executor
 from tenuto.core.live import READ_ONLY, LiveSession
@@ -34,6 +35,7 @@ async def submit_prompt(
         _refuse(live, parts)
         return ""
     if parts:
+        parts = adopt_images(live, parts)
         queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer))
         live.publish_queue()
     running = executor.tasks.running(live.id)

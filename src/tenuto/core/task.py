@@ -8,6 +8,7 @@ from tenuto.core.calls import CallRunner
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
+from tenuto.core.mentions import KIND, NOTHING, read_mentions
 from tenuto.core.pins import tell_pins
 from tenuto.core.repetition import RepeatedCalls
 from tenuto.core.sizes import describe_sizes
@@ -16,7 +17,7 @@ from tenuto.core.system import ensure_system_entry
 from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
 from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMessage, UserMessage
-from tenuto.protocol.part import ToolCallPart
+from tenuto.protocol.part import ToolCallPart, text_of
 
 
 class AgentTask:
@@ -34,7 +35,7 @@ class AgentTask:
         live.queue_waiting = False
         live.session.flush_held_usage()
         try:
-            while self._send_next():
+            while await self._send_next():
                 await self._work()
         except asyncio.CancelledError:
             live.queue_waiting = True
@@ -55,7 +56,9 @@ class AgentTask:
             if calls:
                 results = await CallRunner(self._live, self._submission_id).run(calls)
                 self._stop_when_repeating(calls, results)
-            self._send_steering()
+                if is_handed_over(results):
+                    return
+            await self._send_steering()
             await self._compact_between_steps()
 
     async def _run_step(self) -> AssistantMessage:
@@ -96,26 +99,30 @@ class AgentTask:
             if live.measure().tokens >= live.budget().window:
                 raise
 
-    def _send_next(self) -> bool:
+    async def _send_next(self) -> bool:
         """Put the oldest queued text into the history, with what has to be told before it; `False`: nothing queued."""
-        queue = self._live.session.state.queue
-        if not queue:
-            return False
-        ensure_system_entry(self._live)
-        self._tell_what_changed()
-        self._send(queue[0])
-        self._repeated.clear()
-        return True
+        while queue := self._live.session.state.queue:
+            ensure_system_entry(self._live)
+            self._tell_what_changed()
+            if await self._send(queue[0]):
+                self._repeated.clear()
+                return True
+        return False
 
-    def _send_steering(self) -> None:
+    async def _send_steering(self) -> None:
         """Deliver the texts that the person wants heard at this tool boundary."""
         for entry in self._live.session.state.queue:
             if entry.steer:
-                self._send(entry)
+                await self._send(entry)
 
-    def _send(self, entry: QueuedEntry) -> None:
+    async def _send(self, entry: QueuedEntry) -> bool:
+        """Put a prompt into the history, with the files that it mentions; `False` when it was taken back meanwhile."""
         live = self._live
-        stored = live.session.append(UserMessage(parts=entry.parts, origin=entry.origin, from_queued=entry.seq))
+        mentioned = await read_mentions(live, text_of(entry.parts)) if entry.origin == "typed" else NOTHING
+        if entry not in live.session.state.queue:
+            return False
+        parts = entry.parts + mentioned.images
+        stored = live.session.append(UserMessage(parts=parts, origin=entry.origin, from_queued=entry.seq))
         live.bus.publish(
             UserMessageEvent(
                 session_id=live.id,
@@ -127,6 +134,9 @@ class AgentTask:
             )
         )
         live.publish_queue()
+        if mentioned.message is not None:
+            live.session.append(mentioned.message)
+            live.notify(mentioned.notice, kind=KIND, keep=True)
 
     def _tell_what_changed(self) -> None:
         live = self._live

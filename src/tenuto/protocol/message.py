@@ -59,13 +59,17 @@ class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
 
 
 class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
-    """Something that the harness tells the model (mode, todo, date, changed files); belongs to its gap (DESIGN 3)."""
+    """Something that the harness tells the model (mode, todo, date, changed files); belongs to its gap (DESIGN 3).
+
+    `files` are those whose content it gives (what the person mentioned).
+    """
 
     role: ClassVar[str] = "developer"
     text: str
     kind: str = ""
 
 
+    files: tuple[FileUse, ...] = ()
 class UserMessage(Entry, frozen=True, kw_only=True, tag="user"):
     """What the person, or something in the person's name, said. `from_queued` is the seq of its `queued` entry."""
 

@@ -33,6 +33,7 @@ from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
     FileUse,
+    DeveloperMessage,
     HistoryEvent,
     ToolResultMessage,
     UserMessage,
@@ -170,7 +171,7 @@ def _compaction(state: SessionState, entry: CompactionEntry) -> None:
     _cost(state, entry)
 
 
-def _tool_result(state: SessionState, entry: ToolResultMessage) -> None:
+def _files(state: SessionState, entry: ToolResultMessage | DeveloperMessage) -> None:
     for use in entry.files:
         state.files[use.path] = use
 
@@ -190,5 +191,6 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     UsageEntry: _cost,
     CompactionEntry: _compaction,
     BranchSummaryEntry: _cost,
-    ToolResultMessage: _tool_result,
+    ToolResultMessage: _files,
+    DeveloperMessage: _files,
 }
