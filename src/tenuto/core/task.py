@@ -133,11 +133,12 @@ class AgentTask:
                 from_queued=entry.seq,
             )
         )
-        live.publish_queue()
         if mentioned.message is not None:
             live.session.append(mentioned.message)
             live.notify(mentioned.notice, kind=KIND, keep=True)
 
+        live.publish_queue()
+        return True
     def _tell_what_changed(self) -> None:
         live = self._live
         told = last_told(live.session.get_llm_history())
