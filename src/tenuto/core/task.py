@@ -56,8 +56,6 @@ class AgentTask:
             if calls:
                 results = await CallRunner(self._live, self._submission_id).run(calls)
                 self._stop_when_repeating(calls, results)
-                if is_handed_over(results):
-                    return
             await self._send_steering()
             await self._compact_between_steps()
 
@@ -136,9 +134,9 @@ class AgentTask:
         if mentioned.message is not None:
             live.session.append(mentioned.message)
             live.notify(mentioned.notice, kind=KIND, keep=True)
-
         live.publish_queue()
         return True
+
     def _tell_what_changed(self) -> None:
         live = self._live
         told = last_told(live.session.get_llm_history())
