@@ -18,14 +18,17 @@ from scripts.bench_lib.measures import MEASURES, Lab, Measure
 from scripts.bench_lib.process import FailedRunError
 from scripts.bench_lib.program import ROOT, Program, Surroundings, interpreter, peers, tenuto
 from scripts.bench_lib.report import Results, save, table
+from scripts.bench_lib.screens import BARS, SCREEN_MEASURES, inline_of
 from scripts.bench_lib.server import ModelServer
 
 DESCRIPTION = """Measures Tenuto from outside against a scripted model server on this machine.
 Peers get the same environment (ANTHROPIC_*, OPENAI_* point to the server); in their commands {base_url},
 {openai_url}, {project} and {home} are filled in. Figures of different runs or machines do not compare: ratios do.
+`scripts/bench tui` measures our two screens: starting, streams, worst cases, a transcript of 10 000 items, rest.
 `scripts/bench sessions` measures what is done in sessions of 2 KB to 1 GB, and has a --help of its own."""
 
-ALL = (*MEASURES, *LENGTH_MEASURES)
+ALL = (*MEASURES, *SCREEN_MEASURES, *LENGTH_MEASURES)
+TUI = "tui"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -35,7 +38,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="scripts/bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=11, help="runs of the short measures (long ones: a share of it)")
-    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[TUI, *names],
+        metavar="NAME",
+        help=f"{TUI} for all tui-*; {', '.join(names)}",
+    )
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND", help="interactive, beside us")
     parser.add_argument("--peer-print", action="append", default=[], metavar="NAME=COMMAND", help="a peer's one-shot")
     parser.add_argument("--peer-version", action="append", default=[], metavar="NAME=COMMAND")
@@ -75,8 +84,17 @@ def take(lab: Lab, measure: Measure, programs: list[Program], runs: int, results
                 results.add(measure.name, program.name, figures)
 
 
+def is_wanted(measure: Measure, named: list[str] | None) -> bool:
+    """Say whether a measure is to be taken; without names, those that take no minutes are."""
+    if not named:
+        return not measure.named_only
+    return measure.name in named or (TUI in named and measure.name.startswith(f"{TUI}-"))
+
+
 def main(arguments: list[str]) -> int:
     """Measure, print a table, write the files; 1 when something could not be measured."""
+    if arguments[:1] == [TUI]:
+        arguments = ["--only", TUI, *arguments[1:]]
     if arguments[:1] == ["sessions"]:
         from scripts.bench_lib.sessions import main as measure_sessions
 
@@ -90,16 +108,17 @@ def main(arguments: list[str]) -> int:
     gc.disable()
     with laboratory() as lab:
         for measure in ALL:
-            if measure.name not in chosen.only if chosen.only else measure.named_only:
+            if not is_wanted(measure, chosen.only):
                 continue
             if not chosen.quiet:
                 print(f"{measure.name} …", file=sys.stderr, flush=True)
             beside = [*others, floor] if measure.name in ("version", "hello") else others
-            take(lab, measure, [own, *(beside if measure.for_peers else [])], chosen.runs, results)
+            ours = [own, inline_of(own)] if measure.both_screens else [own]
+            take(lab, measure, [*ours, *(beside if measure.for_peers else [])], chosen.runs, results)
             gc.collect()
     commands = {program.name: asdict(program) for program in [own, *others]}
     written = save(results, commands, own.name, chosen.output, time.strftime("%Y%m%d-%H%M%S"))
-    print(table(results, own.name))
+    print(table(results, own.name, BARS))
     print("\nwritten:", *(path.name for path in written), "in", chosen.output.name)
     return 1 if results.failures else 0
 

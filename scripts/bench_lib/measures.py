@@ -242,7 +242,8 @@ def quantile(values: list[float], share: float) -> float:
 class Measure:
     """A measure with the command that a program needs for it; `share` of the runs are done, at least one.
 
-    One that is `named_only` takes minutes or much space, and is done when it is asked for by its name.
+    One that is `named_only` takes minutes or much space, and is done when it is asked for by its name. One of
+    `both_screens` is taken of our inline screen too.
     """
 
     name: str
@@ -251,6 +252,7 @@ class Measure:
     share: float = 1.0
     for_peers: bool = True
     named_only: bool = False
+    both_screens: bool = False
 
 
 MEASURES = (

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,20 +59,25 @@ def amount(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def table(results: Results, own: str) -> str:
-    """Return a text table: median, least and most of the runs, and the ratio of the fastest peer to ours."""
-    rows = [("measure", "figure", "program", "median", "min … max", "runs", "×")]
+def table(results: Results, own: str, bars: Mapping[tuple[str, str], float] | None = None) -> str:
+    """Return a text table: median, least and most of the runs, the ratio of another program to ours, the bar."""
+    rows = [("measure", "figure", "program", "median", "min … max", "runs", "×", "bar")]
     for measure, figure, group in results.groups():
         ours = next((series for series in group if series.program == own), None)
         for series in group:
             ratio = amount(series.median / ours.median) if ours and series is not ours and ours.median else ""
             span = f"{amount(min(series.values))} … {amount(max(series.values))}"
             count = str(len(series.values))
-            rows.append((measure, figure, series.program, amount(series.median), span, count, ratio))
+            bar = _against((bars or {}).get((measure, figure)), series.median)
+            rows.append((measure, figure, series.program, amount(series.median), span, count, ratio, bar))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "-" * len(lines[0]))
     return "\n".join([*lines, *(f"not measured: {failure}" for failure in results.failures)])
+
+
+def _against(bar: float | None, value: float) -> str:
+    return "" if bar is None else f"{'ok' if value <= bar else 'OVER'} (≤ {bar:g})"
 
 
 def machine() -> dict[str, Any]:

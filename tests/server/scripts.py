@@ -151,6 +151,51 @@ def trickle(seconds: int) -> Callable[[Request], Reply]:
     return answer
 
 
+PACE_KILOBYTES = 10
+"""Kilobytes a second of the answers that are one long block."""
+
+
+def fence(kilobytes: int) -> Callable[[Request], Reply]:
+    """Answer with one fence of code of this many kilobytes, 10 KB a second."""
+    return _one_block(
+        "```python\n", "value_{number} = compute(value, other={number})  # a comment\n", "```\n", kilobytes
+    )
+
+
+def bullets(kilobytes: int) -> Callable[[Request], Reply]:
+    """Answer with one list of this many kilobytes, 10 KB a second."""
+    return _one_block(
+        "", "- item {number} with `code`, *prose* and a [link](https://example.org/{number})\n", "", kilobytes
+    )
+
+
+def rows(kilobytes: int) -> Callable[[Request], Reply]:
+    """Answer with one table of this many kilobytes, 10 KB a second."""
+    return _one_block(
+        "| name | value | note |\n|---|---:|---|\n", "| row {number} | {number} | a `note` |\n", "", kilobytes
+    )
+
+
+def line(kilobytes: int) -> Callable[[Request], Reply]:
+    """Answer with one line without a break of this many kilobytes, 10 KB a second."""
+    return _one_block("", "word{number} and *more* ", "\n", kilobytes)
+
+
+def _one_block(head: str, piece: str, foot: str, kilobytes: int) -> Callable[[Request], Reply]:
+    parts, size, number = [head], 0, 0
+    while size < kilobytes * 1024:
+        number += 1
+        parts.append(piece.format(number=number))
+        size += len(parts[-1])
+    text = "".join([*parts, foot, f"\n{END_MARK}\n"])
+
+    def answer(request: Request) -> Reply:
+        del request
+        return Reply(text, delay_per_event=0.01, chunk_size=PACE_KILOBYTES * 1024 // 100)
+
+    return answer
+
+
 def slow(request: Request) -> Reply:
     """Answer with about a hundred words, one every 50 ms, so that there is time to type, queue and interrupt."""
     del request
@@ -160,13 +205,14 @@ def slow(request: Request) -> Reply:
 
 def script(name: str) -> Script:
     """Return the script of this name: `hello`, `fix_tests`, `steps:N`, `reads:N`, `stream:KB`,
-    `trickle:SECONDS`, `slow`.
+    `trickle:SECONDS`, `slow`, and one long block each: `fence:KB`, `bullets:KB`, `rows:KB`, `line:KB`.
 
     Raises `ValueError` for another name.
     """
     base, _, size = name.partition(":")
     plain: dict[str, Callable[[Request], Reply]] = {"hello": hello, "fix_tests": fix_tests, "slow": slow}
     sized = {"steps": steps, "reads": reads, "stream": stream, "trickle": trickle}
+    sized |= {"fence": fence, "bullets": bullets, "rows": rows, "line": line}
     if base in plain and not size:
         return plain[base]
     if base in sized and size.isdigit():
