@@ -18,7 +18,7 @@ from tenuto.config.settings import UiSettings
 from tenuto.core.runtime import Start
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.render.theme import find_theme
+from tenuto.tui.themes import ThemeChooser
 
 TARGET = Path(__file__).parent.parent / "docs" / "screen.svg"
 COLUMNS, ROWS = 100, 46
@@ -107,7 +107,9 @@ async def take(folder: Path, prompts: Sequence[str]) -> str:
             await runtime.open()
             late.ready()
 
-        app = TenutoApp(late, opening, theme=find_theme("dark"), ui=UiSettings(reduce_motion=True), home=folder)
+        app = TenutoApp(
+            late, opening, themes=ThemeChooser("dark", {}, folder), ui=UiSettings(reduce_motion=True), home=folder
+        )
         async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
             await app.workers.wait_for_complete()
             for prompt in prompts:

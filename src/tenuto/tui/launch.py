@@ -1,4 +1,4 @@
-"""What both screens need at their beginning and their end: the runtime, the theme, what is said afterwards."""
+"""What both screens need at their beginning and their end: the runtime, what is said afterwards."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
@@ -125,17 +124,6 @@ def freeze_heap() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-
-
-def choose_theme(name: str, environ: Mapping[str, str]) -> Theme:
-    """Return the theme of that name; `auto` goes by what the terminal says of its background (COLORFGBG), else dark."""
-    if name not in THEME_NAMES:
-        background = environ.get("COLORFGBG", "").rpartition(";")[2]
-        light = background.isdigit() and int(background) in (7, *range(9, 16))
-        truecolour = environ.get("COLORTERM", "") in ("truecolor", "24bit") or "256color" in environ.get("TERM", "")
-        name = ("light" if light else "dark") if truecolour else "ansi"
-    theme = find_theme(name)
-    return theme.without_colour() if environ.get("NO_COLOR") else theme
 
 
 def hint_after(state: UiState, *, temporary: bool) -> str:

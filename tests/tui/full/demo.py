@@ -33,8 +33,9 @@ from tenuto.protocol.part import ContentPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import choose_theme, freeze_heap
+from tenuto.tui.launch import freeze_heap
 from tenuto.tui.terminal import borrow_terminal, leave_on_signals
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, replay, tool, user
 
 ANSWER = """I looked at `render/stream.py` and found two things.
@@ -190,7 +191,7 @@ async def main(items: int) -> None:
         late.ready()
         freeze_heap()
 
-    app = TenutoApp(late, opening, theme=choose_theme("auto", {"TERM": "xterm-256color"}))
+    app = TenutoApp(late, opening, themes=ThemeChooser("dark", {}, runtime.home))
     runtime.app = app
     with borrow_terminal() as terminal, leave_on_signals(asyncio.get_running_loop(), app.leave, terminal):
         await app.run_async()

@@ -14,7 +14,7 @@ from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.render.theme import find_theme
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 
 
@@ -63,7 +63,11 @@ def _name(character: str) -> str:
 
 @asynccontextmanager
 async def running_app(
-    *sent: AnyEvent, size: tuple[int, int] = (80, 24), ui: UiSettings | None = None, tick: bool = False
+    *sent: AnyEvent,
+    size: tuple[int, int] = (80, 24),
+    ui: UiSettings | None = None,
+    tick: bool = False,
+    environ: dict[str, str] | None = None,
 ) -> AsyncIterator[Screen]:
     """Run the app on a session that is open, with these events already there. Time stands still unless `tick`."""
     runtime, clock = FakeRuntime(), Clock()
@@ -75,7 +79,12 @@ async def running_app(
         late.ready()
 
     app = TenutoApp(
-        late, opening, theme=find_theme("dark"), ui=ui or UiSettings(reduce_motion=True), home=runtime.home, clock=clock
+        late,
+        opening,
+        themes=ThemeChooser("dark", environ or {}, runtime.home),
+        ui=ui or UiSettings(reduce_motion=True),
+        home=runtime.home,
+        clock=clock,
     )
     if not tick:
         app._watch_time = lambda: None  # type: ignore[method-assign]

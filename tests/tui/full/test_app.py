@@ -24,7 +24,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperatio
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.render.theme import find_theme
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
 from tests.tui.full.support import running_app
 
@@ -328,7 +328,7 @@ async def test_what_is_sent_before_the_runtime_is_there_waits_for_it() -> None:
         runtime.emit(opened())
         late.ready()
 
-    app = TenutoApp(late, opening, theme=find_theme("dark"))
+    app = TenutoApp(late, opening, themes=ThemeChooser("dark", {}, runtime.home))
     async with app.run_test(size=(80, 24)) as pilot:
         for key, character in (("h", "h"), ("i", "i"), ("enter", None)):
             app.post_message(events.Key(key, character))

@@ -11,7 +11,7 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.line_cache import LineCache
-from tenuto.tui.launch import choose_theme, resume_hint
+from tenuto.tui.launch import resume_hint
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import (
@@ -180,21 +180,6 @@ def test_two_giants_on_one_screen_are_rendered_once_each() -> None:
             cache.lines(item, 80, 0)
         cache.trim()
     assert rendered == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("name", "environ", "expected"),
-    [
-        ("auto", {"TERM": "xterm-256color"}, "dark"),
-        ("auto", {"TERM": "xterm-256color", "COLORFGBG": "0;15"}, "light"),
-        ("auto", {"TERM": "xterm-256color", "COLORFGBG": "15;0"}, "dark"),
-        ("auto", {"TERM": "linux"}, "ansi"),
-        ("contrast", {"TERM": "linux"}, "contrast"),
-        ("light", {"TERM": "xterm", "NO_COLOR": "1"}, "light-mono"),
-    ],
-)
-def test_the_theme_follows_the_terminal(name: str, environ: dict[str, str], expected: str) -> None:
-    assert choose_theme(name, environ).name == expected
 
 
 def test_the_hint_how_to_come_back() -> None:

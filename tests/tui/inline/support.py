@@ -21,7 +21,7 @@ from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.paint import Paint
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.render.theme import find_theme
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 from tests.tui.full.support import Clock
 
@@ -124,8 +124,9 @@ async def running_app(
     terminal = Terminal(*size)
     with create_pipe_input() as pipe:
         output = InlineOutput(terminal, terminal.size, "true", synchronised=True)  # type: ignore[arg-type]
+        themes = ThemeChooser("dark", environ, runtime.home)
         app = InlineApp(
-            late, opening, pipe, output, paint=Paint(find_theme("dark"), "true"),  # type: ignore[arg-type]
+            late, opening, pipe, output, paint=Paint(themes.theme, "true"), themes=themes,  # type: ignore[arg-type]
             ui=ui or UiSettings(reduce_motion=True), environ={"TERM": "xterm-256color", **environ}, clock=clock,
         )  # fmt: skip
         running = asyncio.create_task(app.run())

@@ -2,30 +2,48 @@
 
 import pytest
 
-from tenuto.tui.render.theme import THEME_NAMES, Style, contrast_ratio, find_theme
+from tenuto.tui.early.background import is_light
+from tenuto.tui.render.colour import contrast_ratio
+from tenuto.tui.render.contrast import ENHANCED, READABLE, SURFACES, Weak, weak_styles
+from tenuto.tui.render.palette import COLOUR_MEANINGS, DARK, PALETTES, STYLES
+from tenuto.tui.render.theme import THEME_NAMES, Style, build_theme, find_theme
 
-NOT_TEXT = {"faint", "rule", "quote.bar", "selection", "panel"}
-"""Lines and surfaces: nothing is read in them by itself."""
-
-
-@pytest.mark.parametrize("name", ["dark", "light", "contrast"])
-def test_text_is_readable(name):
-    theme = find_theme(name)
-    wanted = 7.0 if name == "contrast" else 4.5
-    low = {}
-    for key, style in theme.styles.items():
-        if key in NOT_TEXT:
-            continue
-        ratio = contrast_ratio(style.foreground or theme.foreground, style.background or theme.background)
-        if ratio < wanted:
-            low[key] = round(ratio, 2)
-    assert not low
+RGB_THEMES = [name for name in THEME_NAMES if name != "ansi"]
 
 
-@pytest.mark.parametrize("name", ["dark", "light", "contrast"])
-def test_selected_text_is_readable(name):
-    theme = find_theme(name)
-    assert contrast_ratio(theme.foreground, theme.resolve("selection").background) >= 4.5
+@pytest.mark.parametrize("name", RGB_THEMES)
+def test_every_text_can_be_read_on_every_ground_that_it_can_stand_on(name):
+    assert weak_styles(find_theme(name), ENHANCED if name.startswith("contrast") else READABLE) == []
+
+
+@pytest.mark.parametrize("colours", [{"quiet": "#5c6370"}, {"added": "#8fc98b"}, {"selected": "#3a4a68"}])
+def test_what_cannot_be_read_is_found(colours):
+    theme = build_theme("weak", DARK._replace(colours={**DARK.colours, **colours}))
+    found = weak_styles(theme)
+    assert found
+    assert all(isinstance(weak, Weak) and weak.ratio < READABLE for weak in found)
+    grounds = {weak.ground for weak in found}
+    assert {"quiet": "page", "added": "diff.added", "selected": "selection"}[next(iter(colours))] in grounds
+
+
+def test_only_lines_and_grounds_are_not_judged():
+    assert {STYLES[name] for name in SURFACES} == {"line", "on panel", "selected on selection"}
+
+
+@pytest.mark.parametrize("name", RGB_THEMES)
+def test_a_theme_is_made_for_the_ground_that_its_name_says(name):
+    assert is_light(find_theme(name).background) == name.endswith("light")
+
+
+def test_contrast_is_that_of_wcag():
+    assert contrast_ratio("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast_ratio("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("name", THEME_NAMES)
+def test_a_palette_names_every_colour_and_no_other(name):
+    assert set(PALETTES[name].colours) == set(COLOUR_MEANINGS)
+    assert set(PALETTES[name].styles) <= set(STYLES)
 
 
 @pytest.mark.parametrize("name", THEME_NAMES)

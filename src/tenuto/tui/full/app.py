@@ -35,6 +35,7 @@ from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
+from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 class TenutoApp(App[None], inherit_bindings=False):
     """One screen. `opening` builds the runtime, attaches it and opens its session, after the first paint.
 
-    Its error ends the app and is kept in `failure`. `texts` are to be sent first. `early` has the keyboard and the
+    Its error ends the app and is kept in `failure`. `texts` are to be sent first. `themes` says in which colours. `early` has the keyboard and the
     screen until the first frame is there.
     """
 
@@ -57,7 +58,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         runtime: LateRuntime,
         opening: Callable[[], Awaitable[None]],
         *,
-        theme: Theme,
+        themes: ThemeChooser,
         ui: UiSettings | None = None,
         home: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -67,7 +68,9 @@ class TenutoApp(App[None], inherit_bindings=False):
         super().__init__(driver_class=driver_class(early), ansi_color=True)
         self.failure: BaseException | None = None
         self.ui = ui or UiSettings()
-        self.palette = Palette(theme)
+        self.themes = themes
+        self.palette = Palette(themes.theme)
+        themes.watch(self._recolour)
         self.runner = Runner(runtime, self.apply, clock)
         self.runner.state.interrupt_presses = 2 if self.ui.interrupt == "esc-esc" else 1
         self._opening = opening
@@ -253,6 +256,12 @@ class TenutoApp(App[None], inherit_bindings=False):
             self._ticker = self.set_interval(FRAME_SECONDS, self._tick)
         elif not moving and self._ticker is not None:
             self._ticker.stop()
+    def _recolour(self, theme: Theme) -> None:
+        """Paint in another theme."""
+        self.palette.choose(theme)
+        if self.is_mounted_screen:
+            self.screen.query("*").refresh()
+
             self._ticker = None
 
     def _tick(self) -> None:

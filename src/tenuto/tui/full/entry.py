@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, choose_theme, hint_after, noise_file, opening_texts
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
@@ -40,7 +41,8 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     async def open_session() -> None:
         await opening.open(app.take_opening_texts, app.runner.submit_user_input)
 
-    app = TenutoApp(late, open_session, theme=choose_theme(ui.theme, start.environ), ui=ui, early=early, texts=texts)
+    themes = ThemeChooser(ui.theme, start.environ, start.home)
+    app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, texts=texts)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse == "full")
         await app.finish()

@@ -30,7 +30,9 @@ from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.outside import Outside
 from tenuto.tui.render.options import RenderOptions, glyphs_for
+from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
+from tenuto.tui.themes import ThemeChooser
 
 BEGIN_MODES = "\x1b[>1u\x1b[?1004h"
 END_MODES = "\x1b[<u\x1b[?1004l"
@@ -42,7 +44,7 @@ PASTE_SILENCE = 2.0
 class InlineApp:
     """One session on the normal screen. `opening` opens it after the first paint; its error is kept in `failure`.
 
-    `texts` are to be sent first; `clock` is seconds.
+    `texts` are to be sent first; `paint` has the theme that `themes` shows; `clock` is seconds.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class InlineApp:
         output: InlineOutput,
         *,
         paint: Paint,
+        themes: ThemeChooser,
         ui: UiSettings,
         environ: Mapping[str, str],
         texts: Sequence[str] = (),
@@ -66,6 +69,8 @@ class InlineApp:
         self._clock = clock
         self._output = output
         self._paint = paint
+        self.themes = themes
+        themes.watch(self._recolour)
         self._ticker: asyncio.TimerHandle | None = None
         self._paste_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
@@ -201,6 +206,11 @@ class InlineApp:
         """Carry out what the machine asks for."""
         for effect in effects:
             self._carry_out(effect)
+        self.show()
+
+    def _recolour(self, theme: Theme) -> None:
+        """Paint in another theme; what is printed keeps its colours."""
+        self._paint.choose(theme)
         self.show()
 
     def _carry_out(self, effect: ScreenEffect) -> None:

@@ -15,8 +15,9 @@ from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
 from tenuto.tui.inline.paint import Paint, colour_depth
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, choose_theme, hint_after, noise_file, opening_texts
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
@@ -64,8 +65,12 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         synchronised=synchronises(environ),
         gone=lambda: app.leave(),  # noqa: PLW0108 - there is no app yet
     )
-    paint = Paint(choose_theme(ui.theme, environ), depth, links=environ.get("TERM") != "linux")
-    app = InlineApp(late, open_session, Vt100Input(sys.stdin), output, paint=paint, ui=ui, environ=environ, texts=texts)
+    themes = ThemeChooser(ui.theme, environ, start.home)
+    paint = Paint(themes.theme, depth, links=environ.get("TERM") != "linux")
+    keyboard = Vt100Input(sys.stdin)
+    app = InlineApp(
+        late, open_session, keyboard, output, paint=paint, themes=themes, ui=ui, environ=environ, texts=texts
+    )
     app.take_over(typed)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run()

@@ -38,6 +38,12 @@ class Paint:
         self._sgr: dict[str, str] = {}
         self._names: dict[str, str] = {}
 
+    def choose(self, theme: Theme) -> None:
+        """Paint with another theme from now on."""
+        self.theme = theme
+        self._sgr.clear()
+        self._names.clear()
+
     def row(self, line: Line) -> str:
         """Return a line as what is written to the terminal, without its end."""
         pieces: list[str] = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tenuto.text.lexer import find_lexer, look_up_kind
 from tenuto.tui.render.line import Line, Span, indent
 from tenuto.tui.render.wrap import wrap_code
 
 if TYPE_CHECKING:
-    from pygments.lexer import Lexer
     from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]
 
 CODE_INDENT = 2
@@ -41,36 +41,9 @@ _STYLES = {
 }
 
 
-@lru_cache(maxsize=64)
-def find_lexer(language: str) -> Lexer | None:
-    """Return the lexer for a fence's info word, `None` when nobody knows it."""
-    from pygments.lexers import find_lexer_class_by_name
-    from pygments.util import ClassNotFound
-
-    try:
-        return find_lexer_class_by_name(language)()
-    except ClassNotFound:
-        return None
-
-
-@lru_cache(maxsize=256)
-def language_of(path: str) -> str:
-    """Return the name of the language that a file's name suggests, empty when it suggests none."""
-    from pygments.lexers import find_lexer_class_for_filename
-
-    found = find_lexer_class_for_filename(path)
-    return found.aliases[0] if found is not None and found.aliases else ""
-
-
 @lru_cache(maxsize=512)
 def _style_of(kind: _TokenType) -> str:
-    parts = str(kind).split(".")[1:]
-    while parts:
-        style = _STYLES.get(".".join(parts))
-        if style is not None:
-            return style
-        parts.pop()
-    return "code"
+    return look_up_kind(_STYLES, kind, "code")
 
 
 def highlight(code: str, language: str) -> list[list[Span]]:

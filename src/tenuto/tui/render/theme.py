@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from tenuto.tui.render.palette import ANSI, CONTRAST, DARK, LIGHT
+from tenuto.tui.render.palette import PALETTES, STYLES, Palette
 
 
 class Style(NamedTuple):
@@ -29,7 +29,7 @@ class Style(NamedTuple):
     link: str = ""
 
 
-_MODIFIERS: Final = frozenset({"bold", "dim", "italic", "underline", "strike", "reverse"})
+MODIFIERS: Final = frozenset({"bold", "dim", "italic", "underline", "strike", "reverse"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class Theme:
 def _resolve(theme: Theme, name: str) -> Style:
     style = Style()
     for word in name.split(" "):
-        if word in _MODIFIERS and word != "dim":
+        if word in MODIFIERS and word != "dim":
             style = style._replace(**{word: True})
         elif word.startswith("@"):
             style = style._replace(link=word[1:])
@@ -96,45 +96,34 @@ def _over(under: Style, upper: Style) -> Style:
     )
 
 
-def _parse(description: str) -> Style:
-    """Read "bold #rrggbb on #rrggbb" or "4 underline"."""
+def read_style(description: str, colours: Mapping[str, str]) -> Style:
+    """Read "bold accent on panel" with these names of colours. A word that nobody knows is taken for a colour."""
     style = Style()
-    on = False
+    ground = False
     for word in description.split():
-        if word == "on":
-            on = True
-        elif word in _MODIFIERS:
-            style = style._replace(**{word: True})
-        elif on:
-            style = style._replace(background=word)
-        else:
-            style = style._replace(foreground=word)
+        value = colours.get(word, word)
+        if value == "on":
+            ground = True
+        elif value in MODIFIERS:
+            style = style._replace(**{value: True})
+        elif value and ground:
+            style = style._replace(background=value)
+        elif value:
+            style = style._replace(foreground=value)
     return style
 
 
-def _theme(name: str, palette: Mapping[str, str]) -> Theme:
-    screen = _parse(palette["screen"])
-    styles = {key: _parse(value) for key, value in palette.items() if key != "screen"}
-    return Theme(name, screen.foreground, screen.background, styles)
+def build_theme(name: str, palette: Palette) -> Theme:
+    """Return the theme that a palette makes."""
+    colours = palette.colours
+    styles = {key: read_style(text, colours) for key, text in {**STYLES, **palette.styles}.items()}
+    return Theme(name, colours["text"] or None, colours["page"] or None, styles)
 
 
-_PALETTES: Final = {"dark": DARK, "light": LIGHT, "ansi": ANSI, "contrast": CONTRAST}
-THEME_NAMES: Final = tuple(_PALETTES)
+THEME_NAMES: Final = tuple(PALETTES)
 
 
 @lru_cache(maxsize=8)
 def find_theme(name: str) -> Theme:
-    """Return a theme by its name; one that nobody knows gives `ansi`, which suits every terminal."""
-    return _theme(name, _PALETTES[name]) if name in _PALETTES else _theme("ansi", ANSI)
-
-
-def contrast_ratio(first: str, second: str) -> float:
-    """Return the WCAG contrast of two `#rrggbb` colours: 1 (none) to 21."""
-    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    channels = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
-    linear = [value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    """Return a theme of our own by its name; one that nobody knows gives `ansi`, which suits every terminal."""
+    return build_theme(name, PALETTES[name]) if name in PALETTES else build_theme("ansi", PALETTES["ansi"])

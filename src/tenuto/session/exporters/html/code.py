@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tenuto.session.exporters.html.markup import EMPTY, Markup, element, join, text
+from tenuto.text.lexer import find_lexer, look_up_kind
 
 if TYPE_CHECKING:
-    from pygments.lexer import Lexer
     from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage]
 
 MAX_CHARACTERS = 20_000
@@ -48,7 +48,7 @@ def code_block(code: str, language: str) -> Markup:
 
 def highlight(code: str, language: str) -> Markup:
     """Return code as spans; an unknown language, or more than a person reads, gives plain text."""
-    lexer = _find_lexer(language) if language and _is_readable(code) else None
+    lexer = find_lexer(language) if language and _is_readable(code) else None
     if lexer is None:
         return text(code)
     spans: list[Markup] = []
@@ -73,23 +73,6 @@ def _span(value: str, style: str) -> Markup:
     return element("span", text(value), class_=style) if style else text(value)
 
 
-@lru_cache(maxsize=64)
-def _find_lexer(language: str) -> Lexer | None:
-    from pygments.lexers import find_lexer_class_by_name
-    from pygments.util import ClassNotFound
-
-    try:
-        return find_lexer_class_by_name(language)()
-    except ClassNotFound:
-        return None
-
-
 @lru_cache(maxsize=512)
 def _class_of(kind: _TokenType) -> str:
-    parts = str(kind).split(".")[1:]
-    while parts:
-        style = _CLASSES.get(".".join(parts))
-        if style is not None:
-            return style
-        parts.pop()
-    return ""
+    return look_up_kind(_CLASSES, kind, "")

@@ -1,0 +1,48 @@
+"""The question what colour the terminal's background is, and what may be made of the answer. Pure, imports nothing.
+
+The question is OSC 11. DA1 comes behind it, which every terminal answers: when that answer is there and the other is
+not, there will be none. Nobody waits for either.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+QUERY = "\x1b]11;?\x07\x1b[c"
+HALF = 0.18
+"""The luminance (WCAG) from which on dark text is easier to read than light text."""
+AUTOMATIC = ("", "auto", "contrast")
+"""Themes that go by the background."""
+_MUTE = ("", "dumb", "unknown", "linux", "cons25")
+
+
+def may_ask(environ: Mapping[str, str]) -> bool:
+    """Say whether the question does no harm: GNU screen swallows the answer, a console prints the question."""
+    term = environ.get("TERM", "")
+    if term in _MUTE or term.startswith(("vt", "eterm")) or environ.get("NO_COLOR"):
+        return False
+    return bool(environ.get("TMUX")) or not (term.startswith("screen") or environ.get("STY"))
+
+
+def read_colour(value: str) -> str:
+    """Return `#rrggbb` for what a terminal says of a colour (`rgb:1e1e/2020/2424`, `#1e2024`), empty for the rest."""
+    kind, mark, digits = value.partition(":")
+    if mark:
+        channels = digits.split("/")[:3] if kind in ("rgb", "rgba") else []
+    else:
+        size, rest = divmod(len(value) - 1, 3)
+        channels = [value[1 + size * place :][:size] for place in range(3)] if value[:1] == "#" and not rest else []
+    try:
+        scaled = [round(int(one, 16) * 255 / (16 ** len(one) - 1)) for one in channels if 0 < len(one) <= 4]
+    except ValueError:
+        return ""
+    return "#{:02x}{:02x}{:02x}".format(*scaled) if len(scaled) == 3 else ""
+
+
+def is_light(colour: str) -> bool:
+    """Say whether a ground of this `#rrggbb` wants dark text."""
+    channels = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    red, green, blue = [value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > HALF

@@ -1,0 +1,130 @@
+"""A person's own theme: TOML text to a theme, with a line for everything in it that does not fit. Pure.
+
+base = "dark"
+[colours]
+accent = "#ff8800"
+[styles]
+"diff.added" = "bold green on added"
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from tenuto.tui.render.colour import is_hex
+from tenuto.tui.render.contrast import READABLE, weak_styles
+from tenuto.tui.render.palette import COLOUR_MEANINGS, PALETTES, STYLES, Palette
+from tenuto.tui.render.theme import MODIFIERS, Theme, build_theme
+
+TABLES = ("colours", "styles")
+COLOUR_RULE = 'a colour is "#rrggbb", the number of a colour of the terminal (0 to 255), or "" for none'
+STYLE_RULE = f"a style is made of {', '.join(sorted(MODIFIERS))}, a colour, and “on” before the colour of its ground"
+WEAK_NAMED = 6
+"""So many styles that cannot be read well are named one by one."""
+
+
+def read_theme(name: str, text: str) -> tuple[Theme | None, list[str]]:
+    """Return the theme and what is wrong with the file; what is wrong is left out of the theme.
+
+    `None`: the text is not TOML at all.
+    """
+    try:
+        values = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return None, [f"it is not TOML: {error}"]
+    problems = [
+        f"“{key}” is not known here; there are base, colours, styles" for key in values.keys() - {"base", *TABLES}
+    ]
+    base = PALETTES[_base(values.get("base", "dark"), problems)]
+    colours = {**base.colours, **_read_colours(_table(values, "colours", problems), problems)}
+    styles = {**base.styles, **_read_styles(_table(values, "styles", problems), colours, problems)}
+    return build_theme(name, Palette(colours, styles)), problems
+
+
+def describe_weakness(theme: Theme) -> str:
+    """Return a sentence that names the styles which cannot be read well, empty when all can."""
+    found = weak_styles(theme)
+    if not found:
+        return ""
+    names = list(dict.fromkeys(weak.style for weak in sorted(found, key=lambda weak: weak.ratio)))
+    more = f" and {len(names) - WEAK_NAMED} more" if len(names) > WEAK_NAMED else ""
+    worst = min(found, key=lambda weak: weak.ratio)
+    return (
+        f"hard to read (contrast under {READABLE}): {', '.join(names[:WEAK_NAMED])}{more}; "
+        f"worst is {worst.style} on {worst.ground} with {worst.ratio:.1f}"
+    )
+
+
+def _base(base: object, problems: list[str]) -> str:
+    if isinstance(base, str) and base in PALETTES:
+        return base
+    problems.append(f"base = {base!r}: there are {', '.join(PALETTES)}")
+    return "dark"
+
+
+def _table(values: Mapping[str, Any], name: str, problems: list[str]) -> dict[str, object]:
+    table = values.get(name, {})
+    if isinstance(table, dict):
+        return dict(_flat(cast("dict[str, Any]", table)))
+    problems.append(f"{name} must be a table: a line [{name}], and names with values below it")
+    return {}
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
+    """Go through a table whose names may have been written with dots and without quotes."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(cast("dict[str, Any]", value), f"{before}{key}.")
+        else:
+            yield before + key, value
+
+
+def _read_colours(table: Mapping[str, object], problems: list[str]) -> dict[str, str]:
+    read: dict[str, str] = {}
+    for name, value in table.items():
+        if name not in COLOUR_MEANINGS:
+            problems.append(f"[colours] {name}: no such colour{_hint(name, COLOUR_MEANINGS)}")
+        elif (colour := _colour(value)) is None or (name in ("text", "page") and colour[:1].isdigit()):
+            problems.append(f"[colours] {name} = {value!r}: {COLOUR_RULE}")
+        else:
+            read[name] = colour
+    return read
+
+
+def _colour(value: object) -> str | None:
+    """Return the colour, `None` for what is none. Attributes have a place in styles."""
+    if isinstance(value, bool):
+        return None
+    text = str(value).strip() if isinstance(value, int | str) else "?"
+    if len(text) == 4 and text.startswith("#"):
+        text = "#" + "".join(digit * 2 for digit in text[1:])
+    number = text.isascii() and text.isdigit() and len(text) <= 3 and int(text) < 256
+    return text if not text or number or is_hex(text) else None
+
+
+def _read_styles(table: Mapping[str, object], colours: Mapping[str, str], problems: list[str]) -> dict[str, str]:
+    read: dict[str, str] = {}
+    for name, value in table.items():
+        if name not in STYLES:
+            problems.append(f"[styles] {name}: no such style{_hint(name, STYLES)}")
+        elif not isinstance(value, str):
+            problems.append(f"[styles] {name} = {value!r}: {STYLE_RULE}")
+        elif wrong := [word for word in value.split() if not _is_word(word, colours)]:
+            problems.append(f"[styles] {name}: “{wrong[0]}”{_hint(wrong[0], colours)}: {STYLE_RULE}")
+        else:
+            read[name] = value
+    return read
+
+
+def _is_word(word: str, colours: Mapping[str, str]) -> bool:
+    return word == "on" or word in MODIFIERS or word in colours or _colour(word) is not None
+
+
+def _hint(name: str, known: Mapping[str, str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; there are {', '.join(known)}" if known is COLOUR_MEANINGS else ""

@@ -1,0 +1,228 @@
+"""Which theme shows, and what becomes of the person's own theme files, whatever is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.tui.render.palette import PALETTES, STYLES
+from tenuto.tui.render.theme import THEME_NAMES, Theme
+from tenuto.tui.render.theme_file import read_theme
+from tenuto.tui.themes import AUTOMATIC, DESCRIPTIONS, ThemeChooser, has_colour, own_themes
+
+MANY = {"TERM": "xterm-256color"}
+
+
+def write_theme(home: Path, name: str, text: str) -> Path:
+    file = home / "themes" / f"{name}.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "expected"),
+    [
+        ("auto", MANY, "dark"),
+        ("auto", {**MANY, "COLORFGBG": "0;15"}, "light"),
+        ("auto", {**MANY, "COLORFGBG": "0;default;15"}, "light"),
+        ("auto", {**MANY, "COLORFGBG": "15;0"}, "dark"),
+        ("auto", {**MANY, "COLORFGBG": "0;default"}, "dark"),
+        ("auto", {"TERM": "xterm", "COLORTERM": "truecolor"}, "dark"),
+        ("auto", {"TERM": "linux"}, "ansi"),
+        ("contrast", {"TERM": "linux"}, "contrast-dark"),
+        ("contrast", {**MANY, "COLORFGBG": "0;15"}, "contrast-light"),
+        ("light", {**MANY, "COLORFGBG": "15;0"}, "light"),
+        ("light", {**MANY, "NO_COLOR": "1"}, "light-mono"),
+    ],
+)
+def test_the_theme_follows_the_terminal_and_what_is_set_wins(
+    tmp_path: Path, name: str, environ: dict[str, str], expected: str
+) -> None:
+    assert ThemeChooser(name, environ, tmp_path).theme.name == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),
+        ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False),
+        ({"CLICOLOR": "0"}, False),
+        ({"CLICOLOR": "0", "CLICOLOR_FORCE": "1"}, True),
+        ({"CLICOLOR": "0", "CLICOLOR_FORCE": "0"}, False),
+        ({"TERM": "vt220"}, False),
+        ({"TERM": "vt220", "CLICOLOR_FORCE": "1"}, True),
+    ],
+)
+def test_whether_there_are_colours(environ: dict[str, str], expected: bool) -> None:
+    assert has_colour(environ) == expected
+
+
+def test_the_background_changes_what_goes_by_it_and_nothing_else(tmp_path: Path) -> None:
+    for name, (dark, light) in AUTOMATIC.items():
+        shown: list[str] = []
+        chooser = ThemeChooser(name, MANY, tmp_path)
+        chooser.watch(lambda theme, shown=shown: shown.append(theme.name))
+        for is_light in (False, True, True, False):
+            chooser.hear(is_light)
+        assert shown == [light, dark]
+    for name in THEME_NAMES:
+        chooser = ThemeChooser(name, MANY, tmp_path)
+        chooser.watch(lambda theme: pytest.fail(theme.name))
+        chooser.hear(True)
+        assert chooser.theme.name == name
+
+
+def test_a_background_that_was_heard_of_counts_for_what_is_chosen_later(tmp_path: Path) -> None:
+    chooser = ThemeChooser("dark", MANY, tmp_path)
+    chooser.hear(True)
+    chooser.show("auto")
+    assert chooser.theme.name == "light"
+    chooser.show("contrast")
+    assert chooser.theme.name == "contrast-light"
+
+
+def test_every_theme_is_described_and_can_be_shown(tmp_path: Path) -> None:
+    assert set(DESCRIPTIONS) == {*THEME_NAMES, *AUTOMATIC}
+    for name in DESCRIPTIONS:
+        chooser = ThemeChooser(name, MANY, tmp_path)
+        assert chooser.problems == ()
+        assert set(chooser.theme.styles) == set(STYLES)
+
+
+# --- own themes ---
+
+
+def test_an_own_theme_changes_what_it_names_and_keeps_the_rest_of_its_base(tmp_path: Path) -> None:
+    write_theme(
+        tmp_path,
+        "mine",
+        """
+        base = "light"
+        [colours]
+        accent = "#036"
+        quiet = 8
+        [styles]
+        "diff.added.word" = "bold #104010 on added"
+        heading = "italic blue"
+        tool.done = "accent"
+        """,
+    )
+    chooser = ThemeChooser("mine", MANY, tmp_path)
+    theme, base = chooser.theme, ThemeChooser("light", MANY, tmp_path).theme
+    assert chooser.problems == ()
+    assert theme.resolve("prompt").foreground == theme.resolve("tool.done").foreground == "#003366"
+    assert theme.resolve("dim").foreground == "8"
+    added = theme.resolve("diff.added.word")
+    assert (added.foreground, added.background, added.bold) == ("#104010", PALETTES["light"].colours["added"], True)
+    assert theme.resolve("heading").italic
+    assert not theme.resolve("heading").bold
+    assert theme.resolve("error") == base.resolve("error")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('base = "drak"', ["base = 'drak'", "dark, light, ansi, contrast-dark, contrast-light"]),
+        ('colors = "x"', ["“colors” is not known here", "base, colours, styles"]),
+        ('[colours]\nacent = "#fff"', ["[colours] acent: no such colour", "did you mean accent?"]),
+        ('[colours]\nzzz = "#fff"', ["[colours] zzz", "there are text, page, accent"]),
+        ('[colours]\nred = "pink"', ["[colours] red = 'pink'", '"#rrggbb"', "0 to 255"]),
+        ("[colours]\nred = 256", ["[colours] red = 256"]),
+        ("[colours]\nred = true", ["[colours] red = True"]),
+        ('[colours]\nred = "bold"', ["[colours] red = 'bold'"]),
+        ("colours = 3", ["colours must be a table"]),
+        ('[styles]\nheadin = "bold"', ["[styles] headin: no such style", "did you mean heading?"]),
+        ('[styles]\n"diff.added" = "green on addd"', ["[styles] diff.added", "“addd”; did you mean added?"]),
+        ("[styles]\nerror = 4", ["[styles] error = 4", "a style is made of bold"]),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_key_and_what_is_allowed(tmp_path: Path, text: str, wanted: list[str]) -> None:
+    file = write_theme(tmp_path, "mine", text)
+    chooser = ThemeChooser("mine", MANY, tmp_path)
+    assert chooser.theme.name == "mine"
+    (problem,) = chooser.problems
+    assert problem.startswith(str(file))
+    for part in (*wanted, "left out"):
+        assert part in problem
+    assert chooser.theme.styles == ThemeChooser("dark", MANY, tmp_path).theme.styles
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda file: file.write_text("base = "),
+        lambda file: file.write_bytes(b"\xff\xfe"),
+        lambda file: file.mkdir(),
+        lambda file: file.write_text("[[[" * 50_000),
+    ],
+    ids=["broken", "binary", "folder", "huge"],
+)
+def test_a_file_that_cannot_be_read_falls_back_and_says_so(tmp_path: Path, make) -> None:
+    (tmp_path / "themes").mkdir()
+    make(tmp_path / "themes" / "mine.toml")
+    chooser = ThemeChooser("mine", {**MANY, "COLORFGBG": "0;15"}, tmp_path)
+    assert chooser.theme.name == "light"
+    (problem,) = chooser.problems
+    assert problem.startswith(str(tmp_path / "themes" / "mine.toml"))
+    assert problem.endswith("the theme is not used")
+
+
+@pytest.mark.parametrize("name", ["nowhere", "../settings", "", "a/b", "mine.toml"])
+def test_a_theme_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, name: str) -> None:
+    write_theme(tmp_path, "mine", "")
+    (tmp_path / "settings.toml").write_text('[ui]\ntheme = "x"')
+    chooser = ThemeChooser(name, MANY, tmp_path)
+    assert chooser.theme.name == "dark"
+    (problem,) = chooser.problems
+    for part in (f"“{name}”", "contrast-light, mine", str(tmp_path / "themes")):
+        assert part in problem
+
+
+def test_an_own_theme_cannot_take_the_name_of_one_of_ours(tmp_path: Path) -> None:
+    write_theme(tmp_path, "dark", '[colours]\naccent = "#fff"')
+    write_theme(tmp_path, "mine", "")
+    (tmp_path / "themes" / "notes.txt").write_text("")
+    assert own_themes(tmp_path) == ("mine",)
+    assert own_themes(tmp_path / "nothing") == ()
+    assert ThemeChooser("dark", MANY, tmp_path).theme.resolve("accent").foreground != "#ffffff"
+
+
+def test_styles_that_are_hard_to_read_are_named(tmp_path: Path) -> None:
+    write_theme(tmp_path, "mine", '[colours]\nquiet = "#333333"\nred = "#f28779"')
+    chooser = ThemeChooser("mine", MANY, tmp_path)
+    (problem,) = chooser.problems
+    assert "hard to read (contrast under 4.5)" in problem
+    assert "dim" in problem
+    assert "error" not in problem
+    assert chooser.theme.resolve("dim").foreground == "#333333"
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=200)
+
+
+@given(TEXTS)
+def test_no_text_breaks_the_reader(text: str) -> None:
+    theme, problems = read_theme("mine", text)
+    assert isinstance(theme, Theme) or problems
+
+
+@given(
+    st.dictionaries(st.sampled_from([*STYLES, "x"]), TEXTS | st.integers() | st.booleans(), max_size=3),
+    st.dictionaries(st.sampled_from([*PALETTES["dark"].colours, "x"]), TEXTS | st.integers(), max_size=3),
+)
+def test_whatever_the_values_are_the_theme_has_every_style(
+    styles: dict[str, object], colours: dict[str, object]
+) -> None:
+    import tomlkit
+
+    theme, problems = read_theme("mine", tomlkit.dumps({"styles": styles, "colours": colours}))
+    if theme is not None:
+        assert set(theme.styles) == set(STYLES)
+        assert all(not style.foreground or style.foreground[0] in "#0123456789" for style in theme.styles.values())
+    assert ("x" not in styles and "x" not in colours) or problems
