@@ -6,7 +6,7 @@ import json
 import re
 import types
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -77,8 +77,8 @@ def own_keys(section: type[Section]) -> set[str]:
 
 
 def describe_type(kind: Any) -> str:
-    if get_origin(kind) is types.UnionType:
-        return describe_type(next(one for one in get_args(kind) if one is not type(None)))
+    if get_origin(kind) in (types.UnionType, Union):
+        return ", ".join(describe_type(one) for one in get_args(kind) if one is not type(None))
     if get_origin(kind) is Literal:
         return ", ".join(f'`"{value}"`' for value in get_args(kind))
     return "section" if is_section(kind) else TYPES[get_origin(kind) or kind]

@@ -20,6 +20,8 @@ from tenuto.protocol.entry import Mode
 PROJECT_FILE = Path(".tenuto") / "settings.toml"
 CODE_RUNNING_KEYS = frozenset({"providers", "hooks", "mcp", "extensions"})
 """Sections that a project may not set until its owner has agreed (DESIGN section 8, trust)."""
+CODE_RUNNING_VALUES = (("compaction", "strategy"), ("ui", "notification_command"), ("ui", "status_command"))
+"""The same for single keys."""
 
 TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_MAX_OUTPUT_TOKENS": "max_output_tokens"}
 """The keys that are in no section."""
@@ -120,14 +122,21 @@ class SessionSettings(Section, frozen=True, kw_only=True):
 
 
 class UiSettings(Section, frozen=True, kw_only=True):
-    """The interactive front-ends."""
+    """The interactive front-ends. `notifications = true` is the command where there is one, else the terminal."""
 
     theme: str = "auto"
     inline: bool = False
     reduce_motion: bool = False
     interrupt: Literal["esc", "esc-esc"] = "esc"
     show_thinking: bool = True
-    notifications: bool = True
+    notifications: bool | Literal["off", "bell", "terminal", "command"] = True
+    notification_command: str = ""
+    notification_seconds: float = 10.0
+    title: bool = True
+    progress: bool | Literal["auto"] = "auto"
+    status_items: tuple[str, ...] = ()
+    status_command: str = ""
+    status_interval: float = 0.5
     copy_on_select: bool = True
     mouse: Literal["full", "off"] = "full"
 
@@ -189,10 +198,11 @@ def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) 
         for key in sorted(not_allowed & values.keys()):
             problems.append(f"{path}: [{key}] can run code or redirect your key and is ignored in a project file")
             del values[key]
-        compaction = values.get("compaction")
-        if not_allowed and isinstance(compaction, dict) and "strategy" in compaction:
-            problems.append(f"{path}: compaction.strategy can run code and is ignored in a project file")
-            del compaction["strategy"]
+        for section, key in CODE_RUNNING_VALUES if not_allowed else ():
+            place = values.get(section)
+            if isinstance(place, dict) and key in place:
+                problems.append(f"{path}: {section}.{key} can run code and is ignored in a project file")
+                del place[key]
         _merge(merged, _accept(values, str(path), problems))
     _merge(merged, _accept(_from_environment(environ), "environment", problems))
     return msgspec.convert(merged, Settings, strict=False), problems

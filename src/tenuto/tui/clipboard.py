@@ -1,15 +1,26 @@
-"""The clipboard: by way of the terminal (OSC 52), and by the system's own command where there is one."""
+"""The clipboard: by the system's own command where there is one, by tmux, and by way of the terminal (OSC 52).
+
+What is said afterwards is what is known: a command that ended well has copied; a terminal does not answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tenuto.text.figures import format_bytes
+from tenuto.tui.emulator import NO_OSC52, recognise
+from tenuto.tui.multiplexer import wrap
 
 OSC52_BYTES = 1_000_000
 """More base64 than this is not sent to the terminal: most drop it or stall."""
+PATIENCE = 3.0
+"""Seconds that a command has."""
 COPY_TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("", ("pbcopy",)),
     ("WAYLAND_DISPLAY", ("wl-copy",)),
@@ -18,6 +29,36 @@ COPY_TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("WSL_DISTRO_NAME", ("clip.exe",)),
 )
 """(variable that must be set, command that takes the text on stdin)"""
+TMUX_COPY = ("tmux", "load-buffer", "-w", "-")
+"""Into tmux's buffer and, by tmux, to its terminal's clipboard: what a program in it sends is ignored by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What is to be written to the terminal, what to say, and whether there was any way at all."""
+
+    sequence: str
+    message: str
+    sent: bool = True
+
+
+async def copy_text(text: str, environ: Mapping[str, str]) -> Copied:
+    """Copy by every way there is."""
+    ran = [command[0] for command in copy_commands(environ) if await _run(command, text)]
+    sequence = copy_sequence(text, environ)
+    many = f"{len(text):,} characters" if len(text) != 1 else "1 character"
+    if ran:
+        return Copied(sequence, f"Copied {many} ({', '.join(ran)})")
+    if sequence:
+        return Copied(sequence, f"Sent {many} to the terminal's clipboard (OSC 52)")
+    return Copied("", f"Not copied: {_why_not(text, environ)}", sent=False)
+
+
+def _why_not(text: str, environ: Mapping[str, str]) -> str:
+    tools = "install wl-copy, xclip or xsel" if not environ.get("SSH_TTY") else "there is no way over ssh but that"
+    if recognise(environ) in NO_OSC52 or environ.get("STY"):
+        return f"this terminal takes no copies from programs; {tools}"
+    return f"{format_bytes(len(text.encode('utf-8', 'replace')))} are too much for the terminal (OSC 52); {tools}"
 
 
 def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
@@ -27,35 +68,46 @@ def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
     """
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
     in_tmux = bool(environ.get("TMUX"))
-    if len(encoded) > OSC52_BYTES or (environ.get("TERM", "").startswith("screen") and not in_tmux):
+    in_screen = environ.get("TERM", "").startswith("screen") and not in_tmux
+    if len(encoded) > OSC52_BYTES or in_screen or recognise(environ) in NO_OSC52:
         return ""
     sequence = f"\x1b]52;c;{encoded}\x07"
-    if not in_tmux:
-        return sequence
-    return sequence + "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    return sequence + wrap(sequence, environ) if in_tmux else sequence
 
 
-def copy_command(environ: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the system's own clipboard command, `None` when there is none (or the clipboard is on another machine)."""
-    if environ.get("SSH_TTY"):
-        return None
-    for variable, command in COPY_TOOLS:
-        if (not variable or environ.get(variable)) and shutil.which(command[0]):
-            return command
-    return None
+def copy_commands(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return the commands to hand a text to: the system's own, but not over ssh (it is another machine's), and tmux."""
+    commands: list[tuple[str, ...]] = []
+    if not environ.get("SSH_TTY"):
+        for variable, command in COPY_TOOLS:
+            if (not variable or environ.get(variable)) and shutil.which(command[0], path=environ.get("PATH")):
+                commands.append(command)
+                break
+    if environ.get("TMUX") and shutil.which("tmux", path=environ.get("PATH")):
+        commands.append(TMUX_COPY)
+    return commands
 
 
-async def copy_with_tool(text: str, environ: Mapping[str, str]) -> bool:
-    """Hand `text` to the system's clipboard command; say whether that worked."""
-    command = copy_command(environ)
-    if command is None:
-        return False
+def encode_for(command: tuple[str, ...], text: str) -> bytes:
+    """Return the bytes that a command takes: Windows' own reads UTF-16, and another encoding as mojibake."""
+    return text.encode("utf-16-le" if command[0] == "clip.exe" else "utf-8", "replace")
+
+
+async def _run(command: tuple[str, ...], text: str) -> bool:
+    """Hand `text` to a command; say whether that worked."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        async with asyncio.timeout(3.0):
-            await process.communicate(text.encode("utf-8", "replace"))
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate(encode_for(command, text))
     except (OSError, TimeoutError):
         return False
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(OSError):
+                process.kill()
     return process.returncode == 0

@@ -15,7 +15,7 @@ from tenuto.protocol.entry import Level
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ImagePart
 
-BellReason = Literal["approval", "finished", "failed"]
+BellReason = Literal["approval", "finished", "failed", "compaction"]
 
 
 class EffectBase(msgspec.Struct, frozen=True):
@@ -70,9 +70,13 @@ class Toast(EffectBase, frozen=True):
 
 
 class Bell(EffectBase, frozen=True):
-    """Call the person, who may be elsewhere; the front-end knows whether the terminal has the focus."""
+    """Call the person, who may be elsewhere; the front-end knows whether the terminal has the focus.
+
+    `approval` is a plan that waits as well; `compaction` is one that failed. `seconds` is how long the run took.
+    """
 
     reason: BellReason
+    seconds: float = 0.0
 
 
 class Title(EffectBase, frozen=True):

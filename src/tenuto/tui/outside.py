@@ -1,82 +1,180 @@
-"""What reaches the person beyond the screen: the terminal's title, a call, the clipboard. Shared by both screens."""
+"""What reaches the person beyond the screen: the terminal's title and progress, a call, the clipboard.
+
+Shared by both screens. Everything here is written in order with what is painted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from tenuto.config.settings import UiSettings
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.clipboard import copy_sequence, copy_with_tool
-from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.clipboard import copy_text
+from tenuto.tui.effects import Bell, ScreenEffect
+from tenuto.tui.emulator import in_multiplexer, notification_form, recognise, shows_progress
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.multiplexer import ask_outer, wrap
+from tenuto.tui.notify import BEL, Calls, Notification, describe_bell, notification_sequence
+from tenuto.tui.person_command import run_person_command
 
 TITLE_CHARACTERS = 120
-BELL = "\x07"
+NO_TITLE = frozenset({"linux", "dumb", "unknown", ""})
+"""Values of `TERM` that have none."""
+SAVE_TITLE = "\x1b[22;0t"
+RESTORE_TITLE = "\x1b]0;\x07\x1b[23;0t"
+"""Empty first: terminals that cannot restore one go back to their own."""
+COMMAND_SECONDS = 10.0
+PROGRESS_SECONDS = 8.0
+"""Some terminals take a progress that is not told again for one whose program is gone (ghostty: 15 seconds)."""
+
+Progress = Literal["", "running", "waiting", "failed"]
+_PROGRESS = {"": "0", "running": "3", "waiting": "4;100", "failed": "2;100"}
 
 
 class Outside:
-    """`write` takes control sequences, in order with what is painted; `spawn` runs work beside everything else.
+    """`write` takes control sequences; `spawn` runs work beside everything else; `clock` is seconds.
 
     `toast(text, style)` shows a line for a few seconds. `copied` is the last text that was copied.
     """
 
     def __init__(
         self,
+        state: Callable[[], UiState],
         write: Callable[[str], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         toast: Callable[[str, str], None],
         *,
         ui: UiSettings,
         environ: Mapping[str, str],
+        clock: Callable[[], float],
     ) -> None:
+        self._state = state
         self._write = write
         self._spawn = spawn
         self._toast = toast
         self._ui = ui
         self._environ = environ
-        self._looked_at: bool | None = None
+        self._clock = clock
+        self._calls = Calls(ui.notification_seconds)
+        self._has_title = ui.title and environ.get("TERM", "") not in NO_TITLE
+        self._has_progress = shows_progress(recognise(environ)) if ui.progress == "auto" else ui.progress
+        self._progress: Progress = ""
+        self._progress_at = float("-inf")
+        self._failed = False
+        self._complained = False
+        self._begun = False
         self.copied = ""
+
+    # --- life ---
 
     def begin(self) -> None:
         """Remember what the person will want back; the terminal is ours from now on."""
-        self._write(SAVE_TITLE)
+        self._begun = True
+        self._write(SAVE_TITLE if self._has_title else "")
 
     def end(self) -> None:
-        """Give it back."""
-        self._write(RESTORE_TITLE)
+        """Give it back, once."""
+        self._write(self.owed)
+        self._begun = False
+        self._progress = ""
+
+    @property
+    def owed(self) -> str:
+        """What ends everything that was begun here: also for ends that do not go through `end`."""
+        title = RESTORE_TITLE if self._begun and self._has_title else ""
+        return (progress_sequence("") if self._progress else "") + title
+
+    # --- what happens ---
 
     def look(self, looked_at: bool) -> None:
         """The terminal says whether it has the focus."""
-        self._looked_at = looked_at
+        self._calls.looked_at = looked_at
+        if looked_at and self._failed:
+            self._failed = False
+            self.follow()
 
     def carry_out(self, effect: ScreenEffect) -> bool:
         """Carry out an effect, if it is one of these; say whether it was."""
         match effect:
-            case screen_effects.Bell(reason=reason):
-                self._ring(reason)
+            case Bell():
+                self._call(effect)
             case screen_effects.Title(text=text):
-                self._write(title_sequence(text))
+                self._write(title_sequence(text) if self._has_title else "")
             case screen_effects.CopyText(text=text):
                 self.copy(text)
             case _:
                 return False
         return True
 
+    def follow(self) -> None:
+        """Show what goes on as the terminal's progress, where it changed or was not told for long."""
+        if not self._has_progress:
+            return
+        state, now = self._state(), self._clock()
+        self._failed = self._failed and not state.running
+        wanted: Progress = "waiting" if state.approvals.requests else "running" if state.running else ""
+        wanted = wanted or ("failed" if self._failed else "")
+        if wanted != self._progress or (wanted and now - self._progress_at >= PROGRESS_SECONDS):
+            self._progress, self._progress_at = wanted, now
+            self._write(progress_sequence(wanted))
+
+    # --- calls ---
+
+    def _call(self, bell: Bell) -> None:
+        self._failed = bell.reason == "failed" and self._calls.looked_at is False
+        way = self._ui.notifications
+        if way is True:
+            way = "command" if self._ui.notification_command else "terminal"
+        if way in (False, "off") or not self._calls.wanted(bell, self._clock()):
+            return
+        notification = describe_bell(bell, self._state())
+        if way == "command" and self._ui.notification_command:
+            self._spawn(self._run_command(bell, notification))
+            return
+        self._write(BEL)
+        if way == "terminal":
+            self._notify(notification)
+
+    def _notify(self, notification: Notification) -> None:
+        if in_multiplexer(self._environ):
+            self._spawn(self._notify_through(notification))
+        else:
+            self._write(notification_sequence(notification, notification_form(recognise(self._environ))))
+
+    async def _notify_through(self, notification: Notification) -> None:
+        outer = await ask_outer(self._environ)
+        if outer.reachable:
+            sequence = notification_sequence(notification, notification_form(outer.emulator))
+            self._write(wrap(sequence, self._environ) if sequence else "")
+
+    async def _run_command(self, bell: Bell, notification: Notification) -> None:
+        state = self._state()
+        facts = {
+            "reason": bell.reason,
+            "title": notification.title,
+            "body": notification.body,
+            "seconds": round(bell.seconds, 1),
+            "session_id": state.session_id,
+            "cwd": state.status.cwd,
+        }
+        ran = await run_person_command(self._ui.notification_command, facts, seconds=COMMAND_SECONDS)
+        if ran.problem and not self._complained:
+            self._complained = True
+            self._toast(f"ui.notification_command {ran.problem}", "warning")
+
+    # --- the clipboard ---
+
     def copy(self, text: str) -> None:
-        """Put a text on the clipboard: by the terminal, and by the system's own command where there is one."""
+        """Put a text on the clipboard, and say how that went."""
         self.copied = text
-        self._write(copy_sequence(text, self._environ))
-        self._spawn(self._copy_with_tool(text))
-        self._toast(f"Copied {len(text):,} characters", "dim")
+        self._spawn(self._copy(text))
 
-    async def _copy_with_tool(self, text: str) -> None:
-        await copy_with_tool(text, self._environ)
-
-    def _ring(self, reason: str) -> None:
-        away = self._looked_at is False or (reason == "approval" and self._looked_at is None)
-        if self._ui.notifications and away:
-            self._write(BELL)
+    async def _copy(self, text: str) -> None:
+        result = await copy_text(text, self._environ)
+        self._write(result.sequence)
+        self._toast(result.message, "dim" if result.sent else "warning")
 
 
 def title_sequence(text: str) -> str:
@@ -84,5 +182,6 @@ def title_sequence(text: str) -> str:
     return f"\x1b]0;{sanitize_line(text)[:TITLE_CHARACTERS]}\x07"
 
 
-SAVE_TITLE = "\x1b[22;0t"
-RESTORE_TITLE = "\x1b[23;0t"
+def progress_sequence(progress: Progress) -> str:
+    """Return what shows the progress on the terminal's tab or in its task bar (OSC 9;4)."""
+    return f"\x1b]9;4;{_PROGRESS[progress]}\x07"

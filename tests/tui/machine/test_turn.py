@@ -190,7 +190,7 @@ def test_settled_closes_everything_and_calls_the_person():
     driver = Driver()
     driver.feed(started(), StepStartedEvent(session_id="s", step=1), answer(call()), run())
     effects = driver.after(3).feed(finished(), settled())
-    assert Bell("finished") in effects
+    assert Bell("finished", 3.0) in effects
     assert isinstance(driver.last, ToolItem) and driver.last.state == "interrupted" and driver.last.final
     assert driver.state.spinner.top is None and not driver.state.animating
     assert not [each for each in Driver().feed(started(), settled("interrupted")) if isinstance(each, Bell)]

@@ -103,7 +103,15 @@ class TenutoApp(App[None], inherit_bindings=False):
             screen=lambda: (self.size, max(1, self.composer.size.height)),
             clock=clock,
         )
-        self.outside = Outside(self.write, self._spawn, self.around.show_toast, ui=self.ui, environ=os.environ)
+        self.outside = Outside(
+            lambda: self.runner.state,
+            self.write,
+            self._spawn,
+            self.around.show_toast,
+            ui=self.ui,
+            environ=os.environ,
+            clock=clock,
+        )
         self._actions = ScreenActions(self)
         actions.update(self._actions.table)
 
@@ -189,6 +197,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         for effect in effects:
             self._carry_out(effect)
         self.transcript.repaint()
+        self.outside.follow()
         self._watch_time()
 
     @property
@@ -267,6 +276,7 @@ class TenutoApp(App[None], inherit_bindings=False):
     def _tick(self) -> None:
         self.runner.handle(intents.Tick())
         self.around.pass_time()
+        self.outside.follow()
         self._watch_time()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:

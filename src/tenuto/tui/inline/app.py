@@ -83,7 +83,15 @@ class InlineApp:
         glyphs = glyphs_for(self._render_options())
         self.around = Around(self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock)
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
-        self.outside = Outside(self._write, self.spawn, self.around.show_toast, ui=ui, environ=environ)
+        self.outside = Outside(
+            lambda: self.runner.state,
+            self._write,
+            self.spawn,
+            self._toast,
+            ui=ui,
+            environ=environ,
+            clock=clock,
+        )
         self._actions = ScreenActions(self)
         actions.update(self._actions.table)
         self._input = input
@@ -115,6 +123,8 @@ class InlineApp:
             self.leave()
         finally:
             opening.cancel()
+            for task in self._work:
+                task.cancel()
             await asyncio.gather(opening, *self._work, return_exceptions=True)
             self._stop_timers()
             self._print_rest()
@@ -191,6 +201,10 @@ class InlineApp:
     def _write(self, sequence: str) -> None:
         self.application.write(sequence)
 
+    def _toast(self, text: str, style: str) -> None:
+        self.around.show_toast(text, style)
+        self.show()
+
     def _render_options(self) -> RenderOptions:
         return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking)
 
@@ -206,6 +220,7 @@ class InlineApp:
         """Carry out what the machine asks for."""
         for effect in effects:
             self._carry_out(effect)
+        self.outside.follow()
         self.show()
 
     def _recolour(self, theme: Theme) -> None:
@@ -246,7 +261,7 @@ class InlineApp:
                 pass  # everything else that changed is read when it is painted
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work beside everything else; the end waits for it."""
+        """Run work beside everything else; the end cancels it."""
         task = asyncio.ensure_future(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -263,6 +278,7 @@ class InlineApp:
         self._ticker = None
         self.runner.handle(intents.Tick())
         self.around.pass_time()
+        self.outside.follow()
         self.show()
 
     # --- keys ---

@@ -12,6 +12,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_count
 from tenuto.text.rungs import describe_rung
+from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem
@@ -99,6 +100,8 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
         if state.picker is not None and state.picker.command == "compact":
             close_picker(change)  # the question is answered
     item.running, item.final = False, True
+    if event.error and event.entry is None and not (event.aborted or event.needless):
+        change.emit(Bell("compaction"))
     change.stop_clock(item, event.entry.duration if event.entry else None)
     change.settle([item.id])
     change.touch(item)

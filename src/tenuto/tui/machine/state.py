@@ -247,13 +247,13 @@ class Ladder(msgspec.Struct):
 class UiState(msgspec.Struct):
     """Everything that a screen shows.
 
-    `tasks` are the running submissions. `streaming` are the ids of the items of the answer that is being written,
-    in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up. `waiting` says that
-    the queue is sent only when the person presses Enter. `completion_closed_at` is where the word begins for which the
-    person closed the popup. `replaying` is set while a resumed session's entries come in:
-    then no effects come out until one `TranscriptReset`. `earlier` is the seq before which older entries can be asked
-    for (0: none, or asked for already), `earlier_item` the item that says so. `interrupt_presses` is how often Esc
-    interrupts (1 or 2).
+    `tasks` are the running submissions; `began` is since when there have been any. `streaming` are the ids of the
+    items of the answer that is being written, in order; `calls` finds the item of a tool call; `timed` are the items
+    whose seconds count up. `waiting` says that the queue is sent only when the person presses Enter.
+    `completion_closed_at` is where the word begins for which the person closed the popup. `replaying` is set while a
+    resumed session's entries come in: then no effects come out until one `TranscriptReset`. `earlier` is the seq
+    before which older entries can be asked for (0: none, or asked for already), `earlier_item` the item that says so.
+    `interrupt_presses` is how often Esc interrupts (1 or 2).
     """
 
     session_id: str = ""
@@ -279,6 +279,7 @@ class UiState(msgspec.Struct):
     ladder: Ladder = msgspec.field(default_factory=Ladder)
     interrupt_presses: int = 1
     tasks: dict[str, TaskKind] = msgspec.field(default_factory=dict[str, TaskKind])
+    began: float | None = None
     echoes: list[Echo] = msgspec.field(default_factory=list[Echo])
     streaming: list[int] = msgspec.field(default_factory=list[int])
     calls: dict[str, int] = msgspec.field(default_factory=dict[str, int])

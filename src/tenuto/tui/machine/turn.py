@@ -40,6 +40,8 @@ def start_task(change: Change, event: TaskStartedEvent) -> None:
     """Note that the task runs; a compaction shows itself when it starts."""
     state = change.state
     state.tasks[event.submission_id] = event.kind
+    if state.began is None:
+        state.began = change.now
     if event.kind == "agent":
         set_layer(change, "agent", "Working")
     elif event.kind == "shell":
@@ -79,7 +81,9 @@ def settle(change: Change, event: TaskSettledEvent) -> None:
     state.retry = None
     state.ladder.interrupted_at = None
     if event.outcome != "interrupted":
-        change.emit(Bell("failed" if event.outcome == "failed" else "finished"))
+        took = change.now - state.began if state.began is not None else 0.0
+        change.emit(Bell("failed" if event.outcome == "failed" else "finished", took))
+    state.began = None
     change.title()
     change.status()
     change.panel()

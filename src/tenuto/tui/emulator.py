@@ -1,0 +1,105 @@
+"""Which terminal this is, and what it can do beyond what all can. Pure: by its environment or by its own name.
+
+Sources: each terminal's manual; a sequence that is not understood is swallowed, except where noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Emulator = Literal[
+    "kitty", "ghostty", "wezterm", "iterm2", "foot", "rxvt", "warp", "zed", "vscode", "windows-terminal", "conemu"
+    , "konsole", "vte", "apple", "xterm", "other"
+]  # fmt: skip
+NotificationForm = Literal["", "osc9", "osc99", "osc777"]
+
+_BY_PROGRAM: dict[str, Emulator] = {
+    "ghostty": "ghostty",
+    "wezterm": "wezterm",
+    "iterm.app": "iterm2",
+    "warpterminal": "warp",
+    "zed": "zed",
+    "vscode": "vscode",
+    "apple_terminal": "apple",
+}
+_BY_VARIABLE: tuple[tuple[str, Emulator], ...] = (
+    ("KITTY_WINDOW_ID", "kitty"),
+    ("GHOSTTY_RESOURCES_DIR", "ghostty"),
+    ("WEZTERM_PANE", "wezterm"),
+    ("ITERM_SESSION_ID", "iterm2"),
+    ("WT_SESSION", "windows-terminal"),
+    ("KONSOLE_VERSION", "konsole"),
+    ("VTE_VERSION", "vte"),
+)
+_BY_NAME: tuple[tuple[str, Emulator], ...] = (
+    ("kitty", "kitty"),
+    ("ghostty", "ghostty"),
+    ("wezterm", "wezterm"),
+    ("iterm2", "iterm2"),
+    ("foot", "foot"),
+    ("rxvt", "rxvt"),
+    ("vte", "vte"),
+    ("konsole", "konsole"),
+    ("xterm", "xterm"),
+)
+_NOTIFICATION_FORMS: dict[Emulator, NotificationForm] = {
+    "kitty": "osc99",
+    "vscode": "osc99",
+    "iterm2": "osc9",
+    "zed": "osc9",
+    "ghostty": "osc777",
+    "wezterm": "osc777",
+    "foot": "osc777",
+    "rxvt": "osc777",
+    "warp": "osc777",
+    "konsole": "osc777",
+    "vte": "osc777",
+    # Over ssh most terminals call themselves xterm, and most of them know this form.
+    "xterm": "osc777",
+}
+_PROGRESS = frozenset[Emulator]({"ghostty", "wezterm", "windows-terminal", "conemu", "konsole"})
+"""Not iTerm2: versions before 3.6.6 show each report as a notification."""
+NO_OSC52 = frozenset[Emulator]({"apple"})
+"""Drop what is sent to the clipboard (OSC 52)."""
+
+
+def recognise(environ: Mapping[str, str]) -> Emulator:
+    """Return the terminal that the program runs in; in tmux and screen that is one of those, so `other`."""
+    if in_multiplexer(environ):
+        return "other"
+    found = _BY_PROGRAM.get(environ.get("TERM_PROGRAM", "").lower())
+    if found is not None:
+        return found
+    if environ.get("ConEmuANSI") == "ON":
+        return "conemu"
+    for variable, emulator in _BY_VARIABLE:
+        if environ.get(variable):
+            return emulator
+    if environ.get("LC_TERMINAL") == "iTerm2":  # the one that ssh takes along
+        return "iterm2"
+    return recognise_name(environ.get("TERM", ""))
+
+
+def recognise_name(*names: str) -> Emulator:
+    """Return the terminal by its names, the most telling one first: its answer to XTVERSION, its `TERM`."""
+    for name in names:
+        for part, emulator in _BY_NAME:
+            if part in name.lower():
+                return emulator
+    return "other"
+
+
+def in_multiplexer(environ: Mapping[str, str]) -> bool:
+    """Say whether tmux, GNU screen or zellij stands between us and the terminal."""
+    return any(environ.get(name) for name in ("TMUX", "STY", "ZELLIJ"))
+
+
+def notification_form(emulator: Emulator) -> NotificationForm:
+    """Return how a desktop notification is asked for, empty where there is no way."""
+    return _NOTIFICATION_FORMS.get(emulator, "")
+
+
+def shows_progress(emulator: Emulator) -> bool:
+    """Say whether the terminal is known to show progress (OSC 9;4)."""
+    return emulator in _PROGRESS
