@@ -52,3 +52,35 @@ def test_a_lone_escape_is_held_back_only_until_asked_for() -> None:
     assert splitter.holding
     assert splitter.give_up() == ["\x1b"]
     assert not splitter.holding
+
+
+LINE = "a line of text that nobody types in the time of one read, " * 3
+
+
+def test_a_burst_without_marks_is_a_paste_whose_line_ends_do_not_send() -> None:
+    assert PasteSplitter().feed(f"{LINE}\rsecond\r", 1.0) == [Paste(f"{LINE}\nsecond\n")]
+    assert isinstance(PasteSplitter().feed(LINE, 1.0)[0], Paste)
+
+
+def test_a_burst_goes_on_in_the_reads_right_behind_it() -> None:
+    splitter = PasteSplitter()
+    parts = splitter.feed(f"{LINE}\r\n", 1.0) + splitter.feed("end\r", 1.01) + splitter.feed("\r", 2.0)
+    assert [(str(part), isinstance(part, Paste)) for part in parts] == [
+        (f"{LINE}\n", True),
+        ("end\n", True),
+        ("\r", False),
+    ]
+
+
+def test_one_line_and_a_return_are_text_and_enter_for_programs_that_type() -> None:
+    assert PasteSplitter().feed(f"{LINE}\r", 1.0) == [Paste(LINE), "\r"]
+    splitter = PasteSplitter()
+    assert splitter.feed(LINE, 1.0) == [Paste(LINE)]
+    assert splitter.feed("\r", 1.01) == ["\r"]
+
+
+def test_keys_are_no_burst() -> None:
+    for keys in ("x" * 64, "\x7f" * 100, "\x1b[A" * 100, LINE + "\x01", "y\r"):
+        parts = PasteSplitter().feed(keys, 1.0)
+        assert parts == [keys]
+        assert not isinstance(parts[0], Paste)

@@ -1,17 +1,23 @@
-"""Takes bracketed pastes out of the terminal's input, whole, before keys are parsed. Pure.
+"""Takes pastes out of the terminal's input, whole, before keys are parsed. Pure: the time is passed in.
 
 Textual's parser reads a paste character by character and loses escape sequences inside it. Here a paste of a megabyte
-is one search and one join, and every character of it arrives (R-099).
+is one search and one join, and every character of it arrives (R-099). Hosts that write a paste without its marks are
+known by their speed: more characters in one read than anybody types are a paste, so its line ends do not send.
 """
 
 from __future__ import annotations
 
 PASTE_BEGIN = "\x1b[200~"
 PASTE_END = "\x1b[201~"
+BURST_CHARACTERS = 64
+"""More printable characters in one read are a paste."""
+BURST_GAP = 0.05
+"""Seconds within which the next read goes on with it."""
+_CONTROLS = frozenset(map(chr, [*range(9), 11, 12, *range(14, 32), *range(127, 160)]))
 
 
 class Paste(str):
-    """A text that came as one bracketed paste, line ends as line feeds."""
+    """A text that came as one paste, line ends as line feeds."""
 
     __slots__ = ()
 
@@ -22,6 +28,8 @@ class PasteSplitter:
     def __init__(self) -> None:
         self._pieces: list[str] | None = None
         self._held = ""
+        self._burst_at = float("-inf")
+        self._burst_has_lines = False
 
     @property
     def inside(self) -> bool:
@@ -33,12 +41,15 @@ class PasteSplitter:
         """Whether something is held back that may be a key (a lone ESC): call `give_up` soon."""
         return bool(self._held)
 
-    def feed(self, data: str) -> list[str]:
-        """Return what is complete. A possible beginning of a mark at the end is held back until the next call."""
+    def feed(self, data: str, now: float = float("-inf")) -> list[str]:
+        """Return what is complete. A possible beginning of a mark at the end is held back until the next call.
+
+        `now` is seconds of a monotonic clock.
+        """
         parts: list[str] = []
         rest, self._held = self._held + data, ""
         while rest:
-            rest = self._end_paste(rest, parts) if self._pieces is not None else self._find_paste(rest, parts)
+            rest = self._end_paste(rest, parts) if self._pieces is not None else self._find_paste(rest, parts, now)
         return parts
 
     def give_up(self) -> list[str]:
@@ -50,15 +61,33 @@ class PasteSplitter:
         self._pieces, self._held = None, ""
         return [_paste(text)]
 
-    def _find_paste(self, rest: str, parts: list[str]) -> str:
+    def _find_paste(self, rest: str, parts: list[str], now: float) -> str:
         plain, mark, after = rest.partition(PASTE_BEGIN)
         if mark:
             self._pieces = []
         elif held := _mark_beginning(plain, PASTE_BEGIN):
             plain, self._held = plain[:-held], plain[-held:]
         if plain:
-            parts.append(plain)
+            parts += self._find_burst(plain, now)
         return after
+
+    def _find_burst(self, plain: str, now: float) -> list[str]:
+        """Return input without marks: as it is, or what nobody can have typed as a paste.
+
+        A single line that ends in a return is text and Enter: so programs that type for somebody can send it.
+        """
+        goes_on = now - self._burst_at <= BURST_GAP
+        if not (goes_on or len(plain) > BURST_CHARACTERS) or not _CONTROLS.isdisjoint(plain):
+            self._burst_at = float("-inf")
+            return [plain]
+        if not goes_on:
+            self._burst_has_lines = False
+        self._burst_at = now
+        body = plain.removesuffix("\r")
+        self._burst_has_lines = self._burst_has_lines or "\r" in body or "\n" in body
+        if body == plain or self._burst_has_lines:
+            return [_paste(plain)]
+        return [_paste(body), "\r"] if body else ["\r"]
 
     def _end_paste(self, rest: str, parts: list[str]) -> str:
         assert self._pieces is not None

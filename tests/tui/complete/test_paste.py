@@ -42,3 +42,16 @@ def test_only_pastes_that_still_stand_somewhere_are_kept():
     assert len(pastes) == 1
     assert pastes.expand(first + second) == first + "b" * 2_000
     assert pastes.fold("c" * 2_000) not in {first, second}
+
+
+def test_a_whole_text_is_folded_again_where_its_pastes_stand() -> None:
+    pastes = Pastes()
+    first, second = "a\n" * 20, "b" * 2_000
+    shown = f"see {pastes.fold(first)} and {pastes.fold(second)}!"
+    whole, folds = pastes.expand(shown), pastes.folds(shown)
+    later = Pastes()
+    again = later.fold_at(whole, folds)
+    assert again == "see [Pasted text #1 +21 lines] and [Pasted text #2]!"
+    assert later.expand(again) == whole
+    assert pastes.fold_again(f"changed: {whole}") == f"changed: {shown}"
+    assert later.fold_at("short", folds) == "short", "what does not fit is left as it is"

@@ -121,7 +121,7 @@ class InputReader:
     def feed(self, data: bytes) -> list[Message]:
         """Return the keys, pastes and mouse events that are complete with `data`."""
         self._last_input = time.monotonic()
-        return self._parse(self._splitter.feed(self._decoder.decode(data)))
+        return self._parse(self._splitter.feed(self._decoder.decode(data), self._last_input))
 
     def idle(self) -> list[Message]:
         """Nothing came: return a key that only waited for more, or a paste whose end was lost."""

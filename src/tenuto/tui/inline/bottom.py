@@ -18,7 +18,6 @@ from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 from tenuto.tui.around import DIALOGS, PLACEHOLDER, Around
 from tenuto.tui.inline.paint import Paint
 from tenuto.tui.inline.printer import Printer
-from tenuto.tui.inline.prompt import MAX_ROWS
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import EMPTY, Line
 
@@ -26,6 +25,8 @@ PROMPT_GLYPH = "❯ "
 INDENT = "  "
 LIVE_SHARE = 3
 """What still changes takes at most one of so many parts of the screen."""
+PROMPT_SHARE = 3
+"""So does the prompt; it scrolls then."""
 MIN_PANEL_ROWS = 4
 
 
@@ -41,7 +42,7 @@ class Rows:
 def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt_rows: int) -> Rows:
     """Return the rows of the bottom on a screen of this size: prompt and dialog first, the rest what is left."""
     columns, rows = size.columns, size.rows
-    prompt = max(1, min(prompt_rows, MAX_ROWS, rows // 3))
+    prompt = max(1, min(prompt_rows, rows // PROMPT_SHARE))
     status = around.status(columns)
     activity = [EMPTY, status] if status.spans else [EMPTY]
     fixed = prompt + len(activity) + 1

@@ -7,6 +7,7 @@ which would interrupt, and text. It also has no way out of a paste whose end nev
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
@@ -78,7 +79,7 @@ class KeyParser(Vt100Parser):
 
     def feed(self, data: str) -> None:
         """Take in what was read."""
-        for part in self._splitter.feed(data):
+        for part in self._splitter.feed(data, time.monotonic()):
             self._take(part)
         if self._splitter.inside:
             self._unended()

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
+from tenuto.tui.editing import CutTexts, stop_after, stop_before
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.render.wrap import break_code
 
-MAX_ROWS = 10
 MAX_UNDO = 100
 _WORD_BEFORE = re.compile(r"\S*\s*$")
 _WORD_AFTER = re.compile(r"\s*\S*")
@@ -27,7 +27,8 @@ class PromptEditor:
         self.buffer = Buffer(multiline=True)
         self._changed = changed
         self._width = width
-        self._killed = ""
+        self._cuts = CutTexts()
+        self._cutting = False
         self._undone: list[tuple[str, int]] = []
         self._before: list[tuple[str, int]] = []
         self._typing = False
@@ -97,6 +98,7 @@ class PromptEditor:
 
     def press(self, key: str, character: str | None) -> None:
         """Do an editing key: insert what it types, else what it stands for; nothing for any other."""
+        self._cutting = False
         if character is not None:
             self._remember(typing=not character.isspace())
             self._put(self.text[: self.cursor] + character + self.text[self.cursor :], self.cursor + len(character))
@@ -105,6 +107,8 @@ class PromptEditor:
             if action is None:
                 return
             action(self)
+        if not self._cutting:
+            self._cuts.rest()
         self.tell()
 
     def _remember(self, *, typing: bool) -> None:
@@ -174,8 +178,9 @@ class PromptEditor:
 
     def kill(self, begin: int, end: int) -> None:
         """Cut: what was cut last can be put in again."""
+        self._cutting = True
         if begin < end:
-            self._killed = self.text[begin:end]
+            self._cuts.cut(self.text[begin:end], before=end == self.cursor)
             self.delete(begin, end)
 
     def kill_line_left(self) -> None:
@@ -190,11 +195,29 @@ class PromptEditor:
 
     def yank(self) -> None:
         """Insert what was cut last."""
-        if self._killed:
+        self._cutting = True
+        self._replace(self.cursor, self._cuts.yank())
+
+    def yank_older(self) -> None:
+        """Put what was cut before that in its place."""
+        self._cutting = True
+        present, older = self._cuts.yank_older()
+        if present:
+            self._replace(self.cursor - len(present), older)
+
+    def _replace(self, begin: int, text: str) -> None:
+        """Put a text in the place of what stands between `begin` and the cursor."""
+        if text:
             self._remember(typing=False)
-            self._put(
-                self.text[: self.cursor] + self._killed + self.text[self.cursor :], self.cursor + len(self._killed)
-            )
+            self._put(self.text[:begin] + text + self.text[self.cursor :], begin + len(text))
+
+    def delete_left(self) -> None:
+        """Take the character before the cursor out, or the mark of a paste."""
+        self.delete(stop_before(self.text, self.cursor), self.cursor)
+
+    def delete_right(self) -> None:
+        """Take the character after the cursor out, or the mark of a paste."""
+        self.delete(self.cursor, stop_after(self.text, self.cursor))
 
 
 def _each(keys: str, action: Callable[[PromptEditor], None]) -> dict[str, Callable[[PromptEditor], None]]:
@@ -202,21 +225,22 @@ def _each(keys: str, action: Callable[[PromptEditor], None]) -> dict[str, Callab
 
 
 _ACTIONS: dict[str, Callable[[PromptEditor], None]] = {
-    **_each("left ctrl+b", lambda editor: editor.move(editor.cursor - 1)),
-    **_each("right ctrl+f", lambda editor: editor.move(editor.cursor + 1)),
+    **_each("left ctrl+b", lambda editor: editor.move(stop_before(editor.text, editor.cursor))),
+    **_each("right ctrl+f", lambda editor: editor.move(stop_after(editor.text, editor.cursor))),
     **_each("up", lambda editor: editor.move_row(-1)),
     **_each("down", lambda editor: editor.move_row(1)),
     **_each("home ctrl+a", lambda editor: editor.move_in_row(to_end=False)),
     **_each("end ctrl+e", lambda editor: editor.move_in_row(to_end=True)),
     **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(editor.word_start)),
     **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(editor.word_end)),
-    **_each("backspace ctrl+h", lambda editor: editor.delete(editor.cursor - 1, editor.cursor)),
-    **_each("delete ctrl+d", lambda editor: editor.delete(editor.cursor, editor.cursor + 1)),
+    **_each("backspace ctrl+h", PromptEditor.delete_left),
+    **_each("delete ctrl+d", PromptEditor.delete_right),
     **_each("ctrl+w ctrl+backspace alt+backspace", lambda editor: editor.kill(editor.word_start, editor.cursor)),
     **_each("alt+d alt+delete", lambda editor: editor.kill(editor.cursor, editor.word_end)),
     **_each("ctrl+u super+backspace", PromptEditor.kill_line_left),
     **_each("ctrl+k", PromptEditor.kill_line_right),
     **_each("ctrl+y", PromptEditor.yank),
+    **_each("alt+y", PromptEditor.yank_older),
     **_each("ctrl+underscore super+z", PromptEditor.undo),
     **_each("ctrl+shift+z", PromptEditor.redo),
 }

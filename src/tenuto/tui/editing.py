@@ -1,0 +1,80 @@
+"""What both editors of the prompt have in common: where the cursor may stop, and what was cut. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tenuto.tui.complete.paste import mark_at
+from tenuto.tui.render.width import split_graphemes
+
+REACH = 64
+"""Characters that are looked at for the end of a user-perceived character."""
+MAX_CUTS = 60
+
+
+def stop_before(text: str, cursor: int) -> int:
+    """Return where the cursor goes when it goes left: over a whole character as people see it, or a paste's mark."""
+    if cursor <= 0:
+        return 0
+    mark = mark_at(text, cursor, side="before")
+    if mark is not None:
+        return mark[0]
+    if text[cursor - 1].isascii():
+        return cursor - 1
+    begin = max(0, cursor - REACH, text.rfind("\n", 0, cursor) + 1)
+    return begin + split_graphemes(text[begin:cursor])[-1][0]
+
+
+def stop_after(text: str, cursor: int) -> int:
+    """Return where the cursor goes when it goes right."""
+    if cursor >= len(text):
+        return len(text)
+    mark = mark_at(text, cursor, side="after")
+    if mark is not None:
+        return mark[1]
+    following = text[cursor : cursor + REACH].partition("\n")[0]
+    if following[1:2].isascii():
+        return cursor + 1
+    return cursor + split_graphemes(following)[0][1] if following else cursor + 1
+
+
+class CutTexts:
+    """The kill ring: what was cut comes back by yanking, and an older one by yanking again.
+
+    Cuts in a row are one text. Whoever does anything else in between says so with `rest`.
+    """
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._place = 0
+        self._last: Literal["", "cut", "yank"] = ""
+
+    def cut(self, text: str, *, before: bool) -> None:
+        """Keep what was cut; `before` says that it stood before the cursor."""
+        if self._last == "cut" and self._texts:
+            self._texts[-1] = text + self._texts[-1] if before else self._texts[-1] + text
+        else:
+            self._texts.append(text)
+            del self._texts[:-MAX_CUTS]
+        self._place = len(self._texts) - 1
+        self._last = "cut"
+
+    def yank(self) -> str:
+        """Return what was cut last, empty when nothing was."""
+        if not self._texts:
+            return ""
+        self._place = len(self._texts) - 1
+        self._last = "yank"
+        return self._texts[-1]
+
+    def yank_older(self) -> tuple[str, str]:
+        """Return the text that was just put in and the one to put in its place; twice nothing where that is not so."""
+        if self._last != "yank" or len(self._texts) < 2:
+            return "", ""
+        present = self._texts[self._place]
+        self._place = (self._place - 1) % len(self._texts)
+        return present, self._texts[self._place]
+
+    def rest(self) -> None:
+        """Something else was done."""
+        self._last = ""

@@ -1,0 +1,64 @@
+"""Where the cursor stops, and what was cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.tui.complete.paste import Pastes
+from tenuto.tui.editing import CutTexts, stop_after, stop_before
+
+FAMILY = "👨‍👩‍👧‍👦"
+MARK = Pastes().mark("x\ny")
+
+
+@pytest.mark.parametrize(
+    ("text", "stops"),
+    [
+        ("abc", [0, 1, 2, 3]),
+        ("e\u0301x", [0, 2, 3]),
+        (f"a{FAMILY}b", [0, 1, 1 + len(FAMILY), 2 + len(FAMILY)]),
+        ("字é", [0, 1, 2]),
+        ("a\nb\n\nc", [0, 1, 2, 3, 4, 5, 6]),
+        (f"a{MARK}b", [0, 1, 1 + len(MARK), 2 + len(MARK)]),
+        (f"{MARK}{MARK}", [0, len(MARK), 2 * len(MARK)]),
+        ("1\ufe0f\u20e3 2", [0, 3, 4, 5]),
+    ],
+)
+def test_r100_the_cursor_stops_where_people_see_a_character_end(text: str, stops: list[int]) -> None:
+    forwards = [0]
+    while forwards[-1] < len(text):
+        forwards.append(stop_after(text, forwards[-1]))
+    backwards = [len(text)]
+    while backwards[-1] > 0:
+        backwards.append(stop_before(text, backwards[-1]))
+    assert forwards == stops
+    assert backwards[::-1] == stops
+
+
+@given(st.text(max_size=80), st.integers(0, 80))
+def test_stops_always_move_and_stay_inside(text: str, cursor: int) -> None:
+    cursor = min(cursor, len(text))
+    assert 0 <= stop_before(text, cursor) < max(1, cursor)
+    assert min(cursor, len(text) - 1) < stop_after(text, cursor) <= len(text) or not text
+
+
+def test_inside_a_mark_both_sides_are_its_ends() -> None:
+    assert stop_before(f"a{MARK}b", 5) == 1
+    assert stop_after(f"a{MARK}b", 5) == 1 + len(MARK)
+
+
+def test_cuts_in_a_row_are_one_text_and_older_ones_come_back() -> None:
+    cuts = CutTexts()
+    cuts.cut("three", before=True)
+    cuts.cut("two ", before=True)
+    cuts.cut(" four", before=False)
+    cuts.rest()
+    cuts.cut("other", before=False)
+    assert cuts.yank_older() == ("", ""), "only after a yank"
+    assert cuts.yank() == "other"
+    assert cuts.yank_older() == ("other", "two three four")
+    assert cuts.yank_older() == ("two three four", "other")
+    cuts.rest()
+    assert cuts.yank_older() == ("", "")
