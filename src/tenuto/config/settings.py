@@ -129,6 +129,7 @@ class UiSettings(Section, frozen=True, kw_only=True):
     reduce_motion: bool = False
     interrupt: Literal["esc", "esc-esc"] = "esc"
     show_thinking: bool = True
+    diff: Literal["auto", "unified", "split"] = "auto"
     notifications: bool | Literal["off", "bell", "terminal", "command"] = True
     notification_command: str = ""
     notification_seconds: float = 10.0

@@ -1,4 +1,4 @@
-"""The ways of making a view smaller, in words for a person."""
+"""The ways of making a view smaller, and what for, in words for a person."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ RUNG_WORDS = {
     "digest": "condensed without a model",
     "branch": "notes on a part that was left",
 }
+
+REASON_WORDS = {
+    "threshold": "the context was nearly full",
+    "overflow": "the context was over full",
+    "manual": "as you asked",
+    "model_switch": "for the other model",
+    "idle": "ahead of time",
+    "branch": "for a part that was left",
+}
+"""By the reason of a compaction (`protocol/operation.py`), when it is over."""
+RUNNING_REASON_WORDS = {
+    **REASON_WORDS,
+    "threshold": "the context is nearly full",
+    "overflow": "the request was too long",
+}
+"""The same while it runs."""
 
 
 def describe_rung(rung: str, extension: str = "") -> str:

@@ -128,7 +128,7 @@ def test_every_row_of_a_long_change_can_be_reached() -> None:
     scroll = 0
     for _ in range(60):
         panel = approval_panel(state, 80, 20, UNICODE, LineEditor(), full=True, scroll=scroll)
-        seen |= {row.text.split("+ ")[-1] for row in panel.lines}
+        seen |= {row.text.split("+ ")[-1].rstrip() for row in panel.lines}
         scroll = panel.scrolled + 5
     assert {f"new {n}" for n in range(60)} <= seen
 

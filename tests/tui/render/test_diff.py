@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.message import DiffView
-from tenuto.tui.render.diff import changed_words, diff_lines, diff_summary, parse_diff
+from tenuto.tui.render.diff import diff_lines, diff_summary
+from tenuto.tui.render.diff_model import changed_words, parse_diff
 from tenuto.tui.render.line import copy_text
 from tenuto.tui.render.options import UNICODE
 

@@ -245,7 +245,12 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.transcript.repaint()
 
     def _render_options(self) -> RenderOptions:
-        return RenderOptions(detail=self.runner.state.detail, now=self._clock(), show_thinking=self.ui.show_thinking)
+        return RenderOptions(
+            detail=self.runner.state.detail,
+            now=self._clock(),
+            show_thinking=self.ui.show_thinking,
+            diff=self.ui.diff,
+        )
 
     def _resumed(self, _app: object) -> None:
         self.repaint_everything()

@@ -44,7 +44,8 @@ class Palette:
         if strip is not None:
             self._strips.move_to_end(key)
             return strip
-        strip = Strip(self._segments(line)).adjust_cell_length(width)
+        fill = self.style(line.fill) if line.fill else None
+        strip = Strip(self._segments(line)).adjust_cell_length(width, fill)
         self._strips[key] = strip
         if len(self._strips) > MAX_STRIPS:
             self._strips.popitem(last=False)

@@ -206,7 +206,7 @@ class InlineApp:
         self.show()
 
     def _render_options(self) -> RenderOptions:
-        return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking)
+        return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking, diff=self._ui.diff)
 
     def show(self) -> None:
         """Paint soon."""

@@ -56,7 +56,12 @@ class Paint:
 
     def rows(self, lines: Sequence[Line]) -> str:
         """Return lines as what is written to the terminal."""
-        return "".join([self.row(line) + ROW_END for line in lines])
+        return "".join([self.row(line) + self._end(line) for line in lines])
+
+    def _end(self, line: Line) -> str:
+        codes = self._codes(line.fill) if line.fill else ""
+        # Erasing to the end of the row paints it in the background of the moment.
+        return f"\x1b[{codes}m\x1b[K\x1b[0m\r\n" if codes else ROW_END
 
     def fragments(self, lines: Sequence[Line]) -> list[tuple[str, str]]:
         """Return lines as prompt-toolkit's formatted text."""

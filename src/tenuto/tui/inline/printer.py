@@ -7,7 +7,7 @@ waits for it, so that the scrollback has the order that a resumed session has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tenuto.tui.machine.item import Item
 from tenuto.tui.render.fit import fit_lines
@@ -133,7 +133,7 @@ class Printer:
         An empty list when there is none (any more); then it begins at the end again.
         """
         options = self._options()
-        whole = RenderOptions("expanded", options.now, show_thinking=options.show_thinking, ascii=options.ascii)
+        whole = replace(options, detail="expanded")
         while self._unfold_at < len(self._printed):
             self._unfold_at += 1
             item = self._printed[-self._unfold_at]

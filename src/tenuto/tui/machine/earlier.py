@@ -10,6 +10,7 @@ from tenuto.tui.machine.intent import ShowEarlier
 from tenuto.tui.machine.item import Item, NoticeItem, Transcript
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import close_open_calls
+from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 
@@ -50,6 +51,8 @@ def _replayed(change: Change, event: EarlierEntriesEvent) -> list[Item]:
     apart.transcript = Transcript(next_id=state.transcript.next_id)
     for earlier in event.events:
         step(apart, earlier, change.now, change.columns)
-    close_open_calls(Change(apart, change.now, change.columns))
+    ended = Change(apart, change.now, change.columns)
+    close_open_calls(ended)
+    pass_verdict(ended)
     state.transcript.next_id = apart.transcript.next_id
     return apart.transcript.ordered()

@@ -1,8 +1,8 @@
 """The items of the transcript: plain data that `step` changes and the render layer reads.
 
 `version` grows with every visible change, so that (id, version, width) is a cache key. A `final` item changes no more,
-except for `folded`. `started` is a reading of the caller's clock while something runs and 0 once it is final;
-`seconds` is what is shown. Items that stand for entries of the history are the same live and after a resume.
+except for `folded` and `unresolved`. `started` is a reading of the caller's clock while something runs and 0 once it is
+final; `seconds` is what is shown. Items that stand for entries of the history are the same live and after a resume.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class ToolItem(BaseItem):
     """A tool call and its result.
 
     `call_id` is empty and `characters` counts the arguments while the model is "writing" them. `output` is the tail
-    of the live output, empty once there is a result. `summary` is one line (a path, a command).
+    of the live output, empty once there is a result. `summary` is one line (a path, a command). `unresolved` says of a
+    failed call that its turn ended and nothing in it went well afterwards.
     """
 
     call_id: str = ""
@@ -76,6 +77,7 @@ class ToolItem(BaseItem):
     characters: int = 0
     output: str = ""
     result: ToolResultMessage | None = None
+    unresolved: bool = False
     started: float = 0.0
     seconds: float = 0.0
 

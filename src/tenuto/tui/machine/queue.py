@@ -8,6 +8,7 @@ from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import SendFailed
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import Echo, QueueRow
+from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 TAKEN_BACK = "taken back"
@@ -16,6 +17,7 @@ TAKEN_BACK = "taken back"
 @TABLE.on(UserMessageEvent)
 def add_user_message(change: Change, event: UserMessageEvent) -> None:
     """The prompt is in the history: its echo becomes the message, here."""
+    pass_verdict(change)
     state = change.state
     text = text_of(event.parts)
     echo = find_echo(change, event.from_queued, text)

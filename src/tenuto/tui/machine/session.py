@@ -25,6 +25,7 @@ from tenuto.tui.machine.intent import (
 from tenuto.tui.machine.item import ContextItem, Transcript
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.machine.turn import close_open_calls
+from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 KEPT = frozenset({"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open"})
@@ -60,6 +61,7 @@ def open_session(change: Change, event: SessionOpenedEvent) -> None:
 def finish_replay(change: Change, _event: ReplayFinishedEvent) -> None:
     """Everything is there: show it at once."""
     close_open_calls(change)
+    pass_verdict(change)
     change.state.replaying = False
     show_everything(change)
 

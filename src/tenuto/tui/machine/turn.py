@@ -28,6 +28,7 @@ from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.item import AssistantItem, Item, ThinkingItem, ToolItem, append_text
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 from tenuto.tui.machine.state import Retry
+from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 
@@ -78,6 +79,7 @@ def settle(change: Change, event: TaskSettledEvent) -> None:
         drop_layer(change, kind)
     keep_unfinished_answer(change)
     close_open_calls(change)
+    pass_verdict(change)
     state.retry = None
     state.ladder.interrupted_at = None
     if event.outcome != "interrupted":

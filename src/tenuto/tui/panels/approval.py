@@ -8,7 +8,7 @@ from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import UiState, approval_options
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, ROOMY_ROWS, Panel, editor_spans, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
-from tenuto.tui.render.fit import fit_lines
+from tenuto.tui.render.fit import filled, fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.render.width import truncate
@@ -56,7 +56,7 @@ def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs)
         head = Line(
             ((PAD, "text"), (sanitize_line(request.diff.path), "path"), (" ", ""), *diff_summary(request.diff, glyphs))
         )
-        return [head, *(padded(line) for line in diff_lines(request.diff, width, glyphs))]
+        return [head, *(padded(filled(line, width)) for line in diff_lines(request.diff, width, glyphs))]
     text = sanitize_for_terminal(request.detail or request.summary).expandtabs(4).strip("\n")
     return [
         padded(line) for part in text.split("\n") for line in wrap_code([(part, "shell.command")], width) or [EMPTY]

@@ -1,107 +1,27 @@
-"""Diffs: numbers and signs in the gutter, words that changed, two columns on a wide screen."""
+"""Diffs as lines: numbers and signs in the gutter, the code's own colours, two columns on a wide screen."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
 
-from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.message import DiffView
+from tenuto.text.lexer import language_of
+from tenuto.tui.render.code import highlight
+from tenuto.tui.render.diff_model import DiffRow, parse_diff
 from tenuto.tui.render.line import Line, Span, plain
-from tenuto.tui.render.options import Glyphs
+from tenuto.tui.render.options import DiffLayout, Glyphs
+from tenuto.tui.render.width import truncate
 from tenuto.tui.render.wrap import wrap_code
 
-SPLIT_WIDTH = 140
+SPLIT_WIDTH = 136
+"""Cells that a diff has on a screen of 140: from there on "auto" shows two columns."""
+MIN_SPLIT_WIDTH = 60
 FOLDED_ROWS = 20
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
-_MARKED_CHARACTERS = 400
-"""Longer lines are not compared word by word: nobody reads them so, and it costs their square."""
-
-Kind = Literal["added", "removed", "context", "hunk"]
-
-
-class DiffRow(NamedTuple):
-    """One line of a diff; a number is 0 where that side has no such line. `marks` are changed (start, end)."""
-
-    kind: Kind
-    old: int
-    new: int
-    text: str
-    marks: tuple[tuple[int, int], ...] = ()
-
-
-def parse_diff(diff: str) -> list[DiffRow]:
-    """Return the rows of a unified diff without its `---` and `+++` head; what is no diff line is left out."""
-    rows: list[DiffRow] = []
-    old = new = 1
-    for line in sanitize_for_terminal(diff).removesuffix("\n").split("\n"):
-        sign, text = line[:1], line[1:]
-        if match := _HUNK.match(line):
-            old, new = int(match[1]), int(match[2])
-            if rows:
-                rows.append(DiffRow("hunk", 0, 0, ""))
-        elif sign == "+":
-            rows.append(DiffRow("added", 0, new, text))
-            new += 1
-        elif sign == "-":
-            rows.append(DiffRow("removed", old, 0, text))
-            old += 1
-        elif sign == " " or (not line and rows):  # some tools take the space off an empty line
-            rows.append(DiffRow("context", old, new, text))
-            old, new = old + 1, new + 1
-    return _mark_words(rows)
-
-
-def _mark_words(rows: list[DiffRow]) -> list[DiffRow]:
-    for start, middle, end in _changes(rows):
-        for index in range(min(middle - start, end - middle)):
-            before, after = rows[start + index], rows[middle + index]
-            removed, added = changed_words(before.text, after.text)
-            rows[start + index] = before._replace(marks=removed)
-            rows[middle + index] = after._replace(marks=added)
-    return rows
-
-
-def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first removed, first added, end) of each run of removed lines with added ones right after it."""
-    index = 0
-    while index < len(rows):
-        start = index
-        while index < len(rows) and rows[index].kind == "removed":
-            index += 1
-        middle = index
-        while index < len(rows) and rows[index].kind == "added":
-            index += 1
-        if start < middle < index:
-            yield start, middle, index
-        if index == start:
-            index += 1
-
-
-def changed_words(before: str, after: str) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """Return the changed (start, end) of both lines; nothing when they are too different for it to help."""
-    if max(len(before), len(after)) > _MARKED_CHARACTERS:
-        return (), ()
-    old, new = _WORD.findall(before), _WORD.findall(after)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < 0.4:
-        return (), ()
-    removed: list[tuple[int, int]] = []
-    added: list[tuple[int, int]] = []
-    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if tag != "equal":
-            _extend(removed, old, old_start, old_end)
-            _extend(added, new, new_start, new_end)
-    return tuple(removed), tuple(added)
-
-
-def _extend(marks: list[tuple[int, int]], words: Sequence[str], start: int, end: int) -> None:
-    if start < end:
-        begin = sum(map(len, words[:start]))
-        marks.append((begin, begin + sum(map(len, words[start:end]))))
+FOLDED_PARTS = 3
+"""Rows that one very long line takes at most while the diff is folded."""
+_SIGNS = {"added": "+", "removed": "-", "context": " "}
+_HIGHLIGHTED_CHARACTERS = 60_000
 
 
 def diff_summary(view: DiffView, glyphs: Glyphs) -> tuple[Span, ...]:
@@ -109,89 +29,188 @@ def diff_summary(view: DiffView, glyphs: Glyphs) -> tuple[Span, ...]:
     return (f"+{view.added}", "diff.plus"), (" ", "dim"), (f"{glyphs.minus}{view.removed}", "diff.minus")
 
 
-def diff_lines(view: DiffView, width: int, glyphs: Glyphs, limit: int | None = None) -> list[Line]:
-    """Return the rows of a diff within `width` cells, at most `limit` lines of it and then how many more there are."""
+def diff_lines(
+    view: DiffView, width: int, glyphs: Glyphs, limit: int | None = None, layout: DiffLayout = "auto"
+) -> list[Line]:
+    """Return the rows of a diff within `width` cells, at most `limit` lines of it and then how many more there are.
+
+    Without a limit nothing is left out, however long a line is.
+    """
     rows = parse_diff(view.diff)
     shown = rows if limit is None or len(rows) <= limit else rows[:limit]
     digits = len(str(max((max(row.old, row.new) for row in rows), default=1)))
-    if width >= SPLIT_WIDTH and any(row.kind == "removed" for row in rows):
-        lines = _split(shown, width, digits, glyphs)
+    drawn = _Drawing(width, digits, glyphs, None if limit is None else FOLDED_PARTS)
+    colours = _coloured(shown, view.path)
+    if _in_two_columns(rows, width, layout):
+        lines = drawn.side_by_side(shown, colours)
     else:
-        lines = [line for row in shown for line in _unified(row, width, digits, glyphs)]
+        lines = [line for row, spans in zip(shown, colours, strict=True) for line in drawn.row(row, spans)]
     if len(shown) < len(rows):
         lines.append(plain(f"{glyphs.ellipsis} +{len(rows) - len(shown)} lines", "dim"))
     return lines
 
 
-_SIGNS = {"added": "+", "removed": "-", "context": " "}
+def _in_two_columns(rows: Sequence[DiffRow], width: int, layout: DiffLayout) -> bool:
+    """Return whether old and new stand side by side; what only adds has nothing to stand beside."""
+    room = {"auto": SPLIT_WIDTH, "split": MIN_SPLIT_WIDTH, "unified": width + 1}[layout]
+    return width >= room and any(row.kind == "removed" for row in rows)
 
 
-def _unified(row: DiffRow, width: int, digits: int, glyphs: Glyphs) -> list[Line]:
-    if row.kind == "hunk":
-        return [plain(" " * digits + f" {glyphs.ellipsis}", "dim")]
-    number = f"{row.new or row.old:>{digits}} "
-    sign = f"{_SIGNS[row.kind]} "
-    gutter = digits + 1 + len(sign)
-    body = wrap_code(_body(row), max(width - gutter, 4))
-    head: tuple[Span, ...] = ((number, f"diff.number diff.{row.kind}"), (sign, f"diff.{row.kind}"))
-    below: tuple[Span, ...] = ((" " * gutter, f"diff.{row.kind}"),)
-    return [
-        Line((*(below if index else head), *line.spans), line.soft, gutter, "", line.source)
-        for index, line in enumerate(body)
-    ]
+def _coloured(rows: Sequence[DiffRow], path: str) -> list[list[Span]]:
+    """Return each row's text in the colours of its language, both sides of a hunk read as they stand in their files."""
+    plain_rows = [[(row.text, "code")] if row.text else [] for row in rows]
+    if sum(len(row.text) for row in rows) > _HIGHLIGHTED_CHARACTERS:
+        return plain_rows
+    language = language_of(path)
+    if not language:
+        return plain_rows
+    coloured: list[list[Span]] = plain_rows
+    for begin, end in _hunks(rows):
+        for kinds in (("removed", "context"), ("added", "context")):
+            places = [place for place in range(begin, end) if rows[place].kind in kinds]
+            for place, spans in zip(
+                places, highlight("\n".join(rows[place].text for place in places), language), strict=False
+            ):
+                coloured[place] = spans
+    return coloured
 
 
-def _body(row: DiffRow) -> list[Span]:
-    style = f"diff.{row.kind}"
-    if not row.marks:
-        return [(row.text, style)] if row.text else []
-    spans: list[Span] = []
-    position = 0
-    for start, end in row.marks:
-        spans.append((row.text[position:start], style))
-        spans.append((row.text[start:end], f"{style}.word"))
-        position = end
-    spans.append((row.text[position:], style))
-    return [span for span in spans if span[0]]
+def _hunks(rows: Sequence[DiffRow]) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for place, row in enumerate(rows):
+        if row.kind in ("hunk", "note"):
+            yield begin, place
+            begin = place + 1
+    yield begin, len(rows)
 
 
-def _split(rows: Sequence[DiffRow], width: int, digits: int, glyphs: Glyphs) -> list[Line]:
-    """Old on the left, new on the right. Copying takes the right side: what the file says now."""
-    half = (width - 3) // 2
-    lines: list[Line] = []
-    for left, right in _pairs(rows):
-        if left is not None and left.kind == "hunk":
-            lines.extend(_unified(left, width, digits, glyphs))
-            continue
-        old = _unified(left, half, digits, glyphs) if left else []
-        new = _unified(right, half, digits, glyphs) if right else []
-        for index in range(max(len(old), len(new))):
-            left_line = old[index] if index < len(old) else Line(())
-            right_line = new[index] if index < len(new) else Line(())
-            space = " " * (half - left_line.width)
-            middle = (
-                (space, f"diff.{left.kind}" if left and left_line.spans else "text"),
-                (f" {glyphs.column} ", "rule"),
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """`digits` is how wide the widest number is; `parts` how many rows one line may take (`None`: all)."""
+
+    width: int
+    digits: int
+    glyphs: Glyphs
+    parts: int | None
+
+    @property
+    def gutter(self) -> int:
+        return self.digits + 3
+
+    def row(self, row: DiffRow, spans: Sequence[Span]) -> list[Line]:
+        """Return one line of the diff, wrapped; its background reaches to the right edge."""
+        if row.kind in ("hunk", "note"):
+            return [self._said(row)]
+        base = f"diff.{row.kind}"
+        fill = "" if row.kind == "context" else base
+        body = self._body(row, spans, base)
+        number = (f"{row.new or row.old:>{self.digits}} ", f"diff.number {base}")
+        sign = (f"{_SIGNS[row.kind]} ", f"{base}.sign")
+        below = (" " * self.gutter, base)
+        return [
+            Line(
+                (*((below,) if index else (number, sign)), *line.spans),
+                line.soft, self.gutter, line.join, line.source, fill,
             )
-            spans = (*left_line.spans, *middle, *right_line.spans)
-            gutter = half + 3 + right_line.gutter
-            lines.append(Line(spans, right_line.soft, gutter, "", right_line.source))
-    return lines
+            for index, line in enumerate(body)
+        ]  # fmt: skip
+
+    def _said(self, row: DiffRow) -> Line:
+        mark = f"{self.glyphs.ellipsis} " if row.kind == "hunk" else ""
+        text = truncate(f"{mark}{row.text}".rstrip(), max(self.width - self.digits - 1, 4), self.glyphs.ellipsis)
+        return plain(f"{'':{self.digits + 1}}{text}", "dim")
+
+    def _body(self, row: DiffRow, spans: Sequence[Span], base: str) -> list[Line]:
+        body = wrap_code(_styled(row, spans, base), max(self.width - self.gutter, 4))
+        if self.parts is not None and len(body) > self.parts:
+            kept = body[: self.parts]
+            rest = "".join(line.source if line.source is not None else line.text for line in body[self.parts - 1 :])
+            last, ellipsis = kept[-1], self.glyphs.ellipsis
+            kept[-1] = Line((*_shortened(last.spans, len(ellipsis)), (ellipsis, f"dim {base}")), source=rest)
+            body = kept
+        if row.ending:
+            body[-1] = self._with_ending(body[-1], row.ending, base)
+        return body
+
+    def _with_ending(self, line: Line, ending: str, base: str) -> Line:
+        text = f" {self.glyphs.left_arrow} {ending}"
+        if line.width + len(text) > max(self.width - self.gutter, 4):
+            return line
+        source = line.text if line.source is None else line.source
+        return Line((*line.spans, (text, f"dim {base}")), source=source)
+
+    def side_by_side(self, rows: Sequence[DiffRow], colours: Sequence[Sequence[Span]]) -> list[Line]:
+        """Return old on the left, new on the right. Copying takes the right side: what the file says now."""
+        half = (self.width - 3) // 2
+        column = _Drawing(half, self.digits, self.glyphs, self.parts)
+        lines: list[Line] = []
+        for left, right in _pairs(rows):
+            if left is not None and rows[left].kind in ("hunk", "note"):
+                lines.append(self._said(rows[left]))
+                continue
+            # The left column counts the old file's lines.
+            old = column.row(rows[left]._replace(new=0), colours[left]) if left is not None else []
+            new = column.row(rows[right], colours[right]) if right is not None else []
+            lines.extend(self._joined(old, new, half))
+        return lines
+
+    def _joined(self, old: Sequence[Line], new: Sequence[Line], half: int) -> Iterator[Line]:
+        for index in range(max(len(old), len(new))):
+            left = old[index] if index < len(old) else Line(())
+            right = new[index] if index < len(new) else Line(())
+            spans = (
+                *left.spans,
+                (" " * (half - left.width), left.fill or "text"),
+                (f" {self.glyphs.column} ", "rule"),
+                *right.spans,
+            )
+            yield Line(spans, right.soft, half + 3 + right.gutter, right.join, right.source, right.fill)
 
 
-def _pairs(rows: Sequence[DiffRow]) -> Iterator[tuple[DiffRow | None, DiffRow | None]]:
+def _styled(row: DiffRow, spans: Sequence[Span], base: str) -> list[Span]:
+    """Return a row's spans in the diff's own style over the code's, its changed words marked."""
+    edges = [(start, end) for start, end in row.marks if start < end]
+    styled: list[Span] = []
+    offset = 0
+    for text, style in spans:
+        code = "" if style == "code" else f"{style} "
+        position = 0
+        for start, end in edges:
+            first, last = max(start - offset, position), min(end - offset, len(text))
+            if first >= last:
+                continue
+            styled.append((text[position:first], f"{code}{base}"))
+            styled.append((text[first:last], f"{code}{base}.word"))
+            position = last
+        styled.append((text[position:], f"{code}{base}"))
+        offset += len(text)
+    return [span for span in styled if span[0]]
+
+
+def _shortened(spans: Sequence[Span], cells: int) -> list[Span]:
+    """Return the spans without so many cells at their end."""
+    kept = list(spans)
+    while kept and cells > 0:
+        text, style = kept.pop()
+        short = text[:-cells]
+        cells -= len(text) - len(short)
+        if short:
+            kept.append((short, style))
+    return kept
+
+
+def _pairs(rows: Sequence[DiffRow]) -> Iterator[tuple[int | None, int | None]]:
+    """Yield which rows stand side by side, as places."""
     index = 0
     while index < len(rows):
-        if rows[index].kind in ("context", "hunk"):
-            same = rows[index]
-            # The left column counts the old file's lines.
-            yield same._replace(new=0), same
+        if rows[index].kind not in ("removed", "added"):
+            yield index, index
             index += 1
             continue
-        old: list[DiffRow] = []
-        new: list[DiffRow] = []
+        old: list[int] = []
+        new: list[int] = []
         while index < len(rows) and rows[index].kind in ("removed", "added"):
-            (old if rows[index].kind == "removed" else new).append(rows[index])
+            (old if rows[index].kind == "removed" else new).append(index)
             index += 1
         for position in range(max(len(old), len(new))):
             yield (old[position] if position < len(old) else None), (new[position] if position < len(new) else None)

@@ -23,3 +23,10 @@ def fit(spans: Sequence[Span], width: int) -> Line:
 def fit_lines(lines: Sequence[Line], width: int) -> list[Line]:
     """Return the lines, those cut that are wider than `width` cells."""
     return [line if line.width <= width else fit(line.spans, width) for line in lines]
+
+
+def filled(line: Line, width: int) -> Line:
+    """Return the line with its fill as spaces up to `width` cells: for what is painted but never copied."""
+    if not line.fill or line.width >= width:
+        return line
+    return Line((*line.spans, (" " * (width - line.width), line.fill)))

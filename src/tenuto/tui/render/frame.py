@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
-from tenuto.tui.render.options import GUTTER, MIN_WIDTH, Glyphs, RenderOptions, glyphs_for
+from tenuto.tui.render.options import GUTTER, MIN_WIDTH, DiffLayout, Glyphs, RenderOptions, glyphs_for
 from tenuto.tui.render.width import cell_width, take_cells
-from tenuto.tui.render.wrap import expand_tabs, slice_spans, wrap, wrap_code
+from tenuto.tui.render.wrap import expand_tabs, slice_spans, split_lines, wrap, wrap_code
 
 BODY_INDENT = 2
 MAX_ROWS = 2_000
@@ -25,6 +25,7 @@ class Frame:
     now: float
     unfolded: bool
     show_thinking: bool = True
+    diff_layout: DiffLayout = "auto"
 
     @property
     def body(self) -> int:
@@ -36,14 +37,25 @@ def frame_for(item: BaseItem, width: int, options: RenderOptions) -> Frame:
     """Return the frame of an item on a screen of `width` cells."""
     unfolded = options.detail == "expanded" or not item.folded
     room = max(width, MIN_WIDTH) - GUTTER
-    return Frame(room, glyphs_for(options), options.now, unfolded, options.show_thinking)
+    return Frame(room, glyphs_for(options), options.now, unfolded, options.show_thinking, options.diff)
 
 
 def head(mark: str, mark_style: str, spans: Sequence[Span], frame: Frame, *, whole: bool = False) -> list[Line]:
     """Return an item's first row behind its mark: cut to one row, or `whole` over as many as it takes."""
-    lines = wrap(spans, frame.width, min(4, frame.width // 4)) if whole else [one_row(spans, frame)]
+    lines = _whole(spans, frame.width) if whole else [one_row(spans, frame)]
     blank = (" " * GUTTER, "text")
     return indent(lines, (f"{mark:<{GUTTER}}"[:GUTTER], mark_style), blank)
+
+
+def _whole(spans: Sequence[Span], width: int) -> list[Line]:
+    """Return all of a head: what goes on below its first row, wrapped or in lines of its own, stands further in."""
+    hanging = min(4, width // 4)
+    first, *others = split_lines(spans)
+    blank = (" " * hanging, "text")
+    lines = wrap(first, width, hanging)
+    for line in others:
+        lines.extend(indent(wrap(line, width - hanging), blank, blank))
+    return lines
 
 
 def below(lines: Sequence[Line]) -> list[Line]:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType
 
 CACHED_CHARACTERS = 4_000
+WRAPPED_FROM = 60
+"""Characters of a line from which on its end is taken for an editor's wrap at 72 or 80 columns and joined as Markdown
+says. A shorter line was ended on purpose: models write addresses, verses and `Name: value` rows so, and no reader wants
+those run together (docs/decisions.md).
+"""
 
 
 @lru_cache(maxsize=1)
@@ -52,6 +57,7 @@ class _Inline:
         self._open = [style]
         self._link = ""
         self._link_text = ""
+        self._line_length = 0
         self._spans: list[Span] = []
 
     def render(self, tokens: Sequence[Token]) -> list[Span]:
@@ -64,7 +70,9 @@ class _Inline:
             case "text" | "text_special":
                 self._add(token.content, "")
             case "softbreak" | "hardbreak":
-                self._spans.append(("\n", self._open[0]))
+                wrapped = token.type == "softbreak" and self._line_length >= WRAPPED_FROM
+                self._spans.append((" " if wrapped else "\n", self._open[0]))
+                self._line_length = 0
             case "code_inline":
                 self._add(token.content, "code.inline")
             case "strong_open":
@@ -92,6 +100,7 @@ class _Inline:
             text = sanitize_for_terminal(text).replace("\n", " ")
         if not text:
             return
+        self._line_length += len(text)
         words = [*self._open, style] if style else self._open
         if self._link:
             self._link_text += text

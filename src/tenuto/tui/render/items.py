@@ -9,9 +9,8 @@ import msgspec
 from tenuto.command.context_rows import context_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
-from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
-from tenuto.text.rungs import describe_rung
+from tenuto.text.rungs import REASON_WORDS, RUNNING_REASON_WORDS, describe_rung
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
@@ -24,10 +23,10 @@ from tenuto.tui.machine.item import (
     UserItem,
 )
 from tenuto.tui.render.frame import Frame, below, frame_for, head
-from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
+from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, RenderOptions
-from tenuto.tui.render.tools import render_tool
+from tenuto.tui.render.tools import has_body, render_tool
 from tenuto.tui.render.tools.looks import live_tail, shell_output
 from tenuto.tui.render.width import cell_width
 from tenuto.tui.render.wrap import wrap
@@ -65,7 +64,7 @@ def gap_before(previous: Item | None, item: Item) -> int:
     if previous is None:
         return 0
     quiet = (ToolItem, ThinkingItem)
-    return 0 if isinstance(previous, quiet) and isinstance(item, quiet) else 1
+    return 0 if isinstance(previous, quiet) and isinstance(item, quiet) and not has_body(previous) else 1
 
 
 def _text(frame: Frame) -> int:
@@ -78,15 +77,15 @@ def _user(item: UserItem, frame: Frame) -> list[Line]:
     lines = wrap([(text, style)], _text(frame)) if text else []
     if not frame.unfolded and len(lines) > USER_ROWS + 1:
         hidden = len(lines) - USER_ROWS
-        lines = [*lines[:USER_ROWS], plain(f"{frame.glyphs.ellipsis} +{hidden} rows", "dim")]
+        lines = [*lines[:USER_ROWS], plain(f"{frame.glyphs.ellipsis} +{hidden} rows", "user.pending")]
     for number, image in enumerate(item.images, 1):
         name = sanitize_line(image.name) or f"image {number}"
-        size = f"{image.width}x{image.height}" if image.width else format_bytes(image.size)
+        size = f"{image.width}{frame.glyphs.times}{image.height}" if image.width else format_bytes(image.size)
         lines.extend(wrap([(f"[{name} {size}]", "user.image")], _text(frame)))
     if item.origin != "typed":
-        lines.insert(0, plain(item.origin, "dim"))
+        lines.insert(0, plain(item.origin, "user.pending"))
     bar = (f"{frame.glyphs.bar} ", "user.bar")
-    return indent(lines or [EMPTY], bar, bar)
+    return [with_fill(line, style) for line in indent(lines or [EMPTY], bar, bar)]
 
 
 def _assistant(item: AssistantItem, frame: Frame, width: int, options: RenderOptions) -> list[Line]:
@@ -245,26 +244,9 @@ def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
 def _compaction_progress(item: CompactionItem, frame: Frame) -> list[Span]:
     """Return what runs, and why; how far it is stands in the status line, once."""
     running = (_words(item).running, "compaction")
-    reason = _RUNNING_REASONS[item.reason]
-    return [running, (f" {frame.glyphs.middle} {reason}", "dim")] if reason else [running]
-
-
-_RUNNING_REASONS: dict[CompactionReason, str] = {
-    "threshold": "the context is nearly full",
-    "overflow": "the request was too long",
-    "manual": "as you asked",
-    "model_switch": "for the other model",
-    "idle": "ahead of time",
-    "branch": "",
-}
-_REASONS: dict[CompactionReason, str] = {
-    "threshold": "the context was nearly full",
-    "overflow": "the context was over full",
-    "manual": "as you asked",
-    "model_switch": "for the other model",
-    "idle": "ahead of time",
-    "branch": "",
-}
+    if item.reason == "branch":  # the words before it say so
+        return [running]
+    return [running, (f" {frame.glyphs.middle} {RUNNING_REASON_WORDS[item.reason]}", "dim")]
 
 
 def _names_fact(names: NameAudit) -> str:
@@ -278,7 +260,7 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
     if entry is None:
         return []
     spans: list[Span] = [(_words(item).done, "compaction")]
-    facts = [reason] if (reason := _REASONS[entry.reason]) else []
+    facts = [REASON_WORDS[entry.reason]] if entry.reason != "branch" else []
     if entry.tokens_before is not None and entry.tokens_after is not None:
         sizes = f"{format_count(entry.tokens_before)} {frame.glyphs.arrow} {format_count(entry.tokens_after)} tokens"
         facts.insert(0, sizes)

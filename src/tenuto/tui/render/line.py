@@ -22,7 +22,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     `gutter` is how many leading cells copying leaves out. `soft` says that the next line continues this one; `join` is
     what the wrap swallowed between the two. `source` is what the row stands for where that is not what it shows
-    (a tab that was expanded).
+    (a tab that was expanded). `fill` is the style of the screen's row to the right of the text.
     """
 
     spans: tuple[Span, ...]
@@ -30,6 +30,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     gutter: int = 0
     join: str = ""
     source: str | None = None
+    fill: str = ""
 
     @property
     def text(self) -> str:
@@ -59,6 +60,11 @@ def plain(text: str, style: str = "text") -> Line:
     return Line(((text, style),))
 
 
+def with_fill(line: Line, style: str) -> Line:
+    """Return the line with a style for the screen's row to the right of its text."""
+    return Line(line.spans, line.soft, line.gutter, line.join, line.source, style)
+
+
 def indent(lines: Iterable[Line], first: Span, rest: Span, *, visible: bool = False) -> list[Line]:
     """Put `first` before the first line and `rest`, of the same width, before all others.
 
@@ -72,7 +78,8 @@ def indent(lines: Iterable[Line], first: Span, rest: Span, *, visible: bool = Fa
         hidden = not visible or continues or line.gutter > 0
         if line.spans or prefix[0].strip():
             gutter = line.gutter + width if hidden else 0
-            prefixed.append(Line((prefix, *line.spans), line.soft, gutter, line.join, _shown(line, prefix, hidden)))
+            shown = _shown(line, prefix, hidden)
+            prefixed.append(Line((prefix, *line.spans), line.soft, gutter, line.join, shown, line.fill))
         else:
             prefixed.append(line)
         continues = line.soft
@@ -107,13 +114,13 @@ def _copied(line: Line, begin: int, finish: int | None) -> str:
     if whole and line.source is not None:
         return line.source
     text = line.text
-    from_index = take_cells(text, begin) if begin > line.gutter else _gutter_end(line)
+    from_index = take_cells(text, begin) if begin > line.gutter else text_start(line)
     to_index = len(text) if finish is None else take_cells(text, finish)
     return text[from_index:to_index]
 
 
-def _gutter_end(line: Line) -> int:
-    """Return the index where the gutter ends; a mark without width right behind it is text."""
+def text_start(line: Line) -> int:
+    """Return the index at which the gutter of a row ends; a mark without width right behind it is text."""
     cells = index = 0
     for text, _style in line.spans:
         if cells >= line.gutter:

@@ -15,7 +15,16 @@ from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.render.code import code_lines
 from tenuto.tui.render.inline import inline_spans, parser
 from tenuto.tui.render.line import EMPTY, Line, Span, indent
-from tenuto.tui.render.options import DEFAULT, GUTTER, Glyphs, RenderOptions, glyphs_for, text_width, wide_width
+from tenuto.tui.render.options import (
+    DEFAULT,
+    GUTTER,
+    MEASURE,
+    Glyphs,
+    RenderOptions,
+    glyphs_for,
+    text_width,
+    wide_width,
+)
 from tenuto.tui.render.table import Alignment, Cell, table_lines
 from tenuto.tui.render.wrap import wrap
 
@@ -203,12 +212,17 @@ GUTTER_SPAN: Span = (" " * GUTTER, "text")
 
 def render_markdown(text: str, width: int, options: RenderOptions = DEFAULT) -> list[Line]:
     """Return the lines of a Markdown text on a screen of `width` cells, each behind the item's gutter."""
+    return indent(render_blocks(text, wide_width(width), glyphs_for(options)), GUTTER_SPAN, GUTTER_SPAN)
+
+
+def render_blocks(text: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the lines of a Markdown text within `width` cells."""
     document = parse(sanitize_for_terminal(text), {})
-    renderer = renderer_for(document, width, options)
+    renderer = BlockRenderer(document, min(width, MEASURE), width, glyphs)
     lines: list[Line] = []
     for block in document.blocks:
         rendered = renderer.render(block)
         if lines and rendered:
             lines.append(EMPTY)
-        lines.extend(indent(rendered, GUTTER_SPAN, GUTTER_SPAN))
+        lines.extend(rendered)
     return lines

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Detail = Literal["folded", "expanded"]
+DiffLayout = Literal["auto", "unified", "split"]
+"""One column, or old and new side by side; "auto" takes two where there is room for both."""
 GUTTER = 2
 """Cells at the left of every item that copying leaves out; the item's mark stands in them."""
 MEASURE = 100
@@ -22,6 +24,7 @@ class RenderOptions:
     now: float = 0.0
     show_thinking: bool = True
     ascii: bool = False
+    diff: DiffLayout = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Glyphs:
     warning: str = "⚠"
     compaction: str = "◆"
     arrow: str = "→"
+    left_arrow: str = "←"
+    times: str = "×"
     minus: str = "−"
     ellipsis: str = "…"
     middle: str = "·"
@@ -74,6 +79,8 @@ ASCII = Glyphs(
     warning="!",
     compaction="=",
     arrow="->",
+    left_arrow="<-",
+    times="x",
     minus="-",
     ellipsis="...",
     middle="-",

@@ -36,8 +36,11 @@ def table_lines(header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: i
     lines = _row(header, widths, glyphs)
     rule = f"{glyphs.rule}{glyphs.cross}{glyphs.rule}".join(glyphs.rule * column for column in widths)
     lines.append(Line(((rule, "rule"),)))
-    for row in rows:
-        lines.extend(_row(row, widths, glyphs))
+    drawn = [_row(row, widths, glyphs) for row in rows]
+    # Rows of several lines would run into each other.
+    between = [Line(((rule, "faint"),))] if any(len(row) > 1 for row in drawn) else []
+    for place, row in enumerate(drawn):
+        lines.extend([*between, *row] if place else row)
     return lines
 
 

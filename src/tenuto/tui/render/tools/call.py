@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.text.figures import format_count, format_seconds
-from tenuto.tui.machine.item import ToolItem
+from tenuto.tui.machine.item import Item, ThinkingItem, ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.frame import Frame, below, head, rows_of
 from tenuto.tui.render.line import Line, Span
@@ -24,10 +24,26 @@ def render_tool(item: ToolItem, frame: Frame) -> list[Line]:
     """Return the lines of a tool call in whatever state it is."""
     look = LOOKS.get(item.name) or _unknown(item.name)
     whole = frame.unfolded or item.state == "waiting"
+    mark = "error" if item.unresolved else f"tool.{item.state}"
     return [
-        *head(_mark(item, frame), f"tool.{item.state}", _head(item, look, frame, whole=whole), frame, whole=whole),
+        *head(_mark(item, frame), mark, _head(item, look, frame, whole=whole), frame, whole=whole),
         *_below(item, look, frame),
     ]
+
+
+def has_body(item: Item) -> bool:
+    """Return whether something stands below an item's head, judged without drawing it."""
+    if isinstance(item, ThinkingItem):
+        return not item.final or not item.folded
+    if not isinstance(item, ToolItem):
+        return True
+    if item.state == "running":
+        return bool(item.output)
+    if item.result is None or (item.folded and item.state in ("interrupted", "denied")):
+        return False
+    look = LOOKS.get(item.name)
+    quiet = look is not None and look.quiet and item.state == "done" and item.folded
+    return not quiet and bool(item.result.ui or result_text(item))
 
 
 def _unknown(name: str) -> Look:
@@ -92,7 +108,8 @@ def _facts(item: ToolItem, look: Look, frame: Frame) -> list[Sequence[Span]]:
         case "done":
             facts = [look.facts(item, frame)]
         case "failed":
-            facts = [(look.facts(item, frame) if item.name == "bash" else ()) or [("failed", "muted")]]
+            failed = "error" if item.unresolved else "muted"
+            facts = [(look.facts(item, frame) if item.name == "bash" else ()) or [("failed", failed)]]
         case "interrupted":
             facts: list[Sequence[Span]] = [[("interrupted", "warning")]]
         case "denied":

@@ -77,3 +77,5 @@ class Look:
     facts: Callable[[ToolItem, Frame], Sequence[Span]] = no_facts
     body: Callable[[ToolItem, Frame], list[Line]] = first_lines
     live: Callable[[ToolItem, Frame], list[Line]] = lambda _item, _frame: []
+    quiet: bool = False
+    """Whether a folded call that went well is its head alone."""

@@ -23,9 +23,9 @@ from tenuto.tui.render.tools.look import (
     count_lines,
     first_lines,
     only_unfolded,
-    read_arguments,
     result_text,
 )
+from tenuto.tui.render.tools.search import glob_facts, grep_body, grep_facts
 from tenuto.tui.render.wrap import wrap
 
 LIVE_TAIL = 5
@@ -33,12 +33,6 @@ SHELL_HEAD = 2
 SHELL_TAIL = 5
 _NUMBERED = re.compile(r"^ *\d+[\t|:]", re.MULTILINE)
 _ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
-_NO_HIT = ("[", "(", "--", "No ")
-_NOTICE = 1_000
-"""Characters at the end of a result in which its own notices stand."""
-_GREP_MATCH = re.compile(r"^(?:[^\n:]+:)?\d+:", re.MULTILINE)
-_GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
-_GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
 
 
 def _path(arguments: Arguments) -> str:
@@ -56,7 +50,7 @@ def _range(arguments: Arguments) -> str:
 def _lines_fact(item: ToolItem, frame: Frame) -> Sequence[Span]:
     for part in item.result.parts if item.result else ():
         if isinstance(part, ImagePart):
-            return [(f"{part.width}x{part.height} image" if part.width else "image", "dim")]
+            return [(f"{part.width}{frame.glyphs.times}{part.height} image" if part.width else "image", "dim")]
     text = result_text(item)
     numbered = sum(1 for _match in _NUMBERED.finditer(text))
     spans: list[Span] = [(plural(numbered or count_lines(text), "line"), "dim")] if text else []
@@ -80,7 +74,9 @@ def _diff_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
 
 def _diff_body(item: ToolItem, frame: Frame) -> list[Line]:
     limit = None if frame.unfolded else FOLDED_ROWS
-    lines = [line for view in _diffs(item) for line in diff_lines(view, frame.body, frame.glyphs, limit)]
+    lines = [
+        line for view in _diffs(item) for line in diff_lines(view, frame.body, frame.glyphs, limit, frame.diff_layout)
+    ]
     return lines or only_unfolded(item, frame)
 
 
@@ -113,26 +109,6 @@ def live_tail(text: str, frame: Frame) -> list[Line]:
     return rows_of(ansi_lines("\n".join(tail)), frame, 0, LIVE_TAIL)
 
 
-def _grep_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    text = result_text(item)
-    if total := _GREP_TOTAL.search(text, len(text) - _NOTICE):
-        return [(total[1], "dim")]
-    if read_arguments(item.arguments).get("output", "lines") != "lines":
-        return _count(text, "file")
-    return _count("\n".join(_GREP_MATCH.findall(text)), "match")
-
-
-def _glob_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    text = result_text(item)
-    total = _GLOB_TOTAL.search(text, len(text) - _NOTICE)
-    return [(total[1], "dim")] if total else _count(text, "file")
-
-
-def _count(text: str, noun: str) -> Sequence[Span]:
-    hits = sum(1 for line in text.split("\n") if line and not line.startswith(_NO_HIT))
-    return [(plural(hits, noun) if hits else "nothing found", "dim")]
-
-
 def _page_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
     """Return status, type and size, which the first line of a page names behind its address."""
     _address, _dot, facts = result_text(item).partition("\n")[0].partition(" · ")
@@ -154,7 +130,7 @@ def todo_lines(items: Sequence[TodoItem], width: int, glyphs: Glyphs) -> list[Li
     for item in items:
         mark, style = f"{marks[item.status]} ", _TODO_STYLES[item.status]
         text = wrap([(sanitize_line(item.text), style)], max(width - len(mark), 4))
-        lines.extend(indent(text, (mark, style), (" " * len(mark), "text"), visible=True))
+        lines.extend(indent(text, (mark, f"{style}.mark"), (" " * len(mark), "text"), visible=True))
     return lines
 
 
@@ -174,7 +150,7 @@ def _todo_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
 
 
 LOOKS: dict[str, Look] = {
-    "read": Look("Read", _range, _lines_fact, only_unfolded),
+    "read": Look("Read", _range, _lines_fact, only_unfolded, quiet=True),
     "write": Look("Write", _path, _diff_facts, _diff_body),
     "edit": Look("Edit", _path, _diff_facts, _diff_body),
     "bash": Look(
@@ -184,16 +160,13 @@ LOOKS: dict[str, Look] = {
         _shell_body,
         lambda item, frame: live_tail(item.output, frame),
     ),
-    "grep": Look(
-        "Grep",
-        lambda arguments: argument(arguments, "pattern"),
-        _grep_facts,
-        first_lines,
-    ),
-    "glob": Look("Glob", lambda arguments: argument(arguments, "pattern"), _glob_facts, first_lines),
+    "grep": Look("Grep", lambda arguments: argument(arguments, "pattern"), grep_facts, grep_body),
+    "glob": Look("Glob", lambda arguments: argument(arguments, "pattern"), glob_facts, first_lines),
     "todo": Look("Todo", facts=_todo_facts, body=_todo_body),
-    "fetch": Look("Fetch", lambda arguments: argument(arguments, "url"), _page_facts, only_unfolded),
-    "recall": Look("Recall", lambda arguments: argument(arguments, "query", "seq"), _lines_fact, only_unfolded),
+    "fetch": Look("Fetch", lambda arguments: argument(arguments, "url"), _page_facts, only_unfolded, quiet=True),
+    "recall": Look(
+        "Recall", lambda arguments: argument(arguments, "query", "seq"), _lines_fact, only_unfolded, quiet=True
+    ),
     "agent": Look(
         "Agent",
         lambda arguments: argument(arguments, "description", "prompt", "task"),
