@@ -1,5 +1,6 @@
 """What the golden files are drawn from: one of everything that a transcript shows."""
 
+from tenuto.protocol.context import ContextPart, ContextReport, SizePoint
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import (
     CompactionEntry,
@@ -82,6 +83,18 @@ DIFF = """\
 -unused = 2
  end = 3"""
 
+ENDINGS = "@@ -1,3 +1,4 @@\n one\r\n-two\r\n+two\n+and a half\n-three\n\\ No newline at end of file\n+three\n"
+LONG_LINE = '@@ -1 +1 @@\n-{"a": [' + "1, " * 200 + ']}\n+{"a": [' + "2, " * 200 + "]}"
+RENAMED = """\
+diff --git a/old.bin b/new.bin
+similarity index 98%
+rename from old.bin
+rename to new.bin
+index 1d2c3b4..5e6f7a8 100644
+Binary files a/old.bin and b/new.bin differ
+@@ 1,234 more lines of this diff are not shown @@"""
+MANY = "@@ -1,1 +1,30 @@ fn main()\n-let x = 0;\n" + "\n".join(f"+let x{number} = {number};" for number in range(30))
+
 
 def result(name: str, text: str, **fields: object) -> ToolResultMessage:
     return ToolResultMessage(call_id="c1", name=name, parts=(TextPart(text=text),), **fields)  # type: ignore[arg-type]
@@ -130,8 +143,47 @@ def tool_items() -> list[Item]:
         ),
         tool("fetch", '{"url":"https://example.com/no"}', state="failed", result=result("fetch", "404 not found")),
         tool("mcp__db__query", '{"sql":"select 1","limit":5}', result=result("query", "1\n2\n3\n4\n5\n6\n7")),
+        tool(
+            "bash",
+            '{"command":"pytest"}',
+            result=result("bash", "1 failed\n[Exit code 1 · /p]", ui=(ShellView(command="pytest", exit_code=1),)),
+            state="failed",
+            unresolved=True,
+        ),
         ToolItem(name="write", state="writing", characters=12_345),
     ]
+
+
+def diff_items() -> list[Item]:
+    def edit(path: str, diff: str, added: int, removed: int) -> Item:
+        view = DiffView(path=path, diff=diff, added=added, removed=removed)
+        return tool("edit", f'{{"path":"{path}"}}', result=result("edit", "done", ui=(view,)))
+
+    return [
+        edit("src/area.py", DIFF, 3, 3),
+        edit("notes.txt", ENDINGS, 3, 2),
+        edit("data.json", LONG_LINE, 1, 1),
+        edit("other", RENAMED, 0, 0),
+        edit("many.rs", MANY, 30, 1),
+    ]
+
+
+def context_report() -> ContextReport:
+    parts = [("system", 2_100), ("tools", 6_400), ("summary", 3_900), ("user", 1_800), ("answers", 9_700)]
+    parts += [("calls", 4_100), ("results", 61_200), ("notes", 700)]
+    history = [(1, 9_000), (40, 61_000), (90, 158_000), (91, 24_000), (140, 89_900)]
+    return ContextReport(
+        parts=tuple(ContextPart(name=name, tokens=tokens) for name, tokens in parts),  # type: ignore[arg-type]
+        tokens=89_900,
+        estimated=False,
+        window=200_000,
+        known=True,
+        trigger=167_000,
+        free=77_100,
+        reserve=33_000,
+        history=tuple(SizePoint(seq=seq, tokens=tokens, compacted=seq == 91) for seq, tokens in history),
+        facts=(("cache", "read 98 % of the last request"),),
+    )
 
 
 def other_items() -> list[Item]:
