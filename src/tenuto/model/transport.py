@@ -124,8 +124,13 @@ class HttpxTransport:
         endpoint = self._endpoint
         silence = endpoint.stream_timeout
         timeout = httpx.Timeout(connect=endpoint.connect_timeout, read=silence, write=silence, pool=silence)
+        verify = trust(endpoint.base_url)
         try:
-            return httpx.AsyncClient(verify=trust(endpoint.base_url), timeout=timeout)
+            if has_proxies():
+                return httpx.AsyncClient(verify=verify, timeout=timeout)
+            from tenuto.model.connection import DirectTransport
+
+            return httpx.AsyncClient(transport=DirectTransport(verify), timeout=timeout)
         except ImportError as error:
             hint = "a SOCKS proxy needs the package socksio: pip install 'httpx[socks]', or unset ALL_PROXY"
             raise ModelError("unreachable", f"the proxy cannot be used: {error}", hint=hint) from error
@@ -159,6 +164,13 @@ class HttpxTransport:
         if self._endpoint.is_local:
             hint = f"is the server at {self._endpoint.base_url} running?"
         return ModelError("unreachable", f"cannot reach {url}: {reason}", hint=hint)
+
+
+def has_proxies() -> bool:
+    """Say whether the environment, or the system's settings, may want a proxy for something."""
+    from urllib.request import getproxies
+
+    return any(getproxies().get(scheme) for scheme in ("http", "https", "all"))
 
 
 def trust(base_url: str) -> ssl.SSLContext | bool:
