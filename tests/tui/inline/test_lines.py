@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenuto.tui.inline.output import synchronises
-from tenuto.tui.inline.paint import Paint, nearest, sgr_codes
+from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.inline.resize import rewraps, rows_above_cursor
@@ -128,6 +128,14 @@ def test_rows_carry_links_and_end_plain() -> None:
     assert "\x1b]8;;https://example.org\x1b\\" in row and row.endswith("\x1b[0m\x1b[K\r\n")
     assert "\x1b]8" not in Paint(find_theme("dark"), "true", links=False).row(Line((("s", "link @https://e.org"),)))
     assert "]8;;" not in paint.row(Line((("s", "@https://e.org/\x07evil"),)))
+
+
+def test_a_row_with_a_ground_of_its_own_has_it_to_the_edge() -> None:
+    paint = Paint(find_theme("dark"), "true")
+    ground = sgr_codes(find_theme("dark").resolve("diff.added"), "true")
+    assert paint.rows([Line((("+ a", "diff.added"),), fill="diff.added")]).endswith(f"\x1b[{ground}m\x1b[K\x1b[0m\r\n")
+    plain = Paint(find_theme("dark").without_colour(), "true")
+    assert plain.rows([Line((("+ a", "diff.added"),), fill="diff.added")]).endswith("+ a\x1b[0m\x1b[K\r\n")
 
 
 def test_no_colour_is_no_colour() -> None:

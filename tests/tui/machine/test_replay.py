@@ -48,7 +48,7 @@ parts = st.lists(
 turns = st.lists(
     st.one_of(
         st.tuples(st.just("prompt"), words),
-        st.tuples(st.just("answer"), parts, st.booleans(), st.booleans(), st.booleans()),
+        st.tuples(st.just("answer"), parts, st.booleans(), st.booleans(), st.booleans(), st.booleans()),
         st.tuples(st.just("shell"), words),
         st.tuples(st.just("compaction"), words),
         st.tuples(st.just("notice"), words),
@@ -88,7 +88,9 @@ class Script:
         yield finished()
         yield settled()
 
-    def answer(self, parts, streamed: bool, failed_first: bool, noticed: bool) -> Iterator[AnyEvent]:
+    def answer(
+        self, parts, streamed: bool, failed_first: bool, noticed: bool, is_error: bool = False
+    ) -> Iterator[AnyEvent]:
         yield started()
         made = []
         for part in parts:
@@ -110,7 +112,9 @@ class Script:
             yield ToolStartedEvent(session_id=SESSION, call_id=part.id, name=part.name, arguments=part.arguments)
             yield ToolOutputEvent(session_id=SESSION, call_id=part.id, text="live")
         for part in calls:
-            stored = ToolResultMessage(call_id=part.id, name="bash", parts=(TextPart(text="out"),), duration=0.7)
+            stored = ToolResultMessage(
+                call_id=part.id, name="bash", parts=(TextPart(text="out"),), duration=0.7, is_error=is_error
+            )
             yield ToolResultEvent(session_id=SESSION, message=self.append(stored))
         yield finished()
         yield settled()

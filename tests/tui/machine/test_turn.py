@@ -118,6 +118,21 @@ def test_a_result_says_how_the_call_ended():
         assert driver.last.state == state
 
 
+def test_a_failure_counts_when_nothing_went_well_after_it_in_its_turn():
+    driver = Driver()
+    driver.feed(user(1, "go"), started())
+    for call_id, failed in (("a", True), ("b", False), ("c", True), ("d", True)):
+        driver.feed(answer(call(call_id)), run(call_id), result(call_id, is_error=failed))
+    calls = driver.items[1:]
+    assert [item.unresolved for item in calls] == [False] * 4, "the turn is not over"
+    driver.feed(answer(TextPart(text="I give up"), seq=20))
+    effects = driver.feed(finished(), settled())
+    assert [item.unresolved for item in calls] == [False, False, True, True]
+    assert {ItemChanged(item.id) for item in calls[2:]} <= set(effects)
+    driver.feed(started(), answer(call("e")), run("e"), result("e"), finished(), settled())
+    assert not any(item.unresolved for item in calls), "it went on and recovered"
+
+
 def test_live_output_keeps_a_tail_of_whole_lines():
     driver = Driver()
     driver.feed(answer(call()), run())

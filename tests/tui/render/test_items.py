@@ -138,6 +138,32 @@ def test_calls_stand_together_and_messages_apart():
     assert gap_before(tool, answer) == 1
 
 
+@pytest.mark.parametrize("detail", ["folded", "expanded"])
+def test_after_a_call_with_rows_below_its_head_comes_an_empty_one(detail):
+    following = samples.tool("read")
+    for item in [*samples.tool_items(), ThinkingItem(text="a", final=True), ThinkingItem(text="a", started=9.0)]:
+        item = replace(item, folded=detail == "folded")
+        rows = render_item(item, 80, RenderOptions(detail=detail, now=100.0))
+        if getattr(item, "state", "") == "waiting":  # its head alone may have several rows
+            continue
+        assert gap_before(item, following) == int(len(rows) > 1), text_of(item)
+
+
+def test_a_failure_that_stays_one_is_told_loudly():
+    item = samples.tool("fetch", '{"url":"u"}', state="failed", result=samples.result("fetch", "404"))
+    quiet, loud = (render_item(replace(item, unresolved=said), 80, FOLDED)[0].spans for said in (False, True))
+    assert [style for text, style in quiet if text.strip() in ("✗", "failed")] == ["tool.failed", "muted"]
+    assert [style for text, style in loud if text.strip() in ("✗", "failed")] == ["error", "error"]
+
+
+def test_a_match_is_told_from_its_place():
+    item = samples.tool("grep", result=samples.result("grep", "a/b.py:12:def x():\na/b.py-13-    pass\nNo more"))
+    rows = render_item(item, 80, FOLDED)
+    assert [text for text, style in rows[1].spans if style == "path"] == ["a/b.py"]
+    assert [text for text, style in rows[2].spans if style == "path"] == ["a/b.py"]
+    assert copy_text(rows[1:]) == "a/b.py:12:def x():\na/b.py-13-    pass\nNo more"
+
+
 def _everything_hostile(payload):
     result = ToolResultMessage(call_id="c", name=payload, parts=(TextPart(text=f"a{payload}b"),), output_path=payload)
     arguments = json.dumps({"path": payload, "command": payload, "x": payload, "offset": 3})

@@ -46,8 +46,27 @@ def test_raw_html_is_text():
     assert rows("<b>bold</b> &amp; <script>x</script>") == ["  <b>bold</b> & <script>x</script>"]
 
 
-def test_newlines_of_a_paragraph_stay():
+def test_newlines_of_a_paragraph_stay_where_they_were_meant():
     assert rows("one\ntwo") == ["  one", "  two"]
+    assert rows("Name: `a`\n**Size**: 3") == ["  Name: a", "  Size: 3"]
+
+
+def test_lines_that_an_editor_wrapped_are_joined_and_hard_breaks_stay():
+    wrapped = "This line was broken by an editor that keeps its lines below eighty\ncolumns, as many do."
+    assert rows(wrapped, 60) == [
+        "  This line was broken by an editor that keeps its lines",
+        "  below eighty columns, as many do.",
+    ]
+    copied = copy_text(render_markdown(wrapped, 60))
+    assert copied == wrapped.replace("\n", " ")
+    assert rows(wrapped.replace("\n", "  \n"), 100) == [f"  {line}" for line in wrapped.split("\n")]
+
+
+def test_rows_of_a_table_that_wrap_are_told_apart():
+    short = rows("|a|b|\n|-|-|\n|1|2|\n|3|4|", 40)
+    assert len(short) == 4
+    long = rows(f"|a|b|\n|-|-|\n|1|{'word ' * 20}|\n|3|4|", 40)
+    assert long[1].replace("─", "").strip() == "┼" and long[-2] == long[1]
 
 
 def test_numbers_count_on_from_the_first():

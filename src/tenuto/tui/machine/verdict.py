@@ -7,14 +7,17 @@ from tenuto.tui.machine.item import ToolItem, UserItem
 
 
 def pass_verdict(change: Change) -> None:
-    """Mark the calls that the turn which is over ended with in failure: no later call of it went well."""
+    """Mark the calls that the present turn ends with in failure: after them, nothing of it went well.
+
+    A turn can go on after it settled (an interrupt, Enter): then the verdict of before is taken back.
+    """
+    unresolved = True
     for item in reversed(change.state.transcript.items.values()):
         if isinstance(item, UserItem) and item.seq:
             return
         if not isinstance(item, ToolItem):
             continue
-        if item.state != "failed":
-            return
-        if not item.unresolved:
-            item.unresolved = True
+        unresolved = unresolved and item.state == "failed"
+        if item.unresolved != unresolved:
+            item.unresolved = unresolved
             change.touch(item)
