@@ -47,7 +47,7 @@ def test_the_schemas_stay_small() -> None:
 def test_schemas_are_there_without_pydantic_httpx_or_any_tool() -> None:
     script = (
         "import sys\nfrom tenuto.tool.registry import ToolRegistry\nfrom tenuto.tool.context import ToolContext\n"
-        "from tenuto.tool.runner import prepare\nassert len(ToolRegistry().schemas()) == 9\n"
+        "from tenuto.tool.runner import prepare\nassert len(ToolRegistry().schemas()) == 10\n"
         "heavy = {'pydantic', 'httpx', 'pathspec', 'tenuto.tool.bash', 'tenuto.tool.arguments'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
@@ -170,9 +170,30 @@ async def test_todo_returns_the_list_as_a_view(bench: Bench) -> None:
     result = await bench.call("todo", items=[{"text": "a", "status": "done"}, {"text": "b"}])
     assert result.ui == (TodoView(items=(TodoItem(text="a", status="done"), TodoItem(text="b"))),)
     assert "1 done, 1 pending" in text_of(result.parts)
-    assert "status" in await bench.error("todo", items=[{"text": "a", "status": "finished"}])
-    other = await bench.call("todo", items=[{"text": "a", "status": "completed"}, {"text": "b", "status": "canceled"}])
-    assert [item.status for item in other.ui[0].items] == ["done", "cancelled"], "the words of other agents"
+    assert "status" in await bench.error("todo", items=[{"text": "a", "status": "nonsense"}])
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("completed", "done"),
+        ("Finished", "done"),
+        ("in-progress", "in_progress"),
+        ("In Progress", "in_progress"),
+        ("doing", "in_progress"),
+        ("not_started", "pending"),
+        ("canceled", "cancelled"),
+        ("skipped", "cancelled"),
+    ],
+)
+async def test_todo_understands_the_words_of_other_agents(bench: Bench, word: str, status: str) -> None:
+    items = [{"content": "a", "activeForm": "doing a", "status": word}, {"step": "b"}, "c"]
+    result = await bench.call("todo", todos=items)
+    assert [(item.text, item.status) for item in result.ui[0].items] == [
+        ("a", status),
+        ("b", "pending"),
+        ("c", "pending"),
+    ]
 
 
 # --- rung 0 ---

@@ -33,10 +33,16 @@ from tenuto.text.estimate import estimate_text
 ORDER: tuple[PartName, ...] = get_args(PartName)
 MAX_POINTS = 2_000
 """Entries that the curve is made of, at most."""
-_BLOCKS: dict[str, PartName] = {"pins": "pins", "user-messages": "user", "todo": "notes", "running-jobs": "notes"}
+_BLOCKS: dict[str, PartName] = {
+    "pins": "pins",
+    "user-messages": "user",
+    "approved-plan": "notes",
+    "todo": "notes",
+    "running-jobs": "notes",
+}
 _BRANCH_NOTES = frame_branch_summary(BranchSummaryEntry(summary="", from_seq=0)).partition("\n")[0]
 """How notes on a part that was left begin in the view."""
-_BLOCK = re.compile(r"^<(pins|user-messages|todo|running-jobs)>$.*?^</\1>$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^<(pins|user-messages|approved-plan|todo|running-jobs)>$.*?^</\1>$", re.DOTALL | re.MULTILINE)
 
 
 def divide(view: Sequence[Message], size: ContextSize, *, tools: int, instructions: int = 0) -> tuple[ContextPart, ...]:

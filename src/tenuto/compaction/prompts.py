@@ -97,7 +97,7 @@ the project's instructions set them. Write in the language of the person, with e
 
 If the conversation begins with the notes of an earlier part, bring them up to date and return them whole: carry over \
 everything that still matters, move what was finished since to Done, take back what turned out wrong. The system \
-prompt, pinned texts and the todo list are kept by the program.
+prompt, pinned texts, an approved plan and the todo list are kept by the program.
 
 {RULES}"""
 

@@ -24,6 +24,9 @@ from tenuto.text.tags import tagged
 
 PERSON_ORIGINS = frozenset({"typed", "command"})
 TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-] cancelled:"}
+PLAN_TOKENS = 3_000
+"""What an approved plan has in the view after a compaction, at most; `recall` finds all of it."""
+PLAN_NOTE = "The person approved this plan; what of it is done already is in the summary."
 MIN_TEXT = 40
 """Tokens below which cutting a user text is not worth it."""
 
@@ -31,11 +34,12 @@ MIN_TEXT = 40
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Session data that a compaction carries over as it is, never through the model (R-032).
 
-    `pins` are texts, `jobs` one line each; `recall` says that the model has the tool of that name. `notes` are texts
-    that extensions add, bounded already.
+    `pins` are texts, `plan` is the approved one, `jobs` are one line each; `recall` says that the model has the tool of
+    that name. `notes` are texts that extensions add, bounded already.
     """
 
     pins: tuple[str, ...] = ()
+    plan: str = ""
     todo: tuple[TodoItem, ...] = ()
     jobs: tuple[str, ...] = ()
     recall: bool = False
@@ -78,10 +82,12 @@ def _frame(cut: int, prompts: Prompts, recall: bool) -> str:
 
 
 def surrounding_blocks(surroundings: Surroundings) -> list[str]:
-    """Return pins, todo list, running jobs and notes of extensions as tagged texts, without the empty ones."""
+    """Return pins, plan, todo list, running jobs and notes of extensions as tagged texts, without the empty ones."""
     blocks: list[str] = []
     if surroundings.pins:
         blocks.append("\n".join(("<pins>", *surroundings.pins, "</pins>")))
+    if surroundings.plan:
+        blocks.append(tagged("approved-plan", f"{PLAN_NOTE}\n{clip_to_tokens(surroundings.plan, PLAN_TOKENS)}"))
     if surroundings.todo:
         lines = (f"- {TODO_MARKS[item.status]} {item.text}" for item in surroundings.todo)
         blocks.append("\n".join(("<todo>", *lines, "</todo>")))

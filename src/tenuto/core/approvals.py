@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
+from typing import Literal
 
 from tenuto.core.bus import EventBus
+from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
@@ -14,15 +16,17 @@ from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the person said; `feedback` goes to the model with a denial."""
+    """What the person said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan."""
 
     decision: Decision
     feedback: str = ""
+    mode: Mode | None = None
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the person is asked: the exact command or the diff, why it asks, and what "always" would allow."""
+    """What the person is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow."""
 
     call_id: str
     tool: str
@@ -31,6 +35,8 @@ class Question:
     reason: str
     diff: DiffView | None = None
     session_pattern: str = ""
+    lasting: bool = False
+    kind: Literal["call", "plan"] = "call"
 
 
 class ApprovalDesk:
@@ -72,6 +78,8 @@ class ApprovalDesk:
                     reason=question.reason,
                     diff=question.diff,
                     session_pattern=question.session_pattern,
+                    lasting=question.lasting,
+                    kind=question.kind,
                 )
             )
             answer = await future
@@ -94,5 +102,5 @@ class ApprovalDesk:
         future = self._open.get(operation.request_id)
         if future is None or future.done():
             return False
-        future.set_result(Answer(operation.decision, operation.feedback))
+        future.set_result(Answer(operation.decision, operation.feedback, operation.mode, operation.plan))
         return True

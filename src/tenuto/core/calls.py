@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from tenuto.core.approvals import Answer, Question
 from tenuto.core.live import LiveSession
+from tenuto.core.plans import present_plan
 from tenuto.guard.approval import judge, refusal_text
 from tenuto.guard.subject import Allow, Ask, Refuse
 from tenuto.protocol.entry import ApprovalEntry, TodoEntry
@@ -94,7 +96,12 @@ class CallRunner:
         refusal = await self._refusal(prepared)
         if refusal:
             return denied_result(call, refusal)
-        return await run_call(prepared, live.tool_context, emit=lambda text: self._emit(call.id, text))
+        return await run_call(
+            prepared,
+            live.tool_context,
+            emit=lambda text: self._emit(call.id, text),
+            present_plan=partial(present_plan, live, call_id=call.id, submission_id=self._submission_id),
+        )
 
     async def _refusal(self, prepared: PreparedCall) -> str:
         """Return why the call may not run; empty when it may. Asks the person where the mode says so."""

@@ -8,13 +8,22 @@ from tenuto.compaction.branch import common_ancestor
 from tenuto.compaction.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
-from tenuto.protocol.entry import BranchEntry, HeaderEntry, PinEntry, TodoEntry, UndoEntry, UnpinEntry, ViewEditEntry
+from tenuto.protocol.entry import (
+    BranchEntry,
+    HeaderEntry,
+    PinEntry,
+    PlanEntry,
+    TodoEntry,
+    UndoEntry,
+    UnpinEntry,
+    ViewEditEntry,
+)
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart
 
 PERSON_ORIGINS = frozenset({"typed", "command", "skill"})
 """Messages that are the person's own words: whoever goes back to one wants to say it differently."""
-_PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, TodoEntry)
+_PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, TodoEntry, PlanEntry)
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):

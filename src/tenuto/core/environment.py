@@ -147,6 +147,7 @@ def _surroundings(live: LiveSession) -> Surroundings:
     state = live.session.state
     return Surroundings(
         pins=tuple(pin.text for pin in fitting_pins(state.pins, live.budget().window)),
+        plan=state.plan,
         todo=state.todo,
         jobs=tuple(describe_job(job) for job in live.tool_context.jobs.running()),
         recall=live.tools.get("recall") is not None,

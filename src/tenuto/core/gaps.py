@@ -21,8 +21,9 @@ MODE_TEXTS: Mapping[Mode, str] = {
     "edits": "Approval mode: edits. Edits inside the working directory need no approval; commands do.",
     "auto": "Approval mode: auto. Edits and commands run without approval; be as careful as the person would be.",
     "plan": (
-        "Approval mode: plan. Only look: read, search, and present a plan. Edits and commands that change anything are "
-        "refused until the person leaves this mode."
+        "Approval mode: plan. Only look: read, search, and work out a plan. When it is complete, hand it over with the "
+        "plan tool; the person approves it or says what to change. Edits and commands that change anything are refused "
+        "until then. A question that needs no change is answered as always, without a plan."
     ),
 }
 MAX_CHANGED_FILES = 20

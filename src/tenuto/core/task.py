@@ -10,6 +10,7 @@ from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_
 from tenuto.core.live import LiveSession
 from tenuto.core.mentions import KIND, NOTHING, read_mentions
 from tenuto.core.pins import tell_pins
+from tenuto.core.plans import is_handed_over
 from tenuto.core.repetition import RepeatedCalls
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.step import ModelCall
@@ -56,6 +57,8 @@ class AgentTask:
             if calls:
                 results = await CallRunner(self._live, self._submission_id).run(calls)
                 self._stop_when_repeating(calls, results)
+                if is_handed_over(results):
+                    return
             await self._send_steering()
             await self._compact_between_steps()
 

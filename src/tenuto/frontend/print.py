@@ -12,7 +12,7 @@ import sys
 
 import msgspec
 
-from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say, ShowContext
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, EditKeys, Say, ShowContext, ShowKeys
 from tenuto.command.registry import find_command, run_command
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
@@ -29,8 +29,10 @@ from tenuto.protocol.event import (
     ReplayFinishedEvent,
     RetryEvent,
     SessionOpenedEvent,
+    ToolResultEvent,
     ToolStartedEvent,
 )
+from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.rungs import describe_rung
@@ -72,6 +74,8 @@ class TextOutput:
         match event:
             case AssistantMessageEvent():
                 self._answer = text_of(event.message.parts) or self._answer
+            case ToolResultEvent():
+                self._answer = _unasked_plan(event.message) or self._answer
             case NoticeEvent() if event.level != "info" or event.kind in TOLD_KINDS:
                 self._say(event.text)
             case CompactionEndEvent():
@@ -126,6 +130,12 @@ class JsonOutput:
             print(f"tenuto: {sanitize_for_terminal(error)}", file=sys.stderr)  # noqa: T201
 
 
+def _unasked_plan(result: ToolResultMessage) -> str:
+    """Return the plan that a result stands for where nobody could be asked about it, else nothing."""
+    plans = (view for view in result.ui if isinstance(view, PlanView) and view.outcome == "unasked")
+    return next((plan.text for plan in plans), "")
+
+
 def is_command(prompt: str) -> bool:
     """Say whether a prompt is a slash command; a path that begins with a slash is none."""
     name = prompt[1:].split(maxsplit=1)[:1] if prompt.startswith("/") else []
@@ -141,6 +151,8 @@ def describe_outcome(outcome: CommandOutcome) -> str:
             width = max((len(choice.value) for choice in outcome.choices), default=0)
             rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in outcome.choices]
             return "\n".join([f"{outcome.title}:", *rows])
+        case ShowKeys() | EditKeys():
+            return "Keys are for the screen; tenuto without -p has one."
         case _:
             return ""
 

@@ -24,8 +24,8 @@ _KINDRED = (frozenset({"write", "edit"}), frozenset({"read", "grep", "glob"}))
 """Tools that one standing answer serves."""
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
-    "with read, grep, glob and simple read-only commands, then present the plan. The person leaves plan mode with "
-    "Shift+Tab (or --mode) when the work may begin."
+    "with read, grep, glob and simple read-only commands, then hand the finished plan over with the plan tool: the "
+    "person approves it there, or leaves plan mode with Shift+Tab (or --mode), and the work may begin."
 )
 
 

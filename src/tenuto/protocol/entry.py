@@ -161,6 +161,12 @@ class TodoEntry(Entry, frozen=True, kw_only=True, tag="todo"):
     items: tuple[TodoItem, ...]
 
 
+class PlanEntry(Entry, frozen=True, kw_only=True, tag="plan"):
+    """A plan that the person approved, as approved: it holds until the next one, or until its todo list is done."""
+
+    text: str
+
+
 class QueuedEntry(Entry, frozen=True, kw_only=True, tag="queued"):
     """A prompt that is on disk and not yet sent; `steer` asks for delivery at the next tool boundary."""
 
@@ -203,11 +209,16 @@ class LabelEntry(Entry, frozen=True, kw_only=True, tag="label"):
 
 
 class ApprovalEntry(Entry, frozen=True, kw_only=True, tag="approval"):
-    """A standing answer of the person: calls of `tool` that match `pattern` are allowed for this session."""
+    """A standing answer of the person: calls of `tool` that match `pattern` are allowed for this session.
+
+    With `withdrawn` it takes such an answer back. One of scope "project" is in no log: it stands in the person's own
+    file (`config/standing.py`) and holds for every session in one directory.
+    """
 
     tool: str
     pattern: str
-    scope: Literal["session"] = "session"
+    scope: Literal["session", "project"] = "session"
+    withdrawn: bool = False
 
 
 class UsageEntry(Entry, frozen=True, kw_only=True, tag="usage"):

@@ -33,7 +33,8 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
     """A session is open: everything that the screen shows around the transcript. A replay of its entries follows.
 
     `missing` says that its working directory is not there any more. `read_only`: nothing can be sent, because it is
-    open elsewhere; with `locked` the person has not been asked yet what is to be done about that.
+    open elsewhere; with `locked` the person has not been asked yet what is to be done about that. `sees_images` says
+    whether the model takes images.
     """
 
     cwd: str
@@ -46,6 +47,7 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
     read_only: bool = False
     locked: bool = False
     directory: str = ""
+    sees_images: bool = True
 
 
 class ReplayFinishedEvent(Event, frozen=True, kw_only=True, tag="replay_finished"):
@@ -65,10 +67,11 @@ class EarlierEntriesEvent(Event, frozen=True, kw_only=True, tag="earlier_entries
 
 
 class ModelChangedEvent(Event, frozen=True, kw_only=True, tag="model_changed"):
-    """The session's model is now `model` (`provider/name`)."""
+    """The session's model is now `model` (`provider/name`); `sees_images` says whether it takes images."""
 
     model: str
     effort: str = ""
+    sees_images: bool = True
 
 
 class ModeChangedEvent(Event, frozen=True, kw_only=True, tag="mode_changed"):
@@ -197,7 +200,9 @@ class ToolResultEvent(Event, frozen=True, kw_only=True, tag="tool_result"):
 class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A call waits for the person. `detail` is the exact command or the text that decides; `diff` for edits.
 
-    `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered).
+    `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered),
+    and "always in this project" as well where `lasting` says so. Of `kind` "plan" it is no call that asks but a plan,
+    which is the `detail`.
     """
 
     request_id: str
@@ -208,6 +213,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     reason: str = ""
     diff: DiffView | None = None
     session_pattern: str = ""
+    lasting: bool = False
+    kind: Literal["call", "plan"] = "call"
 
 
 class ApprovalResolvedEvent(Event, frozen=True, kw_only=True, tag="approval_resolved"):

@@ -19,12 +19,14 @@ from tenuto.protocol.entry import (
     ExtensionEntry,
     HeaderEntry,
     LabelEntry,
+    Mode,
     ModeEntry,
     ModelEntry,
     MovedEntry,
     NoticeEntry,
     Origin,
     PinEntry,
+    PlanEntry,
     QueuedEntry,
     ShellEntry,
     TitleEntry,
@@ -67,9 +69,9 @@ class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
     role: ClassVar[str] = "developer"
     text: str
     kind: str = ""
-
-
     files: tuple[FileUse, ...] = ()
+
+
 class UserMessage(Entry, frozen=True, kw_only=True, tag="user"):
     """What the person, or something in the person's name, said. `from_queued` is the seq of its `queued` entry."""
 
@@ -153,7 +155,22 @@ class ShellView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     background: bool = False
 
 
-ResultView = DiffView | TodoView | ShellView
+class PlanView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="plan", tag_field="kind"):
+    """A plan that the model handed over, as it was answered.
+
+    `outcome`: "approved" with the `mode` that the work begins in; "continued" when planning goes on, for `feedback`;
+    "unasked" where nobody could be asked; "aside" when it was handed over outside plan mode. `edited` says that the
+    person changed the text.
+    """
+
+    text: str
+    outcome: Literal["approved", "continued", "unasked", "aside"] = "aside"
+    mode: Mode | None = None
+    edited: bool = False
+    feedback: str = ""
+
+
+ResultView = DiffView | TodoView | ShellView | PlanView
 
 
 class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
@@ -263,6 +280,7 @@ KnownEntry = (
     | PinEntry
     | UnpinEntry
     | TodoEntry
+    | PlanEntry
     | QueuedEntry
     | DequeuedEntry
     | ModelEntry

@@ -13,7 +13,7 @@ from tenuto.protocol.entry import Mode
 CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle", "branch"]
 """`branch`: notes were made on a part of the conversation that is left; it moves the leaf and compacts nothing."""
 SessionAccess = Literal["write", "read", "copy", "take_over"]
-Decision = Literal["once", "session", "deny"]
+Decision = Literal["once", "session", "project", "deny"]
 
 
 class OperationType(Enum):
@@ -124,11 +124,17 @@ class ChangeModeOperation(Operation, frozen=True, kw_only=True, tag=OperationTyp
 
 
 class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=OperationType.ANSWER_APPROVAL.value):
-    """Answer an open approval; `feedback` goes to the model with a denial."""
+    """Answer an open approval; `feedback` goes to the model with a denial.
+
+    A plan is approved with the `mode` that the work begins in (`None`: the settings' own), and with the `plan` as the
+    person changed it (empty: as it was).
+    """
 
     request_id: str
     decision: Decision
     feedback: str = ""
+    mode: Mode | None = None
+    plan: str = ""
 
 
 class EditQueueOperation(Operation, frozen=True, kw_only=True, tag=OperationType.EDIT_QUEUE.value):

@@ -22,6 +22,7 @@ from tenuto.protocol.entry import (
     ModelEntry,
     MovedEntry,
     PinEntry,
+    PlanEntry,
     QueuedEntry,
     TitleEntry,
     TodoEntry,
@@ -32,8 +33,8 @@ from tenuto.protocol.entry import (
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
-    FileUse,
     DeveloperMessage,
+    FileUse,
     HistoryEvent,
     ToolResultMessage,
     UserMessage,
@@ -49,7 +50,8 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that a session has beside its messages. Changed by `apply_entry` and `apply_path_entry` alone.
 
     `cwd` is empty until the session moved, `folder` what the file system calls its directory. `model` is empty and
-    `mode` is `None` until an entry sets them. `usage` is the sum over all calls,
+    `mode` is `None` until an entry sets them. `plan` is the approved plan that the work follows, empty when there is
+    none or its todo list is done. `usage` is the sum over all calls,
     `compactions` counts the undone ones too. `first_text`
     and `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
     """
@@ -61,6 +63,7 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     mode: Mode | None = None
     title: str = ""
     todo: tuple[TodoItem, ...] = ()
+    plan: str = ""
     pins: tuple[PinEntry, ...] = ()
     queue: tuple[QueuedEntry, ...] = ()
     approvals: tuple[ApprovalEntry, ...] = ()
@@ -88,6 +91,10 @@ def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
     """Fold one entry of the active path into the path state."""
     if isinstance(entry, TodoEntry):
         state.todo = entry.items
+        if _is_done(entry):
+            state.plan = ""
+    elif isinstance(entry, PlanEntry):
+        state.plan = entry.text
     elif isinstance(entry, PinEntry):
         state.pins = (*state.pins, entry)
     elif isinstance(entry, UnpinEntry):
@@ -98,8 +105,23 @@ def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
     """Fold the path state anew, after the leaf moved."""
     todo = next(newest_of_kind(path, TodoEntry), None)
     state.todo, state.pins = todo.items if todo is not None else (), ()
+    state.plan = _standing_plan(path)
     for entry in of_kind(path, PinEntry, UnpinEntry):
         apply_path_entry(state, entry)
+
+
+def _standing_plan(path: Sequence[HistoryEvent]) -> str:
+    """Return the newest approved plan, unless a todo list was done after it."""
+    for entry in newest_of_kind(path, PlanEntry, TodoEntry):
+        if isinstance(entry, PlanEntry):
+            return entry.text
+        if _is_done(entry):
+            return ""
+    return ""
+
+
+def _is_done(todo: TodoEntry) -> bool:
+    return bool(todo.items) and all(item.status in {"done", "cancelled"} for item in todo.items)
 
 
 def _header(state: SessionState, entry: HeaderEntry) -> None:
@@ -124,7 +146,10 @@ def _title(state: SessionState, entry: TitleEntry) -> None:
 
 
 def _approval(state: SessionState, entry: ApprovalEntry) -> None:
-    state.approvals = (*state.approvals, entry)
+    others = tuple(
+        standing for standing in state.approvals if (standing.tool, standing.pattern) != (entry.tool, entry.pattern)
+    )
+    state.approvals = others if entry.withdrawn else (*others, entry)
 
 
 def _label(state: SessionState, entry: LabelEntry) -> None:

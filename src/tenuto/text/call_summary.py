@@ -33,11 +33,19 @@ def summarise_call(name: str, arguments: str) -> str:
     if name == "todo":
         items: Any = values.get("items")
         return f"{len(cast('list[Any]', items))} items" if isinstance(items, list) else ""
+    if name == "plan":
+        return first_heading(str(values.get("plan", "")))
     known = [str(values[key]) for key in SUBJECTS.get(name, ()) if values.get(key)]
     if known:
         return _one_line(" in ".join(known) if name in {"grep", "glob"} else known[0])
     shown = [f"{key}={value}" for key, value in values.items() if isinstance(value, str | int | float | bool)]
     return _one_line(", ".join(shown))
+
+
+def first_heading(text: str) -> str:
+    """Return the first line of a Markdown text that says something, without its mark."""
+    lines = (line.strip().lstrip("#").strip() for line in text.splitlines())
+    return _one_line(next((line for line in lines if line), ""))
 
 
 def _one_line(text: str) -> str:

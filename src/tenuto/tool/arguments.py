@@ -6,9 +6,9 @@ them equal to these models. After a change here run `python -m tenuto.tool.build
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tenuto.protocol.entry import TodoStatus
 from tenuto.text.bounding import shorten
@@ -82,7 +82,14 @@ class GlobArguments(Arguments):
     limit: int = Field(default=100, ge=1, le=5000)
 
 
-_TODO_WORDS = {"completed": "done", "complete": "done", "canceled": "cancelled", "todo": "pending"}
+_TODO_WORDS: dict[str, TodoStatus] = {
+    **dict.fromkeys(("completed", "complete", "finished", "closed", "success"), "done"),
+    **dict.fromkeys(("in progress", "active", "doing", "current", "running", "started", "ongoing"), "in_progress"),
+    **dict.fromkeys(("todo", "to do", "open", "not started", "planned", "queued", "blocked"), "pending"),
+    **dict.fromkeys(("canceled", "skipped", "dropped", "abandoned"), "cancelled"),
+}
+"""What models call the states of an item in other harnesses."""
+_TODO_TEXTS = ("content", "title", "task", "step", "description", "subject", "activeForm")
 
 
 class TodoItemArguments(Arguments):
@@ -95,13 +102,34 @@ class TodoItemArguments(Arguments):
     @classmethod
     def _other_words(cls, value: object) -> object:
         """Models know other lists with other words for the same."""
-        return _TODO_WORDS.get(str(value), value)
+        words = " ".join(str(value).lower().replace("-", " ").replace("_", " ").split())
+        return _TODO_WORDS.get(words, words.replace(" ", "_"))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_names(cls, value: object) -> object:
+        """The same for the name of its text; a bare text is an item that is not begun."""
+        if isinstance(value, str):
+            return {"text": value}
+        if not isinstance(value, dict) or "text" in value:
+            return cast("object", value)
+        item = cast("dict[str, object]", value)
+        name = next((name for name in _TODO_TEXTS if item.get(name)), None)
+        return {**item, "text": item[name]} if name else item
 
 
 class TodoArguments(Arguments):
     """Replace the todo list that the person sees. Send the whole list each time; keep one item in_progress."""
 
     items: list[TodoItemArguments]
+
+
+class PlanArguments(Arguments):
+    """In plan mode: hand the finished plan to the person, who approves it, changes it or asks for another. Look around
+    first; call it once, when the plan is complete. Outside plan mode nobody is asked.
+    """
+
+    plan: str = Field(min_length=1, description="Markdown: what will be changed where, in which order, how checked")
 
 
 class FetchArguments(Arguments):
@@ -131,6 +159,7 @@ MODELS: dict[str, type[Arguments]] = {
     "grep": GrepArguments,
     "glob": GlobArguments,
     "todo": TodoArguments,
+    "plan": PlanArguments,
     "fetch": FetchArguments,
     "recall": RecallArguments,
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.subject import ApprovalSubject
@@ -16,6 +16,9 @@ from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.jobs import JobTable
 from tenuto.tool.tracker import FileTracker
+
+if TYPE_CHECKING:
+    from tenuto.tool.output import ToolOutput
 
 MAX_KEPT_FILE = 20_000_000
 """Bytes: what is larger is changed without a way back."""
@@ -103,6 +106,8 @@ class ToolContext:
     private_hosts: set[str] = field(default_factory=set[str])
     """Hosts that turned out to have a private address: the next call asks for them."""
     run_agent: Callable[..., Any] | None = None
+    present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
+    """Has the person say what becomes of a plan; of one call."""
 
     def __post_init__(self) -> None:
         """Take over what the session knows of files."""

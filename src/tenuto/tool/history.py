@@ -13,6 +13,7 @@ from tenuto.protocol.entry import (
     ExtensionEntry,
     NoticeEntry,
     PinEntry,
+    PlanEntry,
     ShellEntry,
     TodoEntry,
 )
@@ -62,8 +63,8 @@ def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:
             yield Piece(kind="note of the program", text=entry.text)
         case ExtensionEntry():
             yield Piece(kind=f"extension {entry.extension}", text=_content(entry.parts), is_private=not entry.in_view)
-        case PinEntry():
-            yield Piece(kind="pin", text=entry.text)
+        case PinEntry() | PlanEntry():
+            yield Piece(kind="pin" if isinstance(entry, PinEntry) else "approved plan", text=entry.text)
         case TodoEntry():
             yield Piece(kind="todo", text="\n".join(f"{item.status}: {item.text}" for item in entry.items))
         case NoticeEntry():

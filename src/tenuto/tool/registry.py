@@ -22,6 +22,7 @@ _BUILTIN = {
     "grep": "GrepTool",
     "glob": "GlobTool",
     "todo": "TodoTool",
+    "plan": "PlanTool",
     "fetch": "FetchTool",
     "recall": "RecallTool",
 }

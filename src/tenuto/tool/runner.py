@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -56,7 +56,13 @@ async def prepare(call: ToolCallPart, registry: ToolRegistry, context: ToolConte
     return PreparedCall(call=call, tool=tool, arguments=arguments, subject=subject)
 
 
-async def run_call(prepared: PreparedCall, context: ToolContext, *, emit: Callable[[str], None]) -> ToolResultMessage:
+async def run_call(
+    prepared: PreparedCall,
+    context: ToolContext,
+    *,
+    emit: Callable[[str], None],
+    present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None,
+) -> ToolResultMessage:
     """Run a call that was allowed and return its result within the limits of one result.
 
     Only a cancellation goes further up.
@@ -64,6 +70,7 @@ async def run_call(prepared: PreparedCall, context: ToolContext, *, emit: Callab
     call, started = prepared.call, time.monotonic()
     tool = cast("Tool", prepared.tool)
     own = context.for_call(call.id, emit, prepared.subject)
+    own.present_plan = present_plan
     try:
         output = await tool.run(prepared.arguments, own)
     except ToolError as error:

@@ -22,6 +22,7 @@ from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
     DiffView,
+    PlanView,
     ShellView,
     ToolResultMessage,
     UserMessage,
@@ -32,18 +33,11 @@ from tenuto.session.exporters.items import Call
 from tenuto.session.exporters.outline import Piece
 from tenuto.text.call_summary import summarise_call
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
+from tenuto.text.rungs import REASON_WORDS, describe_rung
 
 LONG_LINES = 30
 LONG_CHARACTERS = 3_000
 """An output above either is folded where not everything is."""
-REASONS = {
-    "threshold": "the context was nearly full",
-    "overflow": "the context was over full",
-    "manual": "as asked",
-    "model_switch": "for another model",
-    "idle": "ahead of time",
-    "branch": "for a part that was left",
-}
 _WHO = {
     "typed": "You",
     "command": "You, by a command",
@@ -108,6 +102,8 @@ def result_facts(result: ToolResultMessage | None) -> list[str]:
             facts.append(f"+{view.added} −{view.removed}" + (" new file" if view.created else ""))
         elif isinstance(view, ShellView):
             facts += ["in the background"] if view.background else _exit(view.exit_code)
+        elif isinstance(view, PlanView):
+            facts += _PLAN_FACTS[view.outcome]
     text = text_of(result.parts)
     if text:
         facts.append(plural(count_lines(text), "line"))
@@ -117,6 +113,9 @@ def result_facts(result: ToolResultMessage | None) -> list[str]:
     if result.duration >= 1:
         facts.append(format_seconds(result.duration))
     return facts
+
+
+_PLAN_FACTS = {"approved": ["approved"], "continued": ["planning goes on"], "unasked": ["not approved"], "aside": []}
 
 
 def _exit(code: int | None) -> list[str]:
@@ -156,19 +155,19 @@ def answer_facts(message: AssistantMessage) -> list[str]:
 
 
 def compaction_facts(entry: CompactionEntry, *, undone: bool) -> list[str]:
-    """Return reason, sizes, rung, time and cost of a compaction."""
-    facts = [f"{entry.reason} ({REASONS[entry.reason]})"]
+    """Return sizes, reason, what made it, time and cost of a compaction."""
+    facts = [f"{entry.reason} ({REASON_WORDS[entry.reason]})"]
     if entry.tokens_before is not None and entry.tokens_after is not None:
         facts.insert(0, f"{format_count(entry.tokens_before)} → {format_count(entry.tokens_after)} tokens")
     if entry.rung:
-        facts.append(f"rung {entry.rung}")
+        facts.append(describe_rung(entry.rung, entry.from_extension))
     if entry.duration:
         facts.append(format_seconds(entry.duration))
     facts += _cost(entry.usage)
     if entry.focus:
         facts.append(f"focus: {first_line(entry.focus)}")
-    if entry.from_extension:
-        facts.append(f"by {entry.from_extension}")
+    if entry.from_extension and entry.rung != "extension":
+        facts.append(f"by the extension {entry.from_extension}")
     if undone:
         facts.append("taken back")
     return [sanitize_line(fact) for fact in facts]
@@ -208,7 +207,8 @@ def describe_mark(entry: object) -> str:
         case ModeEntry():
             line = f"Approval mode: {entry.mode}"
         case ApprovalEntry():
-            line = f"Allowed for this session: {entry.tool} {entry.pattern}"
+            what = "No longer allowed" if entry.withdrawn else "Allowed"
+            line = f"{what} for this session: {entry.tool} {entry.pattern}"
         case NoticeEntry():
             line = entry.text
         case _:
