@@ -242,7 +242,7 @@ def test_thousands_of_branches_of_branches_do_not_nest_without_end() -> None:
 def test_a_compaction_says_what_it_did_and_has_its_summary_folded() -> None:
     page = page_of(everything())
     (mark,) = page.all("article", "compaction")
-    for words in ("182k → 24k tokens", "threshold", "nearly full", "rung name", "12s", "$0.012", "focus: word"):
+    for words in ("182k → 24k tokens", "threshold", "nearly full", "· name ·", "12s", "$0.012", "focus: word"):
         assert words in mark.text
     assert "undone" in mark.classes and "taken back" in mark.text
     summary = [one for one in page.elements if one.tag == "div" and "prose" in one.classes and "article" in one.path]
@@ -265,7 +265,7 @@ def test_a_compaction_that_only_hides_results_is_one_too() -> None:
         [UserMessage(parts=text("hi")), AssistantMessage(parts=(), usage=usage), hidden, UndoEntry(target=3)]
     )
     (mark,) = page.all("article", "compaction")
-    for words in ("90k → 40k tokens", "threshold", "rung hide", "2.5s", "results are hidden", "taken back"):
+    for words in ("90k → 40k tokens", "threshold", "old results hidden", "2.5s", "results are hidden", "taken back"):
         assert words in mark.text
     assert [one.attributes["href"] for one in page.all("a") if "svg" in one.path] == ["#e3"]
     assert [one.text for one in page.all("a") if "nav" in one.path] == ["hi", "compacted 90k → 40k"]

@@ -5,6 +5,7 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import (
     CompactionEntry,
     DiffView,
+    PlanView,
     ShellView,
     TodoView,
     ToolResultMessage,
@@ -83,6 +84,15 @@ DIFF = """\
 -unused = 2
  end = 3"""
 
+PLAN = """\
+# Mend the total
+
+1. Write a **failing test** for a discount of 50 %
+2. Take the discount off once, in `shop/price.py`
+3. Run the tests
+
+Nothing else is touched."""
+
 ENDINGS = "@@ -1,3 +1,4 @@\n one\r\n-two\r\n+two\n+and a half\n-three\n\\ No newline at end of file\n+three\n"
 LONG_LINE = '@@ -1 +1 @@\n-{"a": [' + "1, " * 200 + ']}\n+{"a": [' + "2, " * 200 + "]}"
 RENAMED = """\
@@ -143,6 +153,12 @@ def tool_items() -> list[Item]:
         ),
         tool("fetch", '{"url":"https://example.com/no"}', state="failed", result=result("fetch", "404 not found")),
         tool("mcp__db__query", '{"sql":"select 1","limit":5}', result=result("query", "1\n2\n3\n4\n5\n6\n7")),
+        tool(
+            "plan",
+            state="done",
+            arguments='{"plan":"# Mend the total"}',
+            result=result("plan", "approved", ui=(PlanView(text=PLAN, outcome="approved", mode="edits", edited=True),)),
+        ),
         tool(
             "bash",
             '{"command":"pytest"}',

@@ -6,11 +6,12 @@ import sys
 from dataclasses import replace
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.protocol.message import CompactionEntry, ShellView, ToolResultMessage
+from tenuto.protocol.message import CompactionEntry, PlanView, ShellView, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import TextPart
 from tenuto.tui.machine.item import (
@@ -154,6 +155,22 @@ def test_a_failure_that_stays_one_is_told_loudly():
     quiet, loud = (render_item(replace(item, unresolved=said), 80, FOLDED)[0].spans for said in (False, True))
     assert [style for text, style in quiet if text.strip() in ("✗", "failed")] == ["tool.failed", "muted"]
     assert [style for text, style in loud if text.strip() in ("✗", "failed")] == ["error", "error"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [("approved", "approved"), ("continued", "planning goes on"), ("unasked", "nobody to approve it"), ("aside", "")],
+)
+def test_a_plan_is_shown_as_markdown_with_what_became_of_it(outcome, said):
+    view = PlanView(text="# Mend it\n\n1. **first** a test", outcome=outcome, feedback="smaller steps")
+    item = samples.tool("plan", '{"plan":"# Mend it"}', result=samples.result("plan", "x", ui=(view,)))
+    head, *rows = text_of(item).split("\n")
+    assert head == "● Plan Mend it" + (f" · {said}" if said else "")
+    assert rows == ["    Mend it", "", "    1. first a test", "    You: smaller steps"]
+    longer = msgspec.structs.replace(view, text="\n\n".join(f"step {number}" for number in range(40)))
+    item = samples.tool("plan", "{}", result=samples.result("plan", "x", ui=(longer,)))
+    assert "… +55 rows" in text_of(item)
+    assert "step 39" in text_of(item, EXPANDED)
 
 
 def test_a_match_is_told_from_its_place():

@@ -142,7 +142,7 @@ _AROUND: Final = {
     "meter.middle": "yellow",
     "meter.high": "red",
     "panel": "on panel",
-    "panel.title": "bold accent on panel",
+    "panel.title": "bold accent",
     "choice.selected": "bold accent",
     "selection": "selected on selection",
 }

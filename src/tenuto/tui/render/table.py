@@ -38,7 +38,7 @@ def table_lines(header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: i
     lines.append(Line(((rule, "rule"),)))
     drawn = [_row(row, widths, glyphs) for row in rows]
     # Rows of several lines would run into each other.
-    between = [Line(((rule, "faint"),))] if any(len(row) > 1 for row in drawn) else []
+    between = [Line(((rule, "rule"),))] if any(len(row) > 1 for row in drawn) else []
     for place, row in enumerate(drawn):
         lines.extend([*between, *row] if place else row)
     return lines

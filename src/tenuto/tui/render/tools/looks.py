@@ -25,6 +25,7 @@ from tenuto.tui.render.tools.look import (
     only_unfolded,
     result_text,
 )
+from tenuto.tui.render.tools.plan import plan_body, plan_facts, plan_subject
 from tenuto.tui.render.tools.search import glob_facts, grep_body, grep_facts
 from tenuto.tui.render.wrap import wrap
 
@@ -163,6 +164,7 @@ LOOKS: dict[str, Look] = {
     "grep": Look("Grep", lambda arguments: argument(arguments, "pattern"), grep_facts, grep_body),
     "glob": Look("Glob", lambda arguments: argument(arguments, "pattern"), glob_facts, first_lines),
     "todo": Look("Todo", facts=_todo_facts, body=_todo_body),
+    "plan": Look("Plan", plan_subject, plan_facts, plan_body),
     "fetch": Look("Fetch", lambda arguments: argument(arguments, "url"), _page_facts, only_unfolded, quiet=True),
     "recall": Look(
         "Recall", lambda arguments: argument(arguments, "query", "seq"), _lines_fact, only_unfolded, quiet=True
