@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 import tomlkit
@@ -73,6 +75,24 @@ def test_a_project_cannot_set_what_runs_code_or_redirects_a_key(home, tmp_path):
     assert found.compaction.strategy == ""
     assert found.compaction.enabled is False
     assert len(problems) == 2
+
+
+@pytest.mark.parametrize("key", ["status_command", "notification_command"])
+def test_a_command_of_the_screen_is_the_persons_own_and_never_a_projects(home, tmp_path, key):
+    write(home / "settings.toml", f'[ui]\n{key} = "mine"')
+    write(tmp_path / "project/.tenuto/settings.toml", f'[ui]\n{key} = "touch /tmp/hit"\ntheme = "light"')
+    found, problems = load_settings(home, tmp_path / "project", {})
+    assert getattr(found.ui, key) == "mine" and found.ui.theme == "light"
+    assert any(f"ui.{key} can run code" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("value", [True, False, "off", "bell", "terminal", "command"])
+def test_notifications_take_a_word_and_what_they_took_before(home, tmp_path, value):
+    write(home / "settings.toml", f"[ui]\nnotifications = {json.dumps(value)}")
+    found, problems = load_settings(home, None, {})
+    assert found.ui.notifications == value and not problems
+    found, problems = load_settings(tmp_path / "none", None, {"TENUTO_UI__NOTIFICATIONS": str(value).lower()})
+    assert found.ui.notifications == value and not problems
 
 
 def test_every_key_without_a_section_has_its_variable(home):

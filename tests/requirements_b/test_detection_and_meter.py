@@ -19,9 +19,9 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, ModelRequest, StreamPart
 from tenuto.protocol.part import ImagePart, TextPart
+from tenuto.tui.footer import footer_line
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-from tenuto.tui.status import footer_line
 from tests.core.harness import PROTOCOLS, Agent, agent, make_start, reopened
 from tests.requirements_b.support import (
     LONG_ANSWER,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tenuto.tui.branch import read_branch
+from tenuto.tui.branch import BranchWatch, is_dirty, read_branch
 
 
 def git(cwd, *arguments):
@@ -26,3 +26,32 @@ def test_branch_worktree_and_detached_head(tmp_path):
 def test_outside_a_repository_there_is_none(tmp_path):
     assert read_branch(tmp_path) == ""
     assert read_branch(tmp_path / "gone") == ""
+
+
+def test_a_change_to_a_tracked_file_is_seen_and_nothing_of_the_project_runs(tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "a").write_text("one\n")
+    assert not is_dirty(tmp_path), "nothing is tracked yet"
+    git(tmp_path, "add", "a")
+    git(tmp_path, "commit", "-q", "-m", "c")
+    assert not is_dirty(tmp_path)
+    (tmp_path / "a").write_text("two\n")
+    (tmp_path / "sub").mkdir()
+    assert is_dirty(tmp_path / "sub")
+    git(tmp_path, "config", "core.fsmonitor", f"touch {tmp_path}/hit")
+    git(tmp_path, "config", "filter.x.clean", f"touch {tmp_path}/hit; cat")
+    (tmp_path / ".gitattributes").write_text("a filter=x\n")
+    assert not is_dirty(tmp_path), "git is not asked"
+    assert not (tmp_path / "hit").exists()
+    assert not is_dirty(tmp_path / "gone" / "away")
+
+
+async def test_looks_lie_two_seconds_apart_and_more_where_looking_is_slow(tmp_path):
+    now = [0.0]
+    watch = BranchWatch(lambda: now[0])
+    assert watch.due
+    assert await watch.look(tmp_path) == ("", False)
+    now[0] = 1.9
+    assert not watch.due
+    now[0] = 2.0
+    assert watch.due

@@ -136,7 +136,7 @@ class LiveSession:
         return over and self.automatic.may_run(size.tokens)
 
     def publish_usage(self) -> None:
-        """Tell the front-ends how full the window is and what the session has used."""
+        """Tell the front-ends how full the window is, what the session has used, and how many jobs run."""
         size, budget = self.measure(), self.budget()
         self.bus.publish(
             ContextUsageEvent(
@@ -146,6 +146,7 @@ class LiveSession:
                 trigger=budget.trigger,
                 estimated=size.estimated,
                 total=self.session.state.usage,
+                jobs=len(self.tool_context.jobs.running()),
             )
         )
 

@@ -265,6 +265,7 @@ class Opener:
             queue_waiting=resumed and bool(state.queue),
         )
         self.models.load_blob = session.load_blob
+        self._current.tool_context.jobs.changed = self._current.publish_usage
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")

@@ -93,7 +93,10 @@ class TodoChangedEvent(Event, frozen=True, kw_only=True, tag="todo_changed"):
 
 
 class ContextUsageEvent(Event, frozen=True, kw_only=True, tag="context_usage"):
-    """How full the window is, in tokens. `window` is `None` when unknown; `estimated` says no provider counted it."""
+    """How full the window is, in tokens. `window` is `None` when unknown; `estimated` says no provider counted it.
+
+    `jobs` is how many background jobs run.
+    """
 
     tokens: int
     window: int | None
@@ -101,6 +104,7 @@ class ContextUsageEvent(Event, frozen=True, kw_only=True, tag="context_usage"):
     estimated: bool
     total: Usage
     """Everything that the session used so far, with its cost."""
+    jobs: int = 0
 
 
 # --- a task and its steps ---

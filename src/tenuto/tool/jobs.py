@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,8 +40,9 @@ class Job:
 
 @dataclass(slots=True)
 class JobTable:
-    """The jobs of one session. They end with it."""
+    """The jobs of one session. They end with it. `changed` is called when one begins or ends."""
 
+    changed: Callable[[], None] | None = None
     _jobs: list[Job] = field(default_factory=list[Job])
     _count: int = 0
 
@@ -49,7 +51,13 @@ class JobTable:
         self._count += 1
         job = Job(f"job-{self._count}", text, process, process.collector.spool(), asked_for)
         self._jobs.append(job)
+        process.exited.add_done_callback(lambda _exited: self._tell())
+        self._tell()
         return job
+
+    def _tell(self) -> None:
+        if self.changed is not None:
+            self.changed()
 
     def running(self) -> list[Job]:
         """Return what runs, oldest first."""
@@ -68,7 +76,8 @@ class JobTable:
         job.process.close()
 
     async def close(self) -> None:
-        """End everything."""
+        """End everything; nobody is told any more."""
+        self.changed = None
         jobs, self._jobs = self._jobs, []
         try:
             await asyncio.gather(*(self.end(job) for job in jobs if job.is_running))

@@ -7,13 +7,14 @@ from typing import Protocol
 
 from tenuto.config.settings import UiSettings
 from tenuto.tui import panels
+from tenuto.tui.footer import footer_line
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.options import Glyphs
-from tenuto.tui.status import footer_line, status_line
+from tenuto.tui.status import status_line
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 FRAME_SECONDS = 0.1
@@ -34,7 +35,10 @@ class Machine(Protocol):
 
 
 class Around:
-    """Remembers what belongs to the screen alone: a toast, how far a panel is scrolled, whether it shows all."""
+    """Remembers what belongs to the screen alone: a toast, how far a panel is scrolled, whether it shows all.
+
+    `command` is what the person's own status command printed.
+    """
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class Around:
         self._clock = clock
         self._toast: tuple[Span, float] | None = None
         self._shown = ""
+        self.command: Sequence[Span] = ()
         self._full = False
         self._scroll = 0
         self._panel = panels.NOTHING
@@ -69,7 +74,7 @@ class Around:
 
     def footer(self, width: int) -> Line:
         """Return the last line of the screen."""
-        return footer_line(self._machine.state, width, self._home)
+        return footer_line(self._machine.state, width, self._home, self._ui.status_items, self.command)
 
     def side(self, width: int) -> Sequence[Line]:
         """Return the todo list and the queue; a dialog needs their room."""

@@ -5,7 +5,7 @@ Shared by both screens. Everything here is written in order with what is painted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal
 
 from tenuto.config.settings import UiSettings
@@ -14,10 +14,13 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui.clipboard import copy_text
 from tenuto.tui.effects import Bell, ScreenEffect
 from tenuto.tui.emulator import in_multiplexer, notification_form, recognise, shows_progress
+from tenuto.tui.footer import unknown_items
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.multiplexer import ask_outer, wrap
 from tenuto.tui.notify import BEL, Calls, Notification, describe_bell, notification_sequence
 from tenuto.tui.person_command import run_person_command
+from tenuto.tui.render.line import Span
+from tenuto.tui.status_command import StatusCommand
 
 TITLE_CHARACTERS = 120
 NO_TITLE = frozenset({"linux", "dumb", "unknown", ""})
@@ -36,7 +39,8 @@ _PROGRESS = {"": "0", "running": "3", "waiting": "4;100", "failed": "2;100"}
 class Outside:
     """`write` takes control sequences; `spawn` runs work beside everything else; `clock` is seconds.
 
-    `toast(text, style)` shows a line for a few seconds. `copied` is the last text that was copied.
+    `toast(text, style)` shows a line for a few seconds, `show_command` what the person's status command printed.
+    `copied` is the last text that was copied.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Outside:
         write: Callable[[str], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         toast: Callable[[str, str], None],
+        show_command: Callable[[Sequence[Span]], None],
         *,
         ui: UiSettings,
         environ: Mapping[str, str],
@@ -58,6 +63,14 @@ class Outside:
         self._environ = environ
         self._clock = clock
         self._calls = Calls(ui.notification_seconds)
+        self._command = StatusCommand(
+            ui.status_command,
+            ui.status_interval,
+            spawn=spawn,
+            show=show_command,
+            complain=lambda problem: toast(problem, "warning"),
+            clock=clock,
+        )
         self._has_title = ui.title and environ.get("TERM", "") not in NO_TITLE
         self._has_progress = shows_progress(recognise(environ)) if ui.progress == "auto" else ui.progress
         self._progress: Progress = ""
@@ -73,6 +86,9 @@ class Outside:
         """Remember what the person will want back; the terminal is ours from now on."""
         self._begun = True
         self._write(SAVE_TITLE if self._has_title else "")
+        unknown = unknown_items(self._ui.status_items)
+        if unknown:
+            self._toast(f"ui.status_items: there is no {', '.join(unknown)}", "warning")
 
     def end(self) -> None:
         """Give it back, once."""
@@ -109,10 +125,12 @@ class Outside:
         return True
 
     def follow(self) -> None:
-        """Show what goes on as the terminal's progress, where it changed or was not told for long."""
-        if not self._has_progress:
-            return
-        state, now = self._state(), self._clock()
+        """The state may have changed: tell the person's status command, and the terminal what goes on."""
+        self._command.follow(self._state())
+        if self._has_progress:
+            self._show_progress(self._state(), self._clock())
+
+    def _show_progress(self, state: UiState, now: float) -> None:
         self._failed = self._failed and not state.running
         wanted: Progress = "waiting" if state.approvals.requests else "running" if state.running else ""
         wanted = wanted or ("failed" if self._failed else "")

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol, get_args
 
 from tenuto.command.outcome import Choose, CommandOutcome, Edit, Leave, Say, ShowContext
-from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
+from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
-from tenuto.tui.branch import read_branch
+from tenuto.tui.branch import BranchWatch
 from tenuto.tui.complete.commands import complete_command
 from tenuto.tui.complete.history import PromptHistory
 from tenuto.tui.complete.paths import PathIndex, complete_path
@@ -106,6 +106,7 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
+        self._branch = BranchWatch(clock)
         self._paths: PathIndex | None = None
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -170,6 +171,8 @@ class Runner:
                 if missing:  # asked once: with the picker closed the session can be looked at as it is
                     self._spawn(self._run_command("/move"), "move")
             case TaskFinishedEvent():
+                self._spawn(self._read_branch(), "branch")
+            case ToolResultEvent() if not self.state.replaying and self._branch.due:
                 self._spawn(self._read_branch(), "branch")
             case _:
                 pass
@@ -308,9 +311,9 @@ class Runner:
 
     async def _read_branch(self) -> None:
         cwd = self.state.status.cwd
-        branch = await asyncio.to_thread(read_branch, Path(cwd)) if cwd else ""
+        branch, dirty = await self._branch.look(Path(cwd)) if cwd else ("", False)
         if cwd == self.state.status.cwd:
-            self.handle(intents.BranchRead(branch))
+            self.handle(intents.BranchRead(branch, dirty))
 
     def _complete(self, effect: Complete) -> None:
         """Answer at once where no disk is needed, else from a thread."""

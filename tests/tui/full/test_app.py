@@ -202,7 +202,7 @@ async def test_the_footer_shows_the_context_and_the_queue() -> None:
         )
         footer = screen.rows()[-1]
         assert "ask · offline/offline · /tmp" in footer
-        assert "1 queued · $0.50" in footer
+        assert "1 queued · ↑1 ↓1 · $0.50" in footer
         assert "~12k/200k 7%" in footer
         assert any("queued" in row and "later please" in row for row in screen.rows())
 

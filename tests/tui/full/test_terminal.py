@@ -19,9 +19,6 @@ from pathlib import Path
 import pyte
 import pytest
 
-from tenuto.tui.clipboard import copy_sequence
-from tenuto.tui.outside import title_sequence
-
 ROOT = Path(__file__).parents[3]
 PATIENCE = 20.0
 BEGUN = ("?1049h", "?1000h", "?1002h", "?1006h", "?2004h", "?1004h", "?25l")
@@ -167,14 +164,3 @@ def test_r100_the_real_cursor_is_at_the_caret(session: Session) -> None:
     while (session.screen.cursor.x, session.screen.cursor.y) != (2 + 5, 22):
         assert time.monotonic() < deadline, (session.screen.cursor.x, session.screen.cursor.y)
         session.read()
-
-
-def test_r088_a_title_carries_no_control_bytes() -> None:
-    assert title_sequence("a\x07\x1b]52;c;eA==\x07b\nc\x9b31m") == "\x1b]0;ab c\x07"
-
-
-def test_copying_in_tmux_also_passes_through() -> None:
-    assert copy_sequence("hi", {"TERM": "xterm"}) == "\x1b]52;c;aGk=\x07"
-    assert copy_sequence("hi", {"TERM": "screen-256color", "TMUX": "x"}).endswith("\x1b\x1b]52;c;aGk=\x07\x1b\\")
-    assert copy_sequence("hi", {"TERM": "screen"}) == "", "GNU screen would print it"
-    assert copy_sequence("x" * 2_000_000, {"TERM": "xterm"}) == ""

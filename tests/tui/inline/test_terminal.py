@@ -20,10 +20,10 @@ import tenuto.tui.around as around
 footer_line = around.footer_line
 
 
-def footer_or_fail(state, width, home):
+def footer_or_fail(state, width, *rest):
     if state.draft.text == "break the screen":
         raise RuntimeError("a fault in painting")
-    return footer_line(state, width, home)
+    return footer_line(state, width, *rest)
 
 
 around.footer_line = footer_or_fail

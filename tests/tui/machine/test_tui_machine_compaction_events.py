@@ -14,7 +14,7 @@ from tenuto.protocol.event import (
     ToolStartedEvent,
 )
 from tenuto.protocol.message import CompactionEntry
-from tenuto.tui.effects import DraftSet, ItemRemoved, StatusChanged, TranscriptReset
+from tenuto.tui.effects import Bell, DraftSet, ItemRemoved, StatusChanged, TranscriptReset
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, NoticeItem
 from tests.tui.machine.driving import SESSION, Driver, finished, started, user
 
@@ -143,3 +143,16 @@ def test_an_end_without_a_start_is_shown_all_the_same():
     assert isinstance(item, CompactionItem)
     assert item.entry == ENTRY
     assert driver.state.spinner.top is None
+
+
+def test_a_compaction_that_failed_calls_the_person_and_one_that_was_stopped_does_not():
+    def bells(**fields):
+        driver = Driver()
+        driver.feed(started("compaction", "k"), START)
+        end = CompactionEndEvent(session_id=SESSION, reason="threshold", **fields)
+        return [each for each in driver.feed(end) if isinstance(each, Bell)]
+
+    assert bells(error="the model refused") == [Bell("compaction")]
+    assert bells(error="stopped", aborted=True) == []
+    assert bells(error="nothing to do", needless=True) == []
+    assert bells(entry=ENTRY) == []

@@ -108,6 +108,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.write,
             self._spawn,
             self.around.show_toast,
+            self.around.show_command,
             ui=self.ui,
             environ=os.environ,
             clock=clock,

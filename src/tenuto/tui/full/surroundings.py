@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textual.geometry import Size
 
@@ -11,7 +11,7 @@ from tenuto.tui.around import Around
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.rows import Rows
 from tenuto.tui.keyboard import Keyboard
-from tenuto.tui.render.line import Line
+from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.options import DEFAULT, glyphs_for
 from tenuto.tui.runner import Runner
 
@@ -86,6 +86,11 @@ class Surroundings:
     def show_toast(self, text: str, style: str) -> None:
         """Show a line for a few seconds."""
         self._around.show_toast(text, style)
+        self.show_status()
+
+    def show_command(self, spans: Sequence[Span]) -> None:
+        """Show what the person's own status command printed."""
+        self._around.command = spans
         self.show_status()
 
     def pass_time(self) -> None:

@@ -29,6 +29,7 @@ from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.outside import Outside
+from tenuto.tui.render.line import Span
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
@@ -88,6 +89,7 @@ class InlineApp:
             self._write,
             self.spawn,
             self._toast,
+            self._show_command,
             ui=ui,
             environ=environ,
             clock=clock,
@@ -200,6 +202,10 @@ class InlineApp:
 
     def _write(self, sequence: str) -> None:
         self.application.write(sequence)
+
+    def _show_command(self, spans: Sequence[Span]) -> None:
+        self.around.command = spans
+        self.show()
 
     def _toast(self, text: str, style: str) -> None:
         self.around.show_toast(text, style)

@@ -266,9 +266,10 @@ class TextOffered(IntentBase, frozen=True):
 
 
 class BranchRead(IntentBase, frozen=True):
-    """The git branch of the working directory (empty: none)."""
+    """The git branch of the working directory (empty: none), and whether tracked files are not as committed."""
 
     branch: str
+    dirty: bool = False
 
 
 class Tick(IntentBase, frozen=True):

@@ -93,15 +93,16 @@ def set_usage(change: Change, event: ContextUsageEvent) -> None:
     """The window is so full."""
     status = change.state.status
     status.tokens, status.window, status.trigger = event.tokens, event.window, event.trigger
-    status.estimated, status.total = event.estimated, event.total
+    status.estimated, status.total, status.jobs = event.estimated, event.total, event.jobs
     change.status()
 
 
 @TABLE.on(BranchRead)
 def set_branch(change: Change, intent: BranchRead) -> None:
-    """Another git branch."""
-    if change.state.status.branch != intent.branch:
-        change.state.status.branch = intent.branch
+    """Another git branch, or it is as committed now, or not any more."""
+    status = change.state.status
+    if (status.branch, status.dirty) != (intent.branch, intent.dirty):
+        status.branch, status.dirty = intent.branch, intent.dirty
         change.status()
 
 

@@ -30,13 +30,17 @@ ContextName = Literal[
 
 
 class StatusLine(msgspec.Struct, kw_only=True):
-    """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars."""
+    """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars.
+
+    `dirty` says that tracked files are not as committed; `jobs` is how many background jobs run.
+    """
 
     model: str = ""
     effort: str = ""
     mode: Mode = "ask"
     cwd: str = ""
     branch: str = ""
+    dirty: bool = False
     title: str = ""
     directory: str = ""
     tokens: int = 0
@@ -44,6 +48,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     trigger: int | None = None
     estimated: bool = True
     total: Usage = msgspec.field(default_factory=Usage)
+    jobs: int = 0
 
     @property
     def cost(self) -> float | None:
