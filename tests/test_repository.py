@@ -15,7 +15,8 @@ import pytest
 
 from tenuto.command.registry import COMMANDS
 from tenuto.frontend.print import BAD_USAGE, EXIT_CODES
-from tenuto.tui.keys import KEYS, key_name
+from tenuto.tui.key_names import key_label
+from tenuto.tui.keys import KEYS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -105,7 +106,7 @@ def test_the_readme_names_every_slash_command_and_no_other():
 
 
 def test_the_readme_names_only_keys_that_are_bound():
-    bound = {key_name(key).lower() for row in KEYS for key in row.keys}
+    bound = {key_label(key).lower() for row in KEYS for key in row.keys}
     named = [key for row in table("key") for key in spans(row[0])]
     assert len(named) > 10
     assert [key for key in named if key.lower() not in bound] == []

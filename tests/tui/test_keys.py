@@ -4,7 +4,9 @@ from typing import get_args
 
 import pytest
 
-from tenuto.tui.keys import CONTEXT_TITLES, KEYS, find_key, help_rows, help_text, key_name
+from tenuto.tui.bindings import default_bindings
+from tenuto.tui.key_names import key_label
+from tenuto.tui.keys import CONTEXT_TITLES, KEYS, help_rows, help_text
 from tenuto.tui.machine.state import ContextName, UiState
 from tests.tui.machine.driving import Driver, approval
 
@@ -38,25 +40,25 @@ def test_every_context_with_keys_has_a_title():
     ],
 )
 def test_the_topmost_context_that_has_the_key_gets_it(contexts, key, found):
-    row = find_key(contexts, key)
+    row = default_bindings().find(contexts, key)
     assert (row.id if row else None) == found
 
 
 def test_the_states_own_stack_reaches_the_table():
     driver = Driver()
     driver.feed(approval())
-    row = find_key(driver.state.contexts, "y")
+    row = default_bindings().find(driver.state.contexts, "y")
     assert row is not None and row.intent is not None
     driver.after(1).feed(row.intent)
     assert driver.state.approvals.requests == []
-    assert find_key(UiState().contexts, "y") is None
+    assert default_bindings().find(UiState().contexts, "y") is None
 
 
 def test_help_names_every_key_that_has_a_meaning():
-    text = help_text()
+    text = help_text(default_bindings())
     for row in KEYS:
         if row.help:
             assert row.help in text
-            assert key_name(row.keys[0]) in text
-    assert next(title for title, _ in help_rows()) == "At the start of a prompt"
-    assert (key_name("ctrl+o"), key_name("pageup"), key_name("y")) == ("Ctrl+O", "PageUp", "y")
+            assert key_label(row.keys[0]) in text
+    assert next(title for title, _ in help_rows(default_bindings())) == "At the start of a prompt"
+    assert (key_label("ctrl+o"), key_label("pageup"), key_label("y")) == ("Ctrl+O", "PageUp", "y")

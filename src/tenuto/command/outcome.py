@@ -75,8 +75,20 @@ class ShowContext(msgspec.Struct, frozen=True):
         return "\n".join(rows)
 
 
+class ShowKeys(msgspec.Struct, frozen=True):
+    """List the keys of the screen."""
+
+
+class EditKeys(msgspec.Struct, frozen=True):
+    """Open the file of the person's own keys in their editor."""
+
+
+class ReadOwnFiles(msgspec.Struct, frozen=True):
+    """Read again what belongs to the front-end alone: the person's keys."""
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-CommandOutcome = Say | Choose | Edit | ShowContext | Leave
+CommandOutcome = Say | Choose | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Leave

@@ -19,27 +19,40 @@ if TYPE_CHECKING:
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One command as completion and `/help` show it; `module` has its `async run(runtime, argument)`."""
+    """One command as completion and `/help` show it; `module` has its `async run(runtime, argument)`.
+
+    For completion (`command/completing.py`): `values` are words that may stand behind it; `offers` says that without
+    an argument it changes nothing and offers a list of what it takes; `folders`, that it takes a directory.
+    """
 
     name: str
     description: str
     argument_hint: str = ""
     aliases: tuple[str, ...] = ()
     module: str = ""
+    values: tuple[str, ...] = ()
+    offers: bool = False
+    folders: bool = False
+
+    @property
+    def completes(self) -> bool:
+        """Whether there is anything to complete behind it."""
+        return bool(self.values or self.offers or self.folders)
 
 
 COMMANDS: tuple[Command, ...] = (
     Command("help", "what you can type here", aliases=("?",)),
-    Command("model", "show or change the model", "[provider/name[:effort]]"),
-    Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]"),
+    Command("model", "show or change the model", "[provider/name[:effort]]", offers=True),
+    Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True),
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
-    Command("resume", "open an earlier session", "[id]"),
-    Command("move", "go on with this session in another directory: its project was renamed or moved", "DIR"),
+    Command("resume", "open an earlier session", "[id]", offers=True),
+    Command("move", "go on with this session in another directory: its project was renamed or moved", "DIR", folders=True),
     Command("fork", "copy this session into a new one and go on there"),
     Command(
         "compact",
         "summarise the older part now, look at that first, choose where, or undo it",
         "[focus|--preview|up-to|from|undo|redo]",
+        values=("--preview", "up-to", "from", "undo", "redo"),
     ),
     Command("tree", "the session as a tree; go on from any entry of it", "[SEQ [summary [instructions]]]"),
     Command("rewind", "back to an earlier message: the conversation, the files, or both", "[SEQ both|talk|files]"),
@@ -50,10 +63,17 @@ COMMANDS: tuple[Command, ...] = (
     Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ"),
     Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
     Command("pins", "what is pinned", "[remove N]"),
-    Command("unpin", "take a pin back", "[number]"),
+    Command("unpin", "take a pin back", "[number]", offers=True),
     Command("title", "name this session", "TEXT", aliases=("rename",)),
-    Command("export", "this session as a file: HTML, Markdown or JSON lines", "[html|md|jsonl] [path] [--force]"),
-    Command("reload", "read instruction files, tools and extensions again"),
+    Command(
+        "export",
+        "this session as a file: HTML, Markdown or JSON lines",
+        "[html|md|jsonl] [path] [--force]",
+        values=("html", "md", "jsonl", "--force"),
+        folders=True,
+    ),
+    Command("keys", "which key does what; your own keys", "[edit]"),
+    Command("reload", "read instruction files, tools, extensions and your keys again"),
     Command("exit", "leave; the session stays", aliases=("quit",)),
 )
 
@@ -61,6 +81,11 @@ COMMANDS: tuple[Command, ...] = (
 def find_command(name: str) -> Command | None:
     """Return the command of that name or alias, without its slash."""
     return next((command for command in COMMANDS if name == command.name or name in command.aliases), None)
+
+
+def module_of(command: Command) -> str:
+    """Return the name of the module that runs a command."""
+    return f"tenuto.command.{command.module or command.name + '_command'}"
 
 
 async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
@@ -72,7 +97,7 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean /{close[0]}?" if close else "; /help lists them"
         return [Say(f"There is no command /{name}{hint}", "warning")]
-    module = importlib.import_module(f"tenuto.command.{command.module or command.name + '_command'}")
+    module = importlib.import_module(module_of(command))
     try:
         outcomes: list[CommandOutcome] = await module.run(runtime, rest[0] if rest else "")
     except EXPECTED_FAILURES as error:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import CommandOutcome, Say
-from tenuto.core.errors import TaskFailedError
+from tenuto.command.outcome import CommandOutcome, ReadOwnFiles, Say
 from tenuto.core.runtime import Runtime
 from tenuto.core.system import reload_system_entry
 
@@ -15,9 +14,10 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """
     del argument
     if runtime.executor.tasks.running(runtime.session_id) is not None:
-        raise TaskFailedError("something is running; /reload works when it has ended")
+        words = "Only your own keys are read again while something runs; /reload reads the rest when it has ended."
+        return [ReadOwnFiles(), Say(words, "warning")]
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
     names = await runtime.live.extensions.reload() if runtime.live.extensions is not None else ()
     loaded = f" Extensions: {', '.join(names)}." if names else ""
-    return [Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded)]
+    return [ReadOwnFiles(), Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded)]

@@ -103,7 +103,7 @@ class Around:
             case "picker":
                 return panels.picker_panel(state, width, rows, line)
             case "help":
-                return panels.help_panel(width, rows, self._scroll)
+                return panels.help_panel(state.keys, width, rows, self._scroll)
             case "completion":
                 return panels.completion_panel(state, width, rows)
             case _:

@@ -34,13 +34,7 @@ async def edit_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     try:
         path = _write(text)
         try:
-            # Standard error of this process is not the terminal while the app runs.
-            terminal = os.open(os.ctermid(), os.O_RDWR)
-            try:
-                process = await asyncio.create_subprocess_exec(*command, str(path), stderr=terminal)
-                code = await process.wait()
-            finally:
-                os.close(terminal)
+            code = await _run_editor(command, str(path))
             edited = _read(path)
         finally:
             _remove(path)
@@ -49,6 +43,28 @@ async def edit_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     if code:
         return text, f"{command[0]} ended with exit code {code}; the draft is unchanged"
     return edited if text.endswith("\n") else edited.removesuffix("\n"), ""
+
+
+async def edit_file(path: str, environ: Mapping[str, str]) -> str:
+    """Open a file in the person's editor; return what went wrong, empty when nothing did."""
+    command = editor_command(environ)
+    if not command:
+        return f"No editor found: set VISUAL or EDITOR, or edit {path} yourself"
+    try:
+        code = await _run_editor(command, path)
+    except OSError as error:
+        return f"{command[0]} could not be run: {error}"
+    return f"{command[0]} ended with exit code {code}" if code else ""
+
+
+async def _run_editor(command: list[str], path: str) -> int:
+    # Standard error of this process is not the terminal while the app runs.
+    terminal = os.open(os.ctermid(), os.O_RDWR)
+    try:
+        process = await asyncio.create_subprocess_exec(*command, path, stderr=terminal)
+        return await process.wait()
+    finally:
+        os.close(terminal)
 
 
 def _write(text: str) -> Path:

@@ -97,6 +97,12 @@ class OpenEditor(EffectBase, frozen=True):
     text: str
 
 
+class EditFile(EffectBase, frozen=True):
+    """Open a file in the person's editor; afterwards the front-end's own files are read again."""
+
+    path: str
+
+
 class Repaint(EffectBase, frozen=True):
     """Paint the whole screen again."""
 
@@ -155,6 +161,7 @@ ScreenEffect = (
     | Title
     | CopyText
     | OpenEditor
+    | EditFile
     | Repaint
     | Quit
 )

@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from tenuto.tui.keys import Key, find_key
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.bindings import Key
+from tenuto.tui.key_names import key_label, normal_key, typed_by
 from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.intent import FeedbackChanged, FilterChanged, Intent
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.asked import approval_options
+from tenuto.tui.machine.intent import (
+    AnswerApproval,
+    AnswerApprovalWith,
+    ChordChanged,
+    FeedbackChanged,
+    FilterChanged,
+    Intent,
+)
+from tenuto.tui.machine.keys import CHORD_SECONDS
+from tenuto.tui.machine.state import ContextName, UiState
 
 LINE_CONTEXTS = ("picker", "feedback")
 DIALOG_CONTEXTS = ("approval", "help")
+TYPED_AWAY: dict[ContextName, Intent] = {}
+"""Contexts that a character without a meaning there leaves: it goes into the prompt, as it was meant to."""
+ROW_KEYS = {"history.previous": "up", "history.next": "down"}
+"""What the editors do for a key that goes through the history at the first and last row only."""
 
 
 class Machine(Protocol):
@@ -63,30 +78,62 @@ class Keyboard:
         self._editor = editor
         self._actions = actions
         self._clock = clock
+        self._chord: tuple[str, float] | None = None
         self.line = LineEditor()
 
-    def press(self, key: str, character: str | None = None) -> bool:
-        """Do what a key means now; return whether it is one for the editor to edit with, which is left to the caller.
+    def press(self, key: str, character: str | None = None) -> str | None:
+        """Do what a key means now; return the key for the editor to edit with, `None` when there is nothing to edit.
 
         `character` is what the key types, `None` for a key that types nothing.
         """
-        state = self._machine.state
-        context = state.contexts[0]
-        row = find_key(state.contexts, key)
-        if context in LINE_CONTEXTS:
+        key = normal_key(key)
+        character = typed_by(key, character)
+        contexts, keys = self._machine.state.contexts, self._machine.state.keys
+        if self._end_chord(contexts, key):
+            return None
+        if keys.begins_chord(contexts, key):
+            self._chord = key, self._clock()
+            self._machine.handle(ChordChanged(key_label(key)))
+            return None
+        return self._press_single(contexts, key, character)
+
+    def _end_chord(self, contexts: tuple[ContextName, ...], key: str) -> bool:
+        """Do what a chord means; `False` when there is none, or its second key has only its own meaning."""
+        if self._chord is None:
+            return False
+        (first, pressed_at), self._chord = self._chord, None
+        self._machine.handle(ChordChanged(""))
+        if self._clock() - pressed_at > CHORD_SECONDS:
+            return False
+        row = self._machine.state.keys.find(contexts, f"{first} {key}")
+        if row is not None:
+            self._do(row)
+        return row is not None or key == "escape"
+
+    def _press_single(self, contexts: tuple[ContextName, ...], key: str, character: str | None) -> str | None:
+        row = self._machine.state.keys.find(contexts, key)
+        if contexts[0] in LINE_CONTEXTS:
             own = row is not None and row.context != "transcript"
             if row is not None and (own or not self._edit_line(key, character)):
                 self._do(row)
             elif row is None:
                 self._edit_line(key, character)
-            return False
-        if context in DIALOG_CONTEXTS:
+            return None
+        if contexts[0] in DIALOG_CONTEXTS:
             if self._was_meant_for_draft(key, character):
-                return True
+                return key
             if row is not None:
                 self._do(row)
-            return False
-        return row is None or not self._do(row)
+            return None
+        if contexts[0] in TYPED_AWAY and row is None:
+            if character is None:
+                return None
+            self._machine.handle(TYPED_AWAY[contexts[0]])
+            return key
+        if row is not None and self._do(row):
+            return None
+        editing = ROW_KEYS.get(row.id) if row is not None else None
+        return key if character is not None else editing or self._machine.state.keys.editing(key) or None
 
     def paste(self, text: str) -> None:
         """Insert a paste: a long one as a mark that stands for every byte of it (R-099)."""
@@ -124,22 +171,47 @@ class Keyboard:
     def _edit_line(self, key: str, character: str | None) -> bool:
         if character is not None:
             self.line.insert(character)
-        elif not self.line.press(key):
+        elif not self.line.press(self._machine.state.keys.editing(key)):
             return False
         self._tell_line()
         return True
 
     def _tell_line(self) -> None:
-        if self._machine.state.contexts[0] == "feedback":
-            self._machine.handle(FeedbackChanged(self.line.text))
-        else:
-            self._machine.handle(FilterChanged(self.line.text))
+        match self._machine.state.contexts[0]:
+            case "feedback":
+                self._machine.handle(FeedbackChanged(self.line.text))
+            case _:
+                self._machine.handle(FilterChanged(self.line.text))
 
     def _was_meant_for_draft(self, key: str, character: str | None) -> bool:
-        """Whether a key was under way to the editor when the approval opened: it goes where it was meant to go."""
-        approvals = self._machine.state.approvals
-        in_grace = approvals.current is not None and self._clock() < approvals.accept_after
-        return in_grace and (character is not None or key == "backspace")
+        """Whether a key belongs to the editor although an approval is open.
+
+        It was under way when that opened; or it types, and is no answer. Over a draft no letter is an answer, a number
+        is one.
+        """
+        state = self._machine.state
+        if state.approvals.current is None:
+            return False
+        if self._clock() < state.approvals.accept_after:
+            return character is not None or key == "backspace"
+        row = state.keys.find(state.contexts, key)
+        if character is None:
+            return row is None and bool(state.draft.text)
+        if state.draft.text and not character.isdigit():
+            return True
+        return row is None or row.context != "approval" or not _is_offered(row.intent, state.approvals.current)
+
+
+def _is_offered(intent: Intent | None, request: ApprovalRequestedEvent) -> bool:
+    """Say whether an intent means something to a request: the answers have letters, and as many numbers as they are."""
+    options = approval_options(request)
+    match intent:
+        case AnswerApprovalWith(letter=letter):
+            return any(option.letter == letter for option in options)
+        case AnswerApproval(index=int(place)):
+            return place < len(options)
+        case _:
+            return True
 
 
 def _typable(text: str) -> str:

@@ -1,14 +1,14 @@
-"""All keys, once: what both front-ends bind, what `/help` prints and what is looked up when a key comes.
+"""All keys, once: what both front-ends bind, what `?`, `/keys` and `docs/terminal.md` list, what a person can change.
 
-Keys are named as Textual names them ("shift+tab", "ctrl+o", "pageup"). A key belongs to a context; the stack of open
-contexts (`UiState.contexts`) says which one gets it. A row without an intent is done by the screen itself, by its id.
+A key belongs to a context; the stack of open contexts (`UiState.contexts`) says which one gets it. Keys of "edit" are
+what the editors know, for whatever nobody else takes. Who wants to know what holds, with the person's own keys, asks
+the `Bindings` of the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
+from tenuto.tui.bindings import Bindings, Key
+from tenuto.tui.key_names import key_label
 from tenuto.tui.machine.intent import (
     AcceptCompletion,
     AnswerApproval,
@@ -17,11 +17,11 @@ from tenuto.tui.machine.intent import (
     CycleMode,
     CycleRowFilter,
     EditDraft,
+    EditPlan,
     EndOfInput,
     Escape,
     HistoryNext,
     HistoryPrevious,
-    Intent,
     MoveApproval,
     MoveCompletion,
     MovePicker,
@@ -38,18 +38,6 @@ from tenuto.tui.machine.intent import (
 )
 from tenuto.tui.machine.state import ContextName
 
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One binding. `help` is empty for keys that need no line in the help."""
-
-    id: str
-    keys: tuple[str, ...]
-    context: ContextName
-    intent: Intent | None
-    help: str = ""
-
-
 PAGE_ROWS = 10
 PREVIEW_STEP = 4
 KEYS: tuple[Key, ...] = (
@@ -63,7 +51,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("history.next", ("down",), "prompt", HistoryNext(), "on the last line: later prompt"),
     Key("history.search", ("ctrl+r",), "prompt", SearchHistory(), "search earlier prompts"),
-    Key("editor", ("ctrl+g",), "prompt", EditDraft(), "write in your editor"),
+    Key("editor", ("ctrl+g", "ctrl+x ctrl+e"), "prompt", EditDraft(), "write in your editor"),
     Key("paste.image", ("ctrl+v", "alt+v"), "prompt", None, "paste text or an image"),
     Key("quit.end", ("ctrl+d",), "empty", EndOfInput(), "twice: quit"),
     Key("help.question", ("question_mark",), "empty", ToggleHelp(), "show the keys"),
@@ -77,14 +65,18 @@ KEYS: tuple[Key, ...] = (
     Key("approval.2", ("2",), "approval", AnswerApproval(1)),
     Key("approval.3", ("3",), "approval", AnswerApproval(2)),
     Key("approval.4", ("4",), "approval", AnswerApproval(3)),
+    Key("approval.5", ("5",), "approval", AnswerApproval(4)),
     Key("approval.once", ("y",), "approval", AnswerApprovalWith("y"), "allow once"),
     Key("approval.session", ("a",), "approval", AnswerApprovalWith("a"), "allow for this session"),
+    Key("approval.project", ("p",), "approval", AnswerApprovalWith("p"), "allow in this project, for good"),
+    Key("approval.manual", ("m",), "approval", AnswerApprovalWith("m"), "of a plan: go ahead, ask before each change"),
+    Key("approval.edit", ("ctrl+g",), "approval", EditPlan(), "change the plan in your editor"),
     Key("approval.deny", ("n",), "approval", AnswerApprovalWith("n"), "deny"),
     Key("approval.feedback", ("f",), "approval", AnswerApprovalWith("f"), "deny and say why"),
     Key("approval.up", ("up", "k"), "approval", MoveApproval(-1), "select"),
     Key("approval.down", ("down", "j"), "approval", MoveApproval(1), "select"),
     Key("approval.confirm", ("enter",), "approval", AnswerApproval(), "give the selected answer"),
-    Key("approval.full", ("ctrl+e",), "approval", None, "show all of the command or change"),
+    Key("approval.full", ("ctrl+e",), "approval", None, "show all of the command, change or plan"),
     Key("feedback.confirm", ("enter",), "feedback", AnswerApproval(), "deny with this text"),
     Key("picker.up", ("up", "ctrl+p"), "picker", MovePicker(-1), "select"),
     Key("picker.down", ("down", "ctrl+n"), "picker", MovePicker(1), "select"),
@@ -115,6 +107,21 @@ KEYS: tuple[Key, ...] = (
     Key("repaint", ("ctrl+l",), "global", RepaintScreen(), "paint the screen again"),
     Key("help", ("f1",), "global", ToggleHelp(), "show the keys"),
     Key("suspend", ("ctrl+z",), "global", None, "suspend"),
+    Key("edit.left", ("left", "ctrl+b"), "edit", None, "a character back"),
+    Key("edit.right", ("right",), "edit", None, "a character on"),
+    Key("edit.word_left", ("alt+b", "ctrl+left", "alt+left"), "edit", None, "a word back"),
+    Key("edit.word_right", ("alt+f", "ctrl+right", "alt+right"), "edit", None, "a word on"),
+    Key("edit.line_start", ("ctrl+a", "home"), "edit", None, "to the beginning of the line"),
+    Key("edit.line_end", ("ctrl+e", "end"), "edit", None, "to the end of the line"),
+    Key("edit.backspace", ("backspace", "ctrl+h"), "edit", None, "delete the character before"),
+    Key("edit.delete", ("delete", "ctrl+d"), "edit", None, "delete the character after"),
+    Key("edit.cut_word_left", ("ctrl+w", "alt+backspace", "ctrl+backspace"), "edit", None, "cut the word before"),
+    Key("edit.cut_word_right", ("alt+d", "alt+delete"), "edit", None, "cut the word after"),
+    Key("edit.cut_line_left", ("ctrl+u", "super+backspace"), "edit", None, "cut to the beginning of the line"),
+    Key("edit.cut_line_right", ("ctrl+k",), "edit", None, "cut to the end of the line"),
+    Key("edit.yank", ("ctrl+y",), "edit", None, "insert what was cut"),
+    Key("edit.undo", ("ctrl+underscore", "super+z"), "edit", None, "undo"),
+    Key("edit.redo", ("ctrl+shift+z",), "edit", None, "redo"),
 )
 CONTEXT_TITLES: dict[ContextName, str] = {
     "prompt": "Prompt",
@@ -126,53 +133,43 @@ CONTEXT_TITLES: dict[ContextName, str] = {
     "help": "Help",
     "transcript": "Transcript",
     "global": "Everywhere",
+    "edit": "Editing",
 }
 PREFIXES = (("/", "a command"), ("@", "a file"), ("!", "run in the shell"), ("!!", "run, and keep it from the model"))
-NAMES = {
-    "pageup": "PageUp",
-    "pagedown": "PageDown",
-    "escape": "Esc",
-    "enter": "Enter",
-    "question_mark": "?",
-    "up": "↑",
-    "down": "↓",
-}
-_BY_CONTEXT = {(row.context, key): row for row in KEYS for key in row.keys}
 
 
-def find_key(contexts: Sequence[ContextName], key: str) -> Key | None:
-    """Return the binding of the topmost context that has the key, `None` when the key is for typing."""
-    for context in contexts:
-        row = _BY_CONTEXT.get((context, key))
-        if row is not None:
-            return row
-    return None
-
-
-def key_name(key: str) -> str:
-    """Return a key as people write it: `Ctrl+O`, `Shift+Tab`, `PageUp`."""
-    parts = key.split("+")
-    return "+".join(
-        NAMES.get(part) or (part.capitalize() if len(part) > 1 or len(parts) > 1 else part) for part in parts
-    )
-
-
-def help_rows() -> list[tuple[str, list[tuple[str, str]]]]:
+def help_rows(bindings: Bindings) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the help as sections: a title and its rows of keys and meaning."""
     sections = [("At the start of a prompt", list(PREFIXES))]
     for context, title in CONTEXT_TITLES.items():
         rows = [
-            (", ".join(key_name(key) for key in row.keys), row.help)
-            for row in KEYS
-            if row.context == context and row.help
+            (", ".join(map(key_label, row.keys)), row.help)
+            for row in bindings.rows
+            if row.context == context and row.help and row.keys
         ]
         sections.append((title, rows))
-    return sections
+    return [section for section in sections if section[1]]
 
 
-def help_text() -> str:
+def help_text(bindings: Bindings) -> str:
     """Return the help as plain text, its columns aligned."""
-    sections = help_rows()
+    sections = help_rows(bindings)
     width = max(len(keys) for _, rows in sections for keys, _ in rows)
     blocks = ["\n".join([title, *(f"  {keys:<{width}}  {text}" for keys, text in rows)]) for title, rows in sections]
+    return "\n\n".join(blocks)
+
+
+def key_list(bindings: Bindings, path: str) -> str:
+    """Return all bindings with their ids as plain text, what the person has changed marked, and where that is."""
+    width = max(len(row.id) for row in bindings.rows)
+    blocks: list[str] = []
+    for context, title in CONTEXT_TITLES.items():
+        rows = [row for row in bindings.rows if row.context == context]
+        lines = [
+            f"{'*' if row.id in bindings.changed else ' '} {row.id:<{width}}  {bindings.labels(row.id) or 'none'}"
+            for row in rows
+        ]
+        blocks.append("\n".join([title, *lines]))
+    marked = "Marked with * is what you have changed. " if bindings.changed else ""
+    blocks.append(f"{marked}Your own keys are in {path}; /keys edit opens it, /reload reads it again.")
     return "\n\n".join(blocks)

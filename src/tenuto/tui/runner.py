@@ -13,8 +13,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from tenuto.command.outcome import Choose, CommandOutcome, Edit, Leave, Say, ShowContext
-from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
+from tenuto.command.outcome import (
+    Choice,
+    Choose,
+    CommandOutcome,
+    Edit,
+    EditKeys,
+    Leave,
+    ReadOwnFiles,
+    Say,
+    ShowContext,
+    ShowKeys,
+)
+from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.branch import BranchWatch
@@ -24,6 +35,7 @@ from tenuto.tui.complete.paths import PathIndex, complete_path
 from tenuto.tui.complete.target import Target, find_target
 from tenuto.tui.effects import Complete, CoreEffect, Effect, Remember, RunCommand, ScreenEffect, Submit, SubmitPrompt
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.machine.coalesce import DeltaBuffer
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import CompletionItem, UiState
@@ -106,10 +118,13 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
+        self._own_keys = OwnKeys(runtime.home)
+        self._key_problems: tuple[str, ...] = ()
         self._branch = BranchWatch(clock)
         self._paths: PathIndex | None = None
         self._unsubscribe: Callable[[], None] | None = None
 
+        self._key_problems = self._own_keys.read(self.handle)
     def start(self) -> None:
         """Listen to the runtime from now on; call it before the session is opened, whose events are the first."""
         self._unsubscribe = self._runtime.subscribe(self._take)
@@ -165,7 +180,10 @@ class Runner:
         self._feed(event)
         match event:
             case SessionOpenedEvent(session_id=session_id, cwd=cwd, missing=missing, locked=locked):
-                self._enter_directory(Path(cwd))
+                self._desk.enter(session_id, Path(cwd), is_new=not event.resumed)
+                for problem in self._key_problems:
+                    self.handle(intents.Said(problem, "warning"))
+                self._key_problems = ()
                 if locked:  # with the picker closed it is looked at
                     self._spawn(self._run_command(f"/resume {session_id}"), "resume")
                 if missing:  # asked once: with the picker closed the session can be looked at as it is
@@ -285,51 +303,23 @@ class Runner:
             back = intents.SendFailed(text, reason, images) if text or images else intents.Failed(reason)
             self.handle(back)
 
-    # --- history, branch, completion ---
+                case ShowKeys():
+                    self.handle(intents.Said(self._own_keys.describe(self.state.keys)))
+                case EditKeys():
+                    self._edit_keys()
+                case ReadOwnFiles():
+                    self.read_own_files()
+    # --- keys ---
 
-    def _enter_directory(self, cwd: Path) -> None:
-        """Another session, maybe another project."""
-        self._history = PromptHistory(self._runtime.home, cwd)
-        if self._paths is None or self._paths.root != cwd:
-            self._paths = PathIndex(cwd, self._clock)
-        self._spawn(self._load_history(self._history), "history")
-        self._spawn(self._read_branch(), "branch")
+    def read_own_files(self) -> None:
+        """Read the person's keys, and say what is wrong with them."""
+        for problem in self._own_keys.read(self.handle):
+            self.handle(intents.Said(problem, "warning"))
 
-    async def _load_history(self, history: PromptHistory) -> None:
-        async with self._history_lock:
-            prompts = await asyncio.to_thread(history.load)
-        self.handle(intents.HistoryLoaded(prompts))
-
-    async def _remember(self, text: str) -> None:
-        if self._history is None:
-            return
-        async with self._history_lock:
-            try:
-                await asyncio.to_thread(self._history.append, text, time.time())
-            except OSError as error:
-                self.handle(intents.Said(f"The prompt history is not being saved: {error}", "warning"))
-
-    async def _read_branch(self) -> None:
-        cwd = self.state.status.cwd
-        branch, dirty = await self._branch.look(Path(cwd)) if cwd else ("", False)
-        if cwd == self.state.status.cwd:
-            self.handle(intents.BranchRead(branch, dirty))
-
-    def _complete(self, effect: Complete) -> None:
-        """Answer at once where no disk is needed, else from a thread."""
-        target = find_target(effect.text, effect.cursor)
-        if target is None:
-            return
-        if target.kind == "command":
-            self._offer(effect.generation, target, complete_command(target.query))
-        elif self._paths is not None:
-            self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
-
-    async def _complete_path(self, generation: int, target: Target, index: PathIndex) -> None:
-        paths = await asyncio.to_thread(index.paths)
-        if generation == self.state.completion_generation:
-            items = await asyncio.to_thread(complete_path, paths, target.query)
-            self._offer(generation, target, items)
-
-    def _offer(self, generation: int, target: Target, items: tuple[CompletionItem, ...]) -> None:
-        self.handle(intents.CompletionOffered(generation, target.start, target.end, items))
+    def _edit_keys(self) -> None:
+        try:
+            self._own_keys.prepare()
+        except OSError as error:
+            self.handle(intents.Said(f"{self._own_keys.path} cannot be written: {error.strerror}", "error"))
+        else:
+            self.handle(intents.FileOffered(str(self._own_keys.path)))

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from prompt_toolkit.key_binding import KeyPress
 
 from tenuto.tui.inline.keys import KeyParser, Pasted, Press
-from tenuto.tui.keys import KEYS
 
 
 class Listener:
@@ -60,21 +59,6 @@ def test_keys_have_one_name_whatever_the_protocol(data: str, name: str) -> None:
 def test_what_is_no_key_is_nothing(data: str) -> None:
     assert names(data) == []
     assert names(data + "a") == ["a"]
-
-
-def test_every_key_of_the_table_can_be_typed() -> None:
-    control = {f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"}
-    known = {
-        **control, "escape": "\x1b", "enter": "\r", "tab": "\t", "up": "\x1b[A", "down": "\x1b[B", "home": "\x1b[H",
-        "end": "\x1b[F", "pageup": "\x1b[5~", "pagedown": "\x1b[6~", "shift+tab": "\x1b[Z", "shift+up": "\x1b[1;2A",
-        "shift+down": "\x1b[1;2B", "ctrl+home": "\x1b[1;5H", "ctrl+end": "\x1b[1;5F", "f1": "\x1bOP",
-        "question_mark": "?", "shift+enter": "\x1b[13;2u", "alt+enter": "\x1b\r",
-    }  # fmt: skip
-    for row in KEYS:
-        for key in row.keys:
-            data = known.get(key) or (f"\x1b{key[-1]}" if key.startswith("alt+") else key if len(key) == 1 else "")
-            assert data, f"no bytes known here for {key}"
-            assert names(data) == [key]
 
 
 def test_a_paste_is_one_event_with_every_character() -> None:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenuto.tui.editor import edit_text
+from tenuto.tui.editor import edit_file, edit_text
+from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp
@@ -68,4 +69,14 @@ class ScreenActions:
         elif edited != text:
             app.composer.set_draft(app.runner.fold_paste(edited), len(edited))
             app.composer.tell()
+        app.repaint_everything()
+
+    async def edit_file(self, path: str) -> None:
+        """Let the person edit a file of theirs; what it says holds afterwards."""
+        app = self._app
+        with app.suspend():
+            problem = await edit_file(path, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        app.runner.read_own_files()
         app.repaint_everything()

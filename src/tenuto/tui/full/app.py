@@ -230,6 +230,8 @@ class TenutoApp(App[None], inherit_bindings=False):
                 self.around.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text):
                 self._spawn(self._actions.edit(text))
+            case screen_effects.EditFile(path=path):
+                self._spawn(self._actions.edit_file(path))
             case screen_effects.Repaint():
                 self.repaint_everything()
             case screen_effects.Quit():

@@ -15,13 +15,15 @@ from textual.binding import Binding, BindingType
 from textual.document._document import Document, Location
 from textual.widgets import TextArea
 
+from tenuto.tui.key_names import typed_by
+
 MAX_ROWS = 10
 _WORD_BEFORE = re.compile(r"\S*\s*$")
 _WORD_AFTER = re.compile(r"\s*\S*")
 
 
 class Composer(TextArea):
-    """A multi-line editor with readline's keys. `route` does what a key means, or says that it is for editing."""
+    """A multi-line editor with readline's keys. `route` does what a key means, or returns one to edit with."""
 
     BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own name and shape
         Binding("ctrl+b", "cursor_left"),
@@ -40,7 +42,7 @@ class Composer(TextArea):
 
     def __init__(
         self,
-        route: Callable[[str, str | None], bool],
+        route: Callable[[str, str | None], str | None],
         paste: Callable[[str], None],
         changed: Callable[[str, int], None],
         placeholder: str,
@@ -110,20 +112,22 @@ class Composer(TextArea):
     async def _on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        if self._route(event.key, event.character if event.is_printable else None):
-            await self.press(event)
+        typed = typed_by(event.key, event.character if event.is_printable else None)
+        key = self._route(event.key, typed)
+        if key is not None:
+            await self.press(key, typed)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
         self._paste_text(event.text)
 
-    async def press(self, event: events.Key) -> None:
-        """Do an editing key: insert what is printable, else run the binding, here and now."""
-        if event.is_printable and event.character is not None:
-            self._replace_via_keyboard(event.character, *self.selection)
+    async def press(self, key: str, character: str | None) -> None:
+        """Do an editing key: insert what it types, else run the binding, here and now."""
+        if character is not None:
+            self._replace_via_keyboard(character, *self.selection)
         else:
-            for binding in self._bindings.key_to_bindings.get(event.key, ())[-1:]:
+            for binding in self._bindings.key_to_bindings.get(key, ())[-1:]:
                 await self.run_action(binding.action)
         self.tell()
 

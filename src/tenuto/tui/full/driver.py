@@ -18,6 +18,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 
 READ_BYTES = 65_536
@@ -33,7 +34,6 @@ _NOT_KEYS = re.compile(
     r"|\x1b\[\?[0-9;]*c"  # DA1
     r"|\x1b\[<[0-9;]*NaN[0-9;Na]*[Mm]"  # a mouse report of a terminal that lost count
 )
-_OTHER_KEYS = re.compile(r"\x1b\[27;([0-9]+);([0-9]+)~")
 
 
 class HungUp(Message):
@@ -137,15 +137,12 @@ class InputReader:
             if isinstance(part, Paste):
                 messages.append(events.Paste(str(part)))
             else:
-                messages.extend(self._parser.feed(normalise(part)))
+                text = normalise(part)
+                # To Textual's parser, nothing is the end of all input.
+                messages.extend(self._parser.feed(text) if text else ())
         return messages
 
 
 def normalise(text: str) -> str:
-    """Return input without answers that nobody waits for, and with one way of writing modified keys.
-
-    xterm writes Shift+Enter as `27;2;13~`, and terminals without a protocol write Alt+Enter as ESC and a return.
-    """
-    if "\x1b" not in text:
-        return text
-    return _OTHER_KEYS.sub("\x1b[\\2;\\1u", _NOT_KEYS.sub("", text)).replace("\x1b\r", "\x1b[13;3u")
+    """Return input without answers that nobody waits for, and with one way of writing modified keys."""
+    return rewrite_keys(_NOT_KEYS.sub("", text)) if "\x1b" in text else text

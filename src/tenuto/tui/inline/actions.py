@@ -7,7 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenuto.tui.editor import edit_text
+from tenuto.tui.editor import edit_file, edit_text
+from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
     from tenuto.tui.inline.app import InlineApp
@@ -57,14 +58,26 @@ class ScreenActions:
         async with self._app.application.lend():
             os.kill(os.getpid(), signal.SIGTSTP)
 
-    async def edit(self, text: str) -> None:
-        """Let the person write the prompt in their own editor; the app goes on behind it."""
+    async def edit(self, text: str, plan: str = "") -> None:
+        """Let the person write the prompt, or a request's plan, in their own editor; the app goes on behind it."""
         app = self._app
         async with app.application.lend():
             edited, problem = await edit_text(text, os.environ)
         if problem:
             app.around.show_toast(problem, "error")
+        elif plan:
+            app.runner.handle(PlanEdited(plan, edited))
         elif edited != text:
             app.editor.set_draft(app.runner.fold_paste(edited), len(edited))
             app.editor.tell()
+        app.show()
+
+    async def edit_file(self, path: str) -> None:
+        """Let the person edit a file of theirs; what it says holds afterwards."""
+        app = self._app
+        async with app.application.lend():
+            problem = await edit_file(path, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        app.runner.read_own_files()
         app.show()

@@ -240,8 +240,10 @@ class InlineApp:
                 self.editor.set_draft(text, cursor)
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
-            case screen_effects.OpenEditor(text=text):
-                self.spawn(self._actions.edit(text))
+            case screen_effects.OpenEditor(text=text, plan=plan):
+                self.spawn(self._actions.edit(text, plan))
+            case screen_effects.EditFile(path=path):
+                self.spawn(self._actions.edit_file(path))
             case screen_effects.Repaint():
                 self.application.renderer.erase(leave_alternate_screen=False)
             case screen_effects.Quit():
@@ -290,8 +292,9 @@ class InlineApp:
     # --- keys ---
 
     def _press(self, key: Press) -> None:
-        if self.keyboard.press(key.name, key.character):
-            self.editor.press(key.name, key.character)
+        editing = self.keyboard.press(key.name, key.character)
+        if editing is not None:
+            self.editor.press(editing, key.character)
 
     def _paste(self, text: str) -> None:
         self.keyboard.paste(text)

@@ -127,6 +127,9 @@ class KeyParser(Vt100Parser):
 
     def _give_held(self) -> None:
         held, self._held = self._held, ""
+        if match is None and text[place] == "\x1b":
+            self._give("escape", None)
+            return place
         if len(held) == 1:
             self._give("escape", None)
         elif len(held) == 2:

@@ -9,9 +9,12 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keyboard import Machine
 from tenuto.tui.keys import help_text
 from tenuto.tui.machine import intent as intents
-from tenuto.tui.machine.state import Picker, UiState, approval_options
+from tenuto.tui.machine.asked import approval_options
+from tenuto.tui.machine.state import Picker, UiState
 from tenuto.tui.panels import approval_detail
+from tenuto.tui.panels.approval import option_label
 from tenuto.tui.render.options import RenderOptions, glyphs_for
+from tenuto.tui.render.plan import plan_lines
 
 PICKER_ROWS = 20
 ASKING = frozenset({"approval", "feedback", "picker"})
@@ -38,7 +41,7 @@ class Menus:
         state = self._machine.state
         if state.help_open:
             self._machine.handle(intents.ToggleHelp())
-            return help_text().split("\n")
+            return help_text(state.keys).split("\n")
         request, picker = state.approvals.current, state.picker
         asked: object = None
         if request is not None:
@@ -54,14 +57,18 @@ class Menus:
 
     def _approval(self, state: UiState, request: ApprovalRequestedEvent) -> list[str]:
         if state.approvals.feedback is not None:
-            return ["What shall the model do instead? An empty line just denies:"]
+            return ["What shall be done instead? An empty line just says no:"]
         position, total = state.approvals.position
         count = f" ({position} of {total})" if total > 1 else ""
-        lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
-        lines += [f"Why it is asked: {sanitize_line(request.reason)}"] if request.reason else []
-        lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
+        if request.kind == "plan":
+            lines = [f"Go ahead with this plan?{count}"]
+            lines += [line.text.rstrip() for line in plan_lines(request.detail, self._columns, self._glyphs)]
+        else:
+            lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
+            lines += [f"Why it is asked: {sanitize_line(request.reason)}"] if request.reason else []
+            lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
         for number, option in enumerate(approval_options(request), 1):
-            lines.append(f"{number}. {sanitize_line(option.label)}")
+            lines.append(f"{number}. {option_label(option, request)}")
         return [*lines, "Answer with a number:"]
 
     # --- answers ---

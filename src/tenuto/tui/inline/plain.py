@@ -163,6 +163,8 @@ class PlainApp:
                     self._say([sanitize_line(text)])
                 case screen_effects.OpenEditor():
                     self._say(["There is no editor here; type the prompt as lines."])
+                case screen_effects.EditFile(path=path):
+                    self._say([f"There is no editor here; the file is {path}"])
                 case screen_effects.Quit():
                     self._ended.set()
                 case _:

@@ -12,6 +12,7 @@ from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
+from tenuto.tui.bindings import Bindings
 from tenuto.tui.machine.state import CompletionItem
 
 
@@ -231,6 +232,24 @@ class ToggleHelp(IntentBase, frozen=True):
     """Show or hide the table of keys."""
 
 
+class KeysLoaded(IntentBase, frozen=True):
+    """These are the keys from now on."""
+
+    keys: Bindings
+
+
+class FileOffered(IntentBase, frozen=True):
+    """A command opens a file of the person's in their editor."""
+
+    path: str
+
+
+class ChordChanged(IntentBase, frozen=True):
+    """The first key of a chord was pressed, this one; empty: it is over."""
+
+    pressed: str
+
+
 class RepaintScreen(IntentBase, frozen=True):
     """Paint everything again (Ctrl+L)."""
 
@@ -312,6 +331,9 @@ Intent = (
     | ToggleTodo
     | ToggleHelp
     | RepaintScreen
+    | KeysLoaded
+    | FileOffered
+    | ChordChanged
     | PickModel
     | ShowEarlier
     | Said

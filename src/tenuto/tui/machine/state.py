@@ -16,13 +16,14 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import Decision
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
+from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.machine.item import Transcript
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
 ContextName = Literal[
-    "approval", "feedback", "picker", "help", "completion", "empty", "shell", "prompt", "transcript", "global"
+    "approval", "feedback", "picker", "help", "completion", "empty", "shell", "prompt", "transcript", "global", "edit"
 ]
 
 
@@ -283,6 +284,7 @@ class UiState(msgspec.Struct):
     detail: Detail = "folded"
     ladder: Ladder = msgspec.field(default_factory=Ladder)
     interrupt_presses: int = 1
+    keys: Bindings = msgspec.field(default_factory=default_bindings)
     tasks: dict[str, TaskKind] = msgspec.field(default_factory=dict[str, TaskKind])
     began: float | None = None
     echoes: list[Echo] = msgspec.field(default_factory=list[Echo])

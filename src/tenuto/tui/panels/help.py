@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenuto.tui.bindings import Bindings
 from tenuto.tui.keys import help_rows
 from tenuto.tui.panels.panel import PAD, Panel
 from tenuto.tui.render.fit import fit_lines
@@ -9,9 +10,9 @@ from tenuto.tui.render.line import EMPTY, Line, plain
 from tenuto.tui.render.width import cell_width, pad, truncate
 
 
-def help_panel(width: int, rows: int, scroll: int) -> Panel:
+def help_panel(bindings: Bindings, width: int, rows: int, scroll: int) -> Panel:
     """Return the table of keys."""
-    sections = help_rows()
+    sections = help_rows(bindings)
     key_width = min(max(cell_width(keys) for _, entries in sections for keys, _ in entries), width // 2)
     lines: list[Line] = []
     for title, entries in sections:

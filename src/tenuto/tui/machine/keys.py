@@ -1,0 +1,35 @@
+"""The person's own keys, and a chord of two of which the first has been pressed."""
+
+from __future__ import annotations
+
+from tenuto.tui.effects import EditFile
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import ChordChanged, FileOffered, KeysLoaded
+
+TABLE = HandlerTable()
+CHORD_SECONDS = 3.0
+"""So long the second key of a chord is waited for."""
+
+
+@TABLE.on(KeysLoaded)
+def load_keys(change: Change, intent: KeysLoaded) -> None:
+    """Every hint and the help name other keys from now on."""
+    change.state.keys = intent.keys
+    change.status()
+    change.panel()
+
+
+@TABLE.on(FileOffered)
+def offer_file(change: Change, intent: FileOffered) -> None:
+    """Open it."""
+    change.emit(EditFile(intent.path))
+
+
+@TABLE.on(ChordChanged)
+def show_chord(change: Change, intent: ChordChanged) -> None:
+    """Show the first key of a chord while the second is waited for."""
+    if intent.pressed:
+        change.hint(f"{intent.pressed} …", CHORD_SECONDS)
+    elif change.state.hint is not None:
+        change.state.hint = None
+        change.status()

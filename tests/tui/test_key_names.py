@@ -1,0 +1,138 @@
+"""What people write, what terminals send, and what is shown: one key, one name."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.key_binding import KeyPress
+from textual import events
+
+from tenuto.tui.full.driver import POLL_IDLE, InputReader
+from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.key_names import KeyNameError, key_label, normal_key, parse_keys, typed_by
+from tenuto.tui.keys import KEYS
+from tests.tui.key_bytes import bytes_of
+
+TABLE = sorted({normal_key(key) for row in KEYS for key in row.keys})
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("Ctrl-X", "ctrl+x"), ("C-x", "ctrl+x"), ("^X", "ctrl+x"), ("⌃x", "ctrl+x"), ("control+X", "ctrl+x"),
+        ("M-p", "alt+p"), ("Option-P", "alt+p"), ("alt+P", "alt+p"), ("C-M-x", "ctrl+alt+x"), ("M-C-x", "ctrl+alt+x"),
+        ("esc", "escape"), ("Return", "enter"), ("S-Tab", "shift+tab"), ("⇧⇥", "shift+tab"), ("PgDn", "pagedown"),
+        ("page-up", "pageup"), ("ctrl+page-up", "ctrl+pageup"), ("del", "delete"), ("→", "right"), ("F12", "f12"),
+        ("K", "K"), ("shift+k", "K"), ("?", "?"), ("question_mark", "?"), ("space", "space"), ("-", "-"),
+        ("ctrl+-", "ctrl+-"), ("ctrl--", "ctrl+-"), ("ctrl++", "ctrl++"), ("+", "+"), ("super+k", "super+k"),
+        ("C-x C-e", "ctrl+x ctrl+e"), (" Ctrl+X   q ", "ctrl+x q"), ("é", "é"),
+    ],
+)  # fmt: skip
+def test_people_may_write_keys_as_they_are_used_to(written, key):
+    assert parse_keys(written) == key
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("ctrl+i", "Tab"), ("C-m", "Enter"), ("ctrl+[", "Esc"), ("ctrl+h", "Backspace"), ("ctrl+1", "digit"),
+        ("cmd+k", "super+k"), ("⌘k", "terminals keep"), ("win+x", "super+x"), ("hyper+x", "no modifier"),
+        ("entr", "did you mean enter"), ("f99", "no key"), ("ctrl+", "names no key"), ("", "names no key"),
+        ("a b c", "chord of 3"), ("ctrl+x cmd+e", "super+e"),
+    ],
+)  # fmt: skip
+def test_what_no_terminal_sends_is_explained(written, words):
+    with pytest.raises(KeyNameError, match=words.replace("+", r"\+")):
+        parse_keys(written)
+
+
+@given(st.text(max_size=12))
+def test_nothing_that_is_written_ends_in_a_fault(text):
+    try:
+        key = parse_keys(text)
+    except KeyNameError as error:
+        assert "\n" not in str(error) or "\n" in text
+    else:
+        assert parse_keys(key) == key
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_labels_can_be_written_into_the_file(key):
+    assert normal_key(key) == key
+    if key not in ("ctrl+h",):  # bound for terminals whose Backspace sends it
+        assert parse_keys(key_label(key)) == key
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [("ctrl+o", "Ctrl+O"), ("pageup", "PageUp"), ("y", "y"), ("N", "N"), ("alt+up", "Alt+↑"), ("escape", "Esc"),
+     ("ctrl+x ctrl+e", "Ctrl+X Ctrl+E"), ("?", "?"), ("ctrl+_", "Ctrl+_"), ("ctrl+shift+z", "Ctrl+Shift+Z")],
+)  # fmt: skip
+def test_keys_are_shown_as_people_read_them(key, label):
+    assert key_label(key) == label
+
+
+def full_names(data: str) -> list[str]:
+    reader = InputReader()
+    messages = list(reader.feed(data.encode()))
+    deadline = time.monotonic() + 5
+    while reader.timeout < POLL_IDLE and time.monotonic() < deadline:
+        time.sleep(0.02)
+        messages += reader.idle()
+    return [normal_key(message.key) for message in messages if isinstance(message, events.Key)]
+
+
+def inline_names(data: str) -> list[str]:
+    keys: list[KeyPress] = []
+    parser = KeyParser(keys.append, lambda _looked_at: None, lambda: None)
+    parser.feed(data)
+    parser.flush()
+    return [normal_key(key.name) for key in keys if isinstance(key, Press)]
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_every_key_of_the_table_is_the_same_key_in_both_screens(key):
+    data = bytes_of(key)
+    if key == "ctrl+h":
+        assert inline_names(data) == ["backspace"]
+    else:
+        assert full_names(data) == inline_names(data) == key.split()
+
+
+@pytest.mark.parametrize(
+    "data", ["\x1b[13;2u", "\x1b[27;2;13~", "\x1b[13;2:1u", "\x1b[119;5u", "\x1b[27;5;119~", "\x1b[119:87;5u"]
+)
+def test_every_protocol_says_the_same_to_both_screens(data):
+    assert full_names(data) == inline_names(data) == (["shift+enter"] if "13" in data else ["ctrl+w"])
+
+
+@pytest.mark.parametrize(
+    "data", ["\x1b[57441;1u", "\x1b[?1u", "\x1b[999999999;1u", "\x1b[97;5:3u", "\x1b[;;u", "\x1b[1:2:3u"]
+)
+def test_an_unknown_key_is_never_escape_and_text(data):
+    for names in (full_names(data + "a"), inline_names(data + "a")):
+        assert "escape" not in names and names[-1:] == ["a"] and len(names) <= 2
+
+
+def test_a_key_with_alt_types_nothing_whatever_the_terminal_says():
+    assert (typed_by("alt+f", "f"), typed_by("ctrl+x", "x"), typed_by("alt+shift+f", "F")) == (None, None, None)
+    assert (typed_by("plus", "+"), typed_by("shift+a", "A"), typed_by("a", "a")) == ("+", "A", "a")
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        ("\x1b\x1b", ["escape"] * 2),
+        ("\x1b\x1b[A", ["alt+up"]),
+        ("\x1b\x1bOA", ["alt+up"]),
+        ("\x1b\x1b[5~", ["alt+pageup"]),
+        ("\x1b<", ["alt+<"]),
+        ("\x1b/", ["alt+/"]),
+        ("\x1bF", ["alt+shift+f"]),
+    ],
+)
+def test_an_escape_before_a_key_is_alt_and_two_of_them_are_two(data, keys):
+    assert full_names(data) == inline_names(data) == keys
