@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
 from typing import Literal, NoReturn
+
+from msgspec import Struct
 
 BAD_USAGE = 2
 MODES = ("ask", "edits", "auto", "plan")
@@ -14,8 +15,7 @@ RESERVED = ("acp", "doctor", "config", "stats", "eval", "sandbox")
 """Words that will be subcommands; they are not taken for a prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the command line asks for. `resume` is empty for "let me choose"; `None` when it was not given."""
 
     prompt: str = ""

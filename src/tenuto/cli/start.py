@@ -6,9 +6,10 @@ import os
 import select
 import stat
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from tenuto.cli.arguments import BAD_USAGE, Options
 from tenuto.config.settings import home_directory, load_settings
@@ -23,8 +24,7 @@ MAX_STDIN_BYTES = 10_000_000
 FrontEnd = Literal["print", "full", "inline", "plain"]
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """What of the three standard streams is a terminal, and what kind."""
 
     stdin: bool

@@ -5,7 +5,6 @@ The table itself imports no command, so that completion costs nothing; a command
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -94,6 +93,8 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     command = find_command(name)
     if command is None:
         names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
+        import difflib
+
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean /{close[0]}?" if close else "; /help lists them"
         return [Say(f"There is no command /{name}{hint}", "warning")]

@@ -7,7 +7,6 @@ problem line says what to do.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -223,10 +222,13 @@ def _project_file(cwd: Path, home: Path) -> Path | None:
 
 def _read_toml(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        import tomllib  # 3 ms; most people have no settings file
+
+        return tomllib.loads(text)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{path} cannot be read and is ignored: {error}")
         return {}
 
@@ -253,6 +255,8 @@ def _list_or_text(value: str) -> object:
     """Read `["a", "b"]` as TOML does; everything else is a text, and what does not fit is named later."""
     if not value.startswith("["):
         return value
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

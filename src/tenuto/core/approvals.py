@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from tenuto.core.bus import EventBus
 from tenuto.protocol.entry import Mode
@@ -14,8 +15,7 @@ from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What the person said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan."""
 
     decision: Decision
@@ -24,8 +24,7 @@ class Answer:
     plan: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What the person is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow."""
 
     call_id: str

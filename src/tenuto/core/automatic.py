@@ -6,14 +6,13 @@ in a row ends them until the person acts (R-005). After one that failed the next
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 MAX_INEFFECTIVE = 2
 GROWTH_AFTER_FAILURE = 1.1
 
 
-@dataclass(slots=True)
-class AutomaticCompaction:
+class AutomaticCompaction(Struct):
     """What is known of the session's automatic compactions. Token counts."""
 
     ineffective: int = 0

@@ -23,8 +23,8 @@ _TROUBLE = (
     r"(?:exceed|too (?:large|big|many|small)|maximum|larger than|could not|cannot|unable|invalid|unsupported|corrupt"
     r"|fail|unreadable|malformed|number of)"
 )
-_IMAGES = re.compile(rf"\bimages?\b[^\n]{{0,100}}{_TROUBLE}|{_TROUBLE}[^\n]{{0,60}}\bimages?\b", re.IGNORECASE)
-_TOO_MANY = re.compile(r"too many images|number of images|many-image|images? per (?:request|prompt)", re.IGNORECASE)
+_IMAGES = rf"(?i:\bimages?\b[^\n]{{0,100}}{_TROUBLE}|{_TROUBLE}[^\n]{{0,60}}\bimages?\b)"
+_TOO_MANY = r"(?i:too many images|number of images|many-image|images? per (?:request|prompt))"
 
 
 def concerns_images(error: ModelError, request: ModelRequest) -> bool:
@@ -33,7 +33,7 @@ def concerns_images(error: ModelError, request: ModelRequest) -> bool:
         return False
     if error.kind == "too_many_bytes" or (error.kind == "ambiguous" and error.status == 413):
         return True
-    return error.kind in _KINDS and _IMAGES.search(error.text) is not None
+    return error.kind in _KINDS and re.search(_IMAGES, error.text) is not None
 
 
 class ImageRecovery:
@@ -62,7 +62,7 @@ class ImageRecovery:
         present = image_bytes(request.messages)
         if error.observed is not None and error.limit is not None:
             return max(0, int(BYTES_SHARE * error.limit) - (error.observed - present)), 0
-        if error.kind == "invalid" and not _TOO_MANY.search(error.text):
+        if error.kind == "invalid" and not re.search(_TOO_MANY, error.text):
             return 0, self._first_unseen(request)
         return min(present // 2, SAFE_BYTES), 0
 

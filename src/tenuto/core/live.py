@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, estimate_tools, should_compact_threshold
 from tenuto.config.settings import Settings
@@ -40,8 +41,7 @@ class Pending(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class LiveSession:
+class LiveSession(Struct):
     """One open session. Only tasks of the task manager and the executor's own handlers change it."""
 
     session: Session

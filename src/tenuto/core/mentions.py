@@ -52,9 +52,6 @@ class Mentioned(msgspec.Struct, frozen=True):
     notice: str = ""
 
 
-NOTHING = Mentioned()
-
-
 def find_mentions(text: str, cwd: Path) -> list[Mention]:
     """Return the mentions in `text` of what exists, each once. `@"a b"` has spaces; `:10-20` or `#L10-20` are lines."""
     found: dict[Mention, None] = {}
@@ -89,7 +86,7 @@ async def read_mentions(live: LiveSession, text: str) -> Mentioned:
     """Read what `text` mentions. Writes nothing; a file that cannot be read stays a name."""
     mentions = find_mentions(text, live.session.cwd) if "@" in text else []
     if not mentions:
-        return NOTHING
+        return Mentioned()
     budget = _budget(live, min(len(mentions), MAX_MENTIONS))
     collected = _Collected(live)
     for number, mention in enumerate(mentions):

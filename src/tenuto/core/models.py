@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
@@ -27,8 +27,7 @@ def split_model(text: str) -> tuple[str, str]:
     return model, effort
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChange:
+class ModelChange(Struct, frozen=True):
     """A model that can be used, and the effort that was asked for with it (empty: none)."""
 
     facts: ModelFacts

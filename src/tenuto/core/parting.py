@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
-import tempfile
 from pathlib import Path
 
 from tenuto.session.log import LOG_NAME
@@ -33,6 +31,9 @@ def close_session(session: Session) -> str:
 
 def _save_elsewhere(session: Session, unsaved: Unsaved) -> str:
     """Write the whole session to the first place that takes it; return how to bring it back from there."""
+    import shlex
+    import tempfile
+
     lost = f"This session could not be saved ({unsaved.reason})"
     for place in (Path(tempfile.gettempdir()), session.cwd, Path.home()):
         folder = place / f"tenuto-{session.id}-{os.urandom(3).hex()}"

@@ -9,9 +9,10 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from tenuto.config.settings import load_settings
 from tenuto.core.bus import EventBus, Listener
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from tenuto.protocol.compaction import CompactionStrategy
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """How a run begins: what the command line, or the Python API, asks for."""
 
     cwd: Path

@@ -7,14 +7,13 @@ shown of it is withdrawn and the request is made again (R-092). What a person in
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import cast
 
 import msgspec
+from msgspec import Struct, field
 
 from tenuto.core.door import pass_door
 from tenuto.core.errors import TaskFailedError
@@ -50,8 +49,7 @@ FULL_SHARE = 0.99
 """Of the window: an empty answer above this was cut off by the window (R-022)."""
 
 
-@dataclass(slots=True)
-class Shown:
+class Shown(Struct):
     """What of the present attempt the front-ends have been shown."""
 
     texts: list[str] = field(default_factory=list)
@@ -221,6 +219,8 @@ class ModelCall:
     async def _wait_before_retry(self, error: ModelError, failures: int) -> None:
         live = self._live
         attempts = live.settings.request.retries
+        import random
+
         delay = next_delay(error, failures, attempts, random.random())
         if delay is None:
             raise error

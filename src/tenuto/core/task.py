@@ -8,7 +8,6 @@ from tenuto.core.calls import CallRunner
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
-from tenuto.core.mentions import KIND, NOTHING, read_mentions
 from tenuto.core.pins import tell_pins
 from tenuto.core.plans import is_handed_over
 from tenuto.core.repetition import RepeatedCalls
@@ -119,10 +118,14 @@ class AgentTask:
     async def _send(self, entry: QueuedEntry) -> bool:
         """Put a prompt into the history, with the files that it mentions; `False` when it was taken back meanwhile."""
         live = self._live
-        mentioned = await read_mentions(live, text_of(entry.parts)) if entry.origin == "typed" else NOTHING
+        mentioned = None
+        if entry.origin == "typed" and "@" in (text := text_of(entry.parts)):
+            from tenuto.core.mentions import read_mentions
+
+            mentioned = await read_mentions(live, text)
         if entry not in live.session.state.queue:
             return False
-        parts = entry.parts + mentioned.images
+        parts = entry.parts + (mentioned.images if mentioned else ())
         stored = live.session.append(UserMessage(parts=parts, origin=entry.origin, from_queued=entry.seq))
         live.bus.publish(
             UserMessageEvent(
@@ -134,9 +137,9 @@ class AgentTask:
                 from_queued=entry.seq,
             )
         )
-        if mentioned.message is not None:
+        if mentioned is not None and mentioned.message is not None:
             live.session.append(mentioned.message)
-            live.notify(mentioned.notice, kind=KIND, keep=True)
+            live.notify(mentioned.notice, kind=mentioned.message.kind, keep=True)
         live.publish_queue()
         return True
 

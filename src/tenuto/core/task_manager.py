@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import TaskFailedError, describe_failure
@@ -20,8 +21,7 @@ TaskKind = Literal["agent", "compaction", "shell"]
 Body = Coroutine[None, None, None]
 
 
-@dataclass(slots=True)
-class RunningTask:
+class RunningTask(Struct):
     """A task and the operation that it serves."""
 
     session_id: str

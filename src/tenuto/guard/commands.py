@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os.path
 import re
-import shlex
 
 _INTERPRETED = re.compile(r"[;&|$`<>(){}\[\]*?!~#\\\x00-\x1f\x7f]")
 _PROGRAM = re.compile(r"[a-z][a-z0-9_-]*$")
@@ -127,6 +126,8 @@ def simple_words(command: str) -> list[str] | None:
     """Return the words of a simple command, `None` for anything that the shell would interpret."""
     if _INTERPRETED.search(command):
         return None
+    import shlex
+
     try:
         words = shlex.split(command)
     except ValueError:
@@ -191,6 +192,8 @@ def outside_writes(command: str, root: str) -> list[str]:
 
 def _parts(command: str) -> list[list[str]]:
     """Split a command line into its simple commands; what cannot be read as words is taken line by line."""
+    import shlex
+
     parts: list[list[str]] = [[]]
     for line in command.replace("\\\n", " ").split("\n"):
         lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|<>()")

@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from tenuto.model import wire_json
 from tenuto.protocol.message import Message, ToolResultMessage
@@ -18,8 +18,7 @@ MAX_ECHO = 200
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-@dataclass(slots=True)
-class CallDraft:
+class CallDraft(Struct):
     """A call while it is streamed."""
 
     id: str = ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tenuto.model import wire_json
 from tenuto.model.conversation import ConversationCache, LoadBlob, WireEncoder
@@ -16,8 +17,7 @@ from tenuto.model.transport import Transport, make_transport
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request, ready to be sent, and what reads its answer. `prefix` is what the answer stores.
 
     `ignored` names a field that was asked for and that the server has refused before.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from tenuto.model import prefix
 from tenuto.model.layout import Gap, gap_of, head_of, next_boundary
@@ -41,8 +42,7 @@ class WireEncoder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ImageSource:
+class ImageSource(Struct, frozen=True):
     """Gives the bytes of images to a model that sees them; `None` for one that cannot be shown."""
 
     load_blob: LoadBlob
@@ -67,8 +67,7 @@ Run = tuple[bool, bytes]
 """One gap or one answer as it is sent: whether it is an answer, and its JSON items joined by commas."""
 
 
-@dataclass(slots=True)
-class Segment:
+class Segment(Struct):
     """One gap or one answer, encoded.
 
     `end` is the place after it in the view; `chain` the hash up to and with it; `floor` from which answer on thinking
@@ -84,8 +83,7 @@ class Segment:
     floor: int
 
 
-@dataclass(slots=True)
-class Encoded:
+class Encoded(Struct):
     """A request's conversation: tools as a JSON array, the head's items, then the runs that have something to send."""
 
     tools: bytes

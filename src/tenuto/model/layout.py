@@ -7,7 +7,8 @@ are attached to its last message, so nothing before them changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -22,8 +23,7 @@ NOTE_TAG = "harness-note"
 EMPTY_TEXT = "(empty)"
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The messages of one gap. `notes` belong to the last user message, else to the last result, else stand alone."""
 
     results: tuple[ToolResultMessage, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tenuto.model import wire_json
 from tenuto.model.model_list import facts_from_list
@@ -16,8 +17,7 @@ PROBE_SECONDS = 0.4
 MAX_LIST_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServer(Struct, frozen=True):
     """A server that answered; `models` are the names that it serves."""
 
     provider: str

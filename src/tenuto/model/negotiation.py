@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 from tenuto.protocol.model import ModelError
 
-_REFUSAL = re.compile(
-    r"unsupported|unrecognized|unknown|unexpected|extra|not (?:permitted|supported|allowed)|invalid|does"
+_REFUSAL = (
+    r"(?i:unsupported|unrecognized|unknown|unexpected|extra|not (?:permitted|supported|allowed)|invalid|does"
     r"(?:n't| not) support"
-    r"|not a valid|must be verified|no such|cannot be used",
-    re.IGNORECASE,
+    r"|not a valid|must be verified|no such|cannot be used)"
 )
 
 
@@ -22,7 +21,7 @@ class Negotiation:
     """
 
     def __init__(self, optional: Mapping[str, str]) -> None:
-        self._optional = {field: re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") for field, words in optional.items()}
+        self._optional = optional
         self._refused: set[str] = set()
 
     def allows(self, field: str) -> bool:
@@ -35,11 +34,15 @@ class Negotiation:
 
     def learn(self, error: ModelError) -> bool:
         """Note the fields that an error refuses; whether there is a new one, so that it is worth asking again."""
-        if error.kind not in {"invalid", "not_found", "unknown"} or not _REFUSAL.search(error.text):
+        if error.kind not in {"invalid", "not_found", "unknown"} or not re.search(_REFUSAL, error.text):
             return False
         # What comes after "use" is advice: "… is not supported. Use 'max_completion_tokens' instead."
         complaint = re.split(r"\buse\b", error.text, maxsplit=1, flags=re.IGNORECASE)[0]
-        named = {field for field, words in self._optional.items() if words.search(complaint)}
+        named = {field for field, words in self._optional.items() if _is_named(words, complaint)}
         new = named - self._refused
         self._refused |= new
         return bool(new)
+
+
+def _is_named(words: str, complaint: str) -> bool:
+    return re.search(rf"(?<![\w-])(?:{words})(?![\w-])", complaint) is not None

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +31,8 @@ def read_json(path: Path, kind: type[Value]) -> Value | None:
 def write_json(path: Path, value: object) -> None:
     """Replace the file in one step; mode 0600 under any umask, its folder 0700. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    import tempfile  # it brings shutil and all that compresses
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from tenuto.model import wire_json
 from tenuto.model.sse import EventReader, ServerEvent
@@ -31,8 +32,7 @@ LINGER_SECONDS = 5.0
 MAX_KEPT = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a decoder has made of a complete stream."""
 
     parts: tuple[AssistantPart, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 import msgspec
@@ -47,6 +46,8 @@ def decode_object(data: bytes | str) -> dict[str, Any] | None:
         value: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError):
         try:
+            import json
+
             text = data if isinstance(data, str) else data.decode("utf-8", "replace")
             value = clean_value(json.loads(text))
         except (ValueError, RecursionError):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tenuto.tool.process import Command
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """One of them. `pid` is also its process group; `log` takes its output as it comes."""
 
     id: str
@@ -38,8 +38,7 @@ class Job:
         return not self.process.exited.done() or self.process.leaves_something()
 
 
-@dataclass(slots=True)
-class JobTable:
+class JobTable(Struct):
     """The jobs of one session. They end with it. `changed` is called when one begins or ends."""
 
     changed: Callable[[], None] | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tenuto.tool.collector import Collector
 from tenuto.tool.context import ToolContext
@@ -16,8 +17,7 @@ _REPORT_CHARS, _REPORT_LINES = 1_000, 6
 """Room that is left in a result for the notice and the lines that say how the command ended."""
 
 
-@dataclass(slots=True)
-class ShellRun:
+class ShellRun(Struct):
     """A command and what became of it; the fields after `timeout` are filled in by `run_shell`, also when cancelled.
 
     `timeout` is seconds, `None` for no limit. `exit_code` is 128 + n for a shell that signal n ended, `None` when the
