@@ -19,6 +19,8 @@ from tenuto.tui.status import status_line
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 FRAME_SECONDS = 0.1
 TOAST_SECONDS = 4.0
+FOCUS_SECONDS = 0.3
+"""Seconds after the terminal got the focus in which a click is not taken for an answer."""
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
 DIALOGS = frozenset({"approval", "feedback", "picker", "help"})
 """What needs the room that the queue and the todo list take otherwise."""
@@ -61,6 +63,7 @@ class Around:
         self.command: Sequence[Span] = ()
         self._full = False
         self._scroll = 0
+        self._looked_at_since = float("-inf")
         self._panel = panels.NOTHING
 
     # --- what is shown ---
@@ -129,7 +132,8 @@ class Around:
 
     def scroll_page(self, direction: int) -> bool:
         """Scroll the open panel by a page; `False` when it is not one that scrolls."""
-        if not self._full and self._machine.state.contexts[0] != "help":
+        state = self._machine.state
+        if not self._full and state.contexts[0] != "help" and not state.approvals.plan:
             return False
         self.scroll(direction * max(1, len(self._panel.lines) - 8))
         return True
@@ -150,13 +154,22 @@ class Around:
             self._full = state.approvals.current is not None
             self._scroll = max(0, self._scroll + rows)
 
+    def note_focus(self, looked_at: bool) -> None:
+        """The terminal got, or lost, the person's eyes."""
+        self._looked_at_since = self._clock() if looked_at else float("inf")
+
+    @property
+    def _is_just_looked_at(self) -> bool:
+        """Whether a click may have been the one that turned to this terminal; it answers nothing then."""
+        return self._clock() - self._looked_at_since < FOCUS_SECONDS
+
     def choose_row(self, row: int) -> None:
         """Choose what stands in a row of the panel, if it is something to choose."""
         place = self._panel.choices.get(row)
         if place is None:
             return
         match self._machine.state.contexts[0]:
-            case "approval":
+            case "approval" if not self._is_just_looked_at:
                 self._machine.handle(intents.AnswerApproval(place))
             case "picker":
                 self._machine.handle(intents.PickChoice(place))

@@ -92,9 +92,13 @@ class CopyText(EffectBase, frozen=True):
 
 
 class OpenEditor(EffectBase, frozen=True):
-    """Open the person's editor on the text; the result comes back as `DraftChanged`."""
+    """Open the person's editor on the text; the result comes back as `DraftChanged`, or as `PlanEdited`.
+
+    `plan` is the id of the request whose plan the text is, empty for the draft.
+    """
 
     text: str
+    plan: str = ""
 
 
 class EditFile(EffectBase, frozen=True):

@@ -23,7 +23,7 @@ from tenuto.tui.machine.intent import (
     Tick,
 )
 from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.machine.state import approval_options
+from tenuto.tui.machine.asked import approval_options
 from tests.tui.machine.driving import SESSION, Driver, approval, started
 
 
@@ -50,7 +50,7 @@ def test_the_state_has_everything_that_the_panel_shows():
     assert (request.detail, request.reason) == ("git push --force", "writes outside the workspace")
     options = approval_options(request)
     assert [option.letter for option in options] == ["y", "a", "n", "f"]
-    assert "git *" in options[1].label
+    assert options[1].pattern == "git *"
     assert driver.state.contexts == ("approval", "transcript", "global")
     assert [option.letter for option in approval_options(approval(pattern=""))] == ["y", "n", "f"]
 

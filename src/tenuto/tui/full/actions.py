@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.tui.editor import edit_file, edit_text
 from tenuto.tui.machine.intent import PlanEdited
+from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp
@@ -59,13 +60,15 @@ class ScreenActions:
         self._app.transcript.clear_selection()
         return True
 
-    async def edit(self, text: str) -> None:
-        """Let the person write the prompt in their own editor; the app goes on behind it."""
+    async def edit(self, text: str, plan: str = "") -> None:
+        """Let the person write the prompt, or a request's plan, in their own editor; the app goes on behind it."""
         app = self._app
         with app.suspend():
             edited, problem = await edit_text(text, os.environ)
         if problem:
             app.around.show_toast(problem, "error")
+        elif plan:
+            app.runner.handle(PlanEdited(plan, edited))
         elif edited != text:
             app.composer.set_draft(app.runner.fold_paste(edited), len(edited))
             app.composer.tell()

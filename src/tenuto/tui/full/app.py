@@ -228,8 +228,8 @@ class TenutoApp(App[None], inherit_bindings=False):
                 self.around.show_prompt(text)
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
-            case screen_effects.OpenEditor(text=text):
-                self._spawn(self._actions.edit(text))
+            case screen_effects.OpenEditor(text=text, plan=plan):
+                self._spawn(self._actions.edit(text, plan))
             case screen_effects.EditFile(path=path):
                 self._spawn(self._actions.edit_file(path))
             case screen_effects.Repaint():
@@ -326,10 +326,12 @@ class TenutoApp(App[None], inherit_bindings=False):
     def on_app_blur(self) -> None:
         """The terminal is not looked at."""
         self.outside.look(False)
+        self.around.note_focus(False)
 
     def on_app_focus(self) -> None:
         """It is again."""
         self.outside.look(True)
+        self.around.note_focus(True)
 
     def on_text_area_changed(self) -> None:
         """The text may be another kind of prompt, or of another height."""

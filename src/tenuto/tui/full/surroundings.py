@@ -113,6 +113,10 @@ class Surroundings:
         self.show_panels()
         return True
 
+    def note_focus(self, looked_at: bool) -> None:
+        """The terminal got, or lost, the person's eyes."""
+        self._around.note_focus(looked_at)
+
     def _wheel(self, rows: int) -> None:
         self._around.scroll(rows)
         self.show_panels()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.tui.editor import edit_file, edit_text
 from tenuto.tui.machine.intent import PlanEdited
+from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
     from tenuto.tui.inline.app import InlineApp
@@ -65,6 +66,8 @@ class ScreenActions:
             edited, problem = await edit_text(text, os.environ)
         if problem:
             app.around.show_toast(problem, "error")
+        elif plan:
+            app.runner.handle(PlanEdited(plan, edited))
         elif plan:
             app.runner.handle(PlanEdited(plan, edited))
         elif edited != text:

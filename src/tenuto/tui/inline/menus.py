@@ -12,9 +12,8 @@ from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.state import Picker, UiState
 from tenuto.tui.panels import approval_detail
-from tenuto.tui.panels.approval import option_label
+from tenuto.tui.panels.approval import option_label, plan_lines
 from tenuto.tui.render.options import RenderOptions, glyphs_for
-from tenuto.tui.render.plan import plan_lines
 
 PICKER_ROWS = 20
 ASKING = frozenset({"approval", "feedback", "picker"})

@@ -1,18 +1,26 @@
 """The approval panel. It never steals keys (DESIGN section 9).
 
 It opens in a pause of typing only, and for a moment after it has opened it takes no answer: a key that was under way
-was meant for something else. Several requests wait in order, each answered for itself.
+was meant for something else. Whoever types on has it go away until the next pause. Several requests wait in order,
+each answered for itself. A plan that asks for approval is one of them.
 """
 
 from __future__ import annotations
 
 from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
-from tenuto.protocol.operation import AnswerApprovalOperation
-from tenuto.tui.effects import Bell, Submit
+from tenuto.protocol.operation import AnswerApprovalOperation, Decision
+from tenuto.tui.effects import Bell, OpenEditor, Submit
+from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import AnswerApproval, AnswerApprovalWith, FeedbackChanged, MoveApproval
+from tenuto.tui.machine.intent import (
+    AnswerApproval,
+    AnswerApprovalWith,
+    EditPlan,
+    FeedbackChanged,
+    MoveApproval,
+    PlanEdited,
+)
 from tenuto.tui.machine.item import ToolItem, ToolState
-from tenuto.tui.machine.state import ApprovalOption, approval_options
 from tenuto.tui.machine.tools import find_call, label_running_calls
 
 TABLE = HandlerTable()
@@ -22,6 +30,8 @@ EMPTY_PAUSE = 0.3
 """The same with an empty editor."""
 GRACE = 0.5
 """Seconds after opening in which answers are ignored."""
+CHOOSE_HINT = "Choose with ↑ ↓ or a number first: Enter could be meant for what you were typing"
+HINT_SECONDS = 3.0
 
 
 @TABLE.on(ApprovalRequestedEvent)
@@ -40,7 +50,7 @@ def resolve_approval(change: Change, event: ApprovalResolvedEvent) -> None:
     requests = change.state.approvals.requests
     request = next((each for each in requests if each.request_id == event.request_id), None)
     if request is not None:
-        mark_call(change, request.call_id, "denied" if event.decision == "deny" else "running")
+        mark_answered(change, request, event.decision)
         close_request(change, request)
 
 
@@ -50,13 +60,17 @@ def move_selection(change: Change, intent: MoveApproval) -> None:
     approvals = change.state.approvals
     if approvals.current is not None:
         last = len(approval_options(approvals.current)) - 1
-        approvals.selected = max(0, min(last, approvals.selected + intent.delta))
+        before = approvals.selected
+        if before is None:
+            approvals.selected = 0 if intent.delta > 0 else last
+        else:
+            approvals.selected = max(0, min(last, before + intent.delta))
         change.panel()
 
 
 @TABLE.on(AnswerApproval)
 def answer_by_place(change: Change, intent: AnswerApproval) -> None:
-    """Give the answer with that number, or the selected one; with a feedback open, deny with it."""
+    """Give the answer with that number, or the selected one if there is one; with a feedback open, deny with it."""
     approvals = change.state.approvals
     if approvals.current is None:
         return
@@ -65,7 +79,9 @@ def answer_by_place(change: Change, intent: AnswerApproval) -> None:
         give_answer(change, options[-1])
         return
     place = approvals.selected if intent.index is None else intent.index
-    if 0 <= place < len(options):
+    if place is None:
+        change.hint(CHOOSE_HINT, HINT_SECONDS)
+    elif 0 <= place < len(options):
         choose(change, options[place], place)
 
 
@@ -90,6 +106,36 @@ def set_feedback(change: Change, intent: FeedbackChanged) -> None:
         change.panel()
 
 
+@TABLE.on(EditPlan)
+def edit_plan(change: Change, _intent: EditPlan) -> None:
+    """Open the plan in the person's editor; it asks on behind it."""
+    approvals = change.state.approvals
+    if approvals.plan and change.now >= approvals.accept_after:
+        change.emit(OpenEditor(approvals.plan, approvals.requests[0].request_id))
+
+
+@TABLE.on(PlanEdited)
+def take_plan(change: Change, intent: PlanEdited) -> None:
+    """What the editor made of it is the plan that can be approved now."""
+    approvals = change.state.approvals
+    request = next((each for each in approvals.requests if each.request_id == intent.request_id), None)
+    if request is None:
+        change.toast("The plan is not asked about any more; your changes were not needed", "warning")
+        return
+    approvals.edited = intent.text if intent.text.strip() and intent.text != request.detail else ""
+    approvals.accept_after = change.now + GRACE
+    change.panel()
+
+
+def hold_back(change: Change) -> None:
+    """The person types: the panel makes room until they pause. A feedback is typed in the panel itself."""
+    approvals = change.state.approvals
+    if approvals.current is not None and approvals.feedback is None:
+        approvals.opened_at = None
+        change.panel()
+        change.status()
+
+
 def deny_current(change: Change) -> None:
     """Esc: leave the feedback, else deny the request that shows, and only that one."""
     approvals = change.state.approvals
@@ -99,7 +145,7 @@ def deny_current(change: Change) -> None:
         approvals.feedback = None
         change.panel()
     elif change.now >= approvals.accept_after:
-        give_answer(change, next(option for option in approval_options(approvals.current) if option.letter == "n"))
+        give_answer(change, NO)
 
 
 def open_if_due(change: Change) -> None:
@@ -117,9 +163,10 @@ def show_request(change: Change) -> None:
     approvals = change.state.approvals
     approvals.opened_at = change.now
     approvals.accept_after = change.now + GRACE
-    approvals.selected = 0
+    approvals.selected = None if change.state.draft.text else 0
     approvals.feedback = None
     change.panel()
+    change.status()
 
 
 def choose(change: Change, option: ApprovalOption, place: int) -> None:
@@ -149,10 +196,12 @@ def give_answer(change: Change, option: ApprovalOption) -> None:
                 request_id=request.request_id,
                 decision=option.decision,
                 feedback=feedback,
+                mode=option.mode,
+                plan=approvals.edited if option.mode is not None else "",
             )
         )
     )
-    mark_call(change, request.call_id, "denied" if option.decision == "deny" else "running")
+    mark_answered(change, request, option.decision)
     close_request(change, request)
 
 
@@ -162,6 +211,7 @@ def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
     was_current = approvals.current is request
     approvals.requests.remove(request)
     approvals.answered += 1
+    approvals.edited = "" if was_current else approvals.edited
     if not approvals.requests:
         approvals.answered = 0
         approvals.opened_at = None
@@ -169,6 +219,12 @@ def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
     elif was_current:
         show_request(change)
     change.panel()
+
+
+def mark_answered(change: Change, request: ApprovalRequestedEvent, decision: Decision) -> None:
+    """Show what became of the call. A plan that is not approved was not denied: planning goes on."""
+    denied = decision == "deny" and request.kind == "call"
+    mark_call(change, request.call_id, "denied" if denied else "running")
 
 
 def mark_call(change: Change, call_id: str, call_state: ToolState) -> None:

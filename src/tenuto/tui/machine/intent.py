@@ -160,6 +160,17 @@ class FeedbackChanged(IntentBase, frozen=True):
     text: str
 
 
+class EditPlan(IntentBase, frozen=True):
+    """Change the plan that asks for approval in one's own editor (Ctrl+G)."""
+
+
+class PlanEdited(IntentBase, frozen=True):
+    """What the editor made of the plan of that request."""
+
+    request_id: str
+    text: str
+
+
 # --- picker ---
 
 
@@ -319,6 +330,8 @@ Intent = (
     | AnswerApproval
     | AnswerApprovalWith
     | FeedbackChanged
+    | EditPlan
+    | PlanEdited
     | ChoiceOffered
     | FilterChanged
     | MovePicker

@@ -9,6 +9,7 @@ from tenuto.protocol.operation import ChangeModeOperation, EditQueueOperation, R
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import Complete, OpenEditor, Remember, RunCommand, Submit, SubmitPrompt
+from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
     CycleMode,
@@ -48,6 +49,7 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
     draft.text, draft.cursor = intent.text, intent.cursor
     if typed:
         draft.changed_at = change.now
+        hold_back(change)
         state.history.index = None
         if was_empty or not draft.text:
             change.panel()

@@ -12,12 +12,11 @@ import msgspec
 
 from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.entry import Mode, TodoItem
-from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.protocol.operation import Decision
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.complete.paste import Pastes
+from tenuto.tui.machine.asked import Approvals
 from tenuto.tui.machine.item import Transcript
 
 TaskKind = Literal["agent", "compaction", "shell"]
@@ -172,46 +171,6 @@ class CompletionPopup(msgspec.Struct):
 # --- dialogs ---
 
 
-class ApprovalOption(msgspec.Struct, frozen=True):
-    """An answer that can be given. `feedback` asks for a text first."""
-
-    letter: str
-    label: str
-    decision: Decision
-    feedback: bool = False
-
-
-class Approvals(msgspec.Struct):
-    """The approvals that wait, oldest first; the first one shows.
-
-    `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
-    ignored: they were meant for something else. `feedback` is the text that goes with a denial, `None` when none is
-    being written. `answered` counts those of the present run, for "1 of 3".
-    """
-
-    requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
-    opened_at: float | None = None
-    accept_after: float = 0.0
-    selected: int = 0
-    feedback: str | None = None
-    answered: int = 0
-
-    @property
-    def current(self) -> ApprovalRequestedEvent | None:
-        """The request that shows, `None` when none is open."""
-        return self.requests[0] if self.requests and self.opened_at is not None else None
-
-    @property
-    def held_back(self) -> bool:
-        """Whether a request waits for a pause in typing."""
-        return bool(self.requests) and self.opened_at is None
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """Which one shows, and of how many."""
-        return self.answered + 1, self.answered + len(self.requests)
-
-
 class Picker(msgspec.Struct):
     """A list to pick from. Picking runs `/<command> <value>`, or with an empty command puts the value into the draft.
 
@@ -253,6 +212,7 @@ class Ladder(msgspec.Struct):
 class UiState(msgspec.Struct):
     """Everything that a screen shows.
 
+    `todo_over` says that nothing of the todo list was open when the present task began.
     `tasks` are the running submissions; `began` is since when there have been any. `streaming` are the ids of the
     items of the answer that is being written, in order; `calls` finds the item of a tool call; `timed` are the items
     whose seconds count up. `waiting` says that the queue is sent only when the person presses Enter.
@@ -278,6 +238,7 @@ class UiState(msgspec.Struct):
     waiting: bool = False
     todo: tuple[TodoItem, ...] = ()
     todo_open: bool = False
+    todo_over: bool = False
     approvals: Approvals = msgspec.field(default_factory=Approvals)
     picker: Picker | None = None
     help_open: bool = False
@@ -325,13 +286,3 @@ class UiState(msgspec.Struct):
         elif self.draft.text.startswith("!"):
             editor = ("shell", *editor)
         return ("completion", *editor) if self.completion is not None else editor
-
-
-def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, ...]:
-    """Return the answers that a request offers, in the order of their number keys."""
-    options = [ApprovalOption("y", "Yes, once", "once")]
-    if request.session_pattern:
-        options.append(ApprovalOption("a", f"Yes, and always in this session: {request.session_pattern}", "session"))
-    options.append(ApprovalOption("n", "No", "deny"))
-    options.append(ApprovalOption("f", "No, and tell the model what to do instead", "deny", feedback=True))
-    return tuple(options)

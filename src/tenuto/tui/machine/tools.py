@@ -65,6 +65,7 @@ def finish_call(change: Change, event: ToolResultEvent) -> None:
 def set_todo(change: Change, event: TodoChangedEvent) -> None:
     """The list is another one."""
     change.state.todo = event.items
+    change.state.todo_over = False
     change.panel()
 
 

@@ -31,6 +31,8 @@ from tenuto.tui.machine.state import Retry
 from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
+OPEN_STATES = frozenset({"pending", "in_progress"})
+"""States of a todo item that somebody still has to do something about."""
 
 
 # --- tasks ---
@@ -44,6 +46,7 @@ def start_task(change: Change, event: TaskStartedEvent) -> None:
     if state.began is None:
         state.began = change.now
     if event.kind == "agent":
+        state.todo_over = not any(todo.status in OPEN_STATES for todo in state.todo)
         set_layer(change, "agent", "Working")
     elif event.kind == "shell":
         set_layer(change, "shell", "Running a command")

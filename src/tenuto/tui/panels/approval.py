@@ -1,21 +1,53 @@
-"""The open approval: exactly what would happen, why it is asked, and the answers. Pure."""
+"""The open approval: exactly what would happen, why it is asked, and the answers; or a plan and what becomes of it.
+
+Pure.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.state import UiState, approval_options
+from tenuto.tui.machine.asked import ApprovalOption, approval_options
+from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, ROOMY_ROWS, Panel, editor_spans, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.fit import filled, fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
-from tenuto.tui.render.options import Glyphs
+from tenuto.tui.render.markdown import render_markdown
+from tenuto.tui.render.options import UNICODE, Glyphs, RenderOptions
 from tenuto.tui.render.width import truncate
 from tenuto.tui.render.wrap import wrap, wrap_code
 
 DETAIL_ROWS = 12
 """Rows of a command or change that an approval shows before Ctrl+E shows all."""
+PLAN_ROWS = 18
+"""The same of a plan."""
+REASON_ROWS = 3
+PATTERN_ROWS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is to draw in: cells, rows at most, glyphs; and how much of a long text the person wants to see.
+
+    With `full` all of it can be scrolled through, `scroll` is how many of its rows are above.
+    """
+
+    width: int
+    rows: int
+    glyphs: Glyphs
+    full: bool = False
+    scroll: int = 0
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether only the question and its answers have room."""
+        return self.rows < ROOMY_ROWS
 
 
 def approval_panel(
@@ -23,31 +55,50 @@ def approval_panel(
 ) -> Panel:
     """Return the open approval: exactly what would happen, why it is asked, and the answers.
 
-    `rows` is how many rows there are at most; with `full` the whole command or change can be scrolled through.
+    `rows` is how many rows there are at most; with `full` the whole command, change or plan can be scrolled through.
     """
     request = state.approvals.current
     if request is None:
         return NOTHING
-    position, total = state.approvals.position
-    count: list[Span] = [(f"  {position} of {total}", "dim")] if total > 1 else []
-    summary = "" if request.detail.strip() == request.summary.strip() else sanitize_line(request.summary)
-    tool = sanitize_line(request.tool).capitalize()
-    title = truncate(f"{tool} {summary}".strip(), width - 24)
-    head: list[Line] = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *count))]
-    tight = rows < ROOMY_ROWS
-    gap = [] if tight else [EMPTY]
-    if request.reason and not tight:
-        head += [padded(line) for line in wrap([(sanitize_line(request.reason), "dim")], width - 4)[:3]]
-    answers, choices = _answers(state, request, width, feedback)
-    if tight:
-        answers = answers[:-1]
-    room = max(2, rows - len(head) - len(answers) - 2 * len(gap))
-    detail = approval_detail(request, width - 4, glyphs)
-    shown, scrolled = _bounded(detail, room if full else min(room, DETAIL_ROWS), scroll if full else 0)
+    room = Room(width, rows, glyphs, full, scroll)
+    if request.kind == "plan":
+        head = [Line(((PAD, "text"), ("Go ahead with this plan?", "tool.waiting"), *_count(state), *_edited(state)))]
+        detail, most = list(plan_lines(state.approvals.plan, width, glyphs)), PLAN_ROWS
+    else:
+        head = _head(state, request, room)
+        detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
+    answers, choices = _answers(state, request, room, feedback)
+    gap = [] if room.is_tight else [EMPTY]
+    free = max(2, rows - len(head) - len(answers) - 2 * len(gap))
+    scrolls = full or request.kind == "plan"
+    shown, scrolled = _bounded(detail, free if full else min(free, most), scroll if scrolls else 0, scrolls=scrolls)
     above = [*head, *gap, *shown, *gap]
     return Panel(
         fit_lines([*above, *answers], width), {len(above) + row: place for row, place in choices.items()}, scrolled
     )
+
+
+def _count(state: UiState) -> list[Span]:
+    position, total = state.approvals.position
+    return [(f"  {position} of {total}", "dim")] if total > 1 else []
+
+
+def _edited(state: UiState) -> list[Span]:
+    return [("  as you changed it", "dim")] if state.approvals.edited else []
+
+
+def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
+    """Return the question and, where there is room for it, why it is asked."""
+    summary = "" if request.detail.strip() == request.summary.strip() else sanitize_line(request.summary)
+    tool = sanitize_line(request.tool).capitalize()
+    title = truncate(f"{tool} {summary}".strip(), room.width - 24)
+    head = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *_count(state)))]
+    if request.reason and not room.is_tight:
+        reason = wrap([(sanitize_line(request.reason), "dim")], room.width - 4)
+        if len(reason) > REASON_ROWS and not room.full:
+            reason = [*reason[: REASON_ROWS - 1], plain(f"{room.glyphs.ellipsis} Ctrl+E shows all", "dim")]
+        head += [padded(line) for line in reason]
+    return head
 
 
 def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
@@ -63,7 +114,13 @@ def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs)
     ]
 
 
-def _bounded(lines: list[Line], rows: int, scroll: int) -> tuple[list[Line], int]:
+@lru_cache(maxsize=4)
+def plan_lines(plan: str, width: int, glyphs: Glyphs) -> Sequence[Line]:
+    """Return a plan as the Markdown that it is, all of it."""
+    return tuple(render_markdown(plan, width, RenderOptions(ascii=glyphs is not UNICODE)))
+
+
+def _bounded(lines: list[Line], rows: int, scroll: int, *, scrolls: bool) -> tuple[list[Line], int]:
     """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
     if len(lines) <= rows:
         return lines, 0
@@ -71,31 +128,47 @@ def _bounded(lines: list[Line], rows: int, scroll: int) -> tuple[list[Line], int
     first = max(0, min(scroll, len(lines) - room))
     below = len(lines) - first - room
     hint = (
-        f"{PAD}… {first} above, {below} below · PageUp/PageDown"
-        if first or scroll
+        f"{PAD}… {first} above, {below} below · PageUp/PageDown · Ctrl+E"
+        if scrolls
         else f"{PAD}… +{below} lines · Ctrl+E shows all"
     )
     return [*lines[first : first + room], plain(hint, "dim")], first
 
 
+def option_label(option: ApprovalOption, request: ApprovalRequestedEvent) -> str:
+    """Return what an answer says, with exactly what would not be asked about again."""
+    if not option.pattern:
+        return option.label
+    same = option.pattern.strip() == request.detail.strip()
+    return f"{option.label}: {'exactly this' if same else sanitize_line(option.pattern)}"
+
+
 def _answers(
-    state: UiState, request: ApprovalRequestedEvent, width: int, feedback: LineEditor
+    state: UiState, request: ApprovalRequestedEvent, room: Room, feedback: LineEditor
 ) -> tuple[list[Line], dict[int, int]]:
     lines: list[Line] = []
     choices: dict[int, int] = {}
     writing = state.approvals.feedback is not None
+    lettered = not state.draft.text
     for place, option in enumerate(approval_options(request)):
-        selected = place == state.approvals.selected
-        text = truncate(f"{place + 1}. {sanitize_line(option.label)}", width - 10)
-        choices[len(lines)] = place
-        lines.append(_choice(text, option.letter, selected=selected))
+        style = "choice.selected" if place == state.approvals.selected else "text"
+        pointer = POINTER if place == state.approvals.selected else PAD
+        label = wrap([(f"{place + 1}. {option_label(option, request)}", style)], room.width - 10, 3)
+        if room.is_tight and len(label) > 1:
+            label = [Line(((truncate(f"{place + 1}. {option_label(option, request)}", room.width - 10), style),))]
+        for row, line in enumerate(label[:PATTERN_ROWS]):
+            choices[len(lines)] = place
+            letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and not row else []
+            lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))
         if writing and option.feedback:
-            lines.append(Line((("     ", "text"), *editor_spans(feedback, width - 6))))
-    hint = "Enter sends · Esc back" if writing else "Enter · number or letter · Esc denies"
-    lines.append(plain(f"{PAD}  {hint}", "faint"))
-    return lines, choices
+            lines.append(Line((("     ", "text"), *editor_spans(feedback, room.width - 6))))
+    return ([*lines, plain(f"{PAD}  {_hint(state, request)}", "faint")] if not room.is_tight else lines), choices
 
 
-def _choice(text: str, letter: str, *, selected: bool) -> Line:
-    style = "choice.selected" if selected else "text"
-    return Line(((PAD, "text"), (POINTER if selected else PAD, "accent"), (text, style), (f"  {letter}", "faint")))
+def _hint(state: UiState, request: ApprovalRequestedEvent) -> str:
+    if state.approvals.feedback is not None:
+        return "Enter sends · Esc back"
+    keys = "number · ↑ ↓ and Enter" if state.draft.text else "Enter · number or letter"
+    if request.kind == "plan":
+        return f"{keys} · Ctrl+G edits the plan · Esc goes on planning"
+    return f"{keys} · Esc denies"

@@ -1,0 +1,87 @@
+"""What the person is asked: the approvals that wait, and the answers that each offers. Read by both screens."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tenuto.protocol.entry import Mode
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.operation import Decision
+
+
+class ApprovalOption(msgspec.Struct, frozen=True):
+    """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
+
+    `pattern` is what will not be asked about again; it is part of what the person says yes to.
+    """
+
+    letter: str
+    label: str
+    decision: Decision
+    feedback: bool = False
+    mode: Mode | None = None
+    pattern: str = ""
+
+
+NO = ApprovalOption("n", "No", "deny")
+"""What Esc answers."""
+PLAN_OPTIONS = (
+    ApprovalOption("y", "Yes, and edit files without asking (mode edits)", "once", mode="edits"),
+    ApprovalOption("m", "Yes, and ask before each change (mode ask)", "once", mode="ask"),
+    ApprovalOption("a", "Yes, without asking for anything (mode auto)", "once", mode="auto"),
+    ApprovalOption("f", "No, go on planning; say what to change", "deny", feedback=True),
+)
+
+
+class Approvals(msgspec.Struct):
+    """The approvals that wait, oldest first; the first one shows.
+
+    `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
+    ignored: they were meant for something else. `selected` is `None` over a draft: then Enter may be meant for that,
+    and answers nothing. `feedback` is the text that goes with a denial, `None` when none is being written. `edited` is
+    the plan as the person changed it. `answered` counts those of the present run, for "1 of 3".
+    """
+
+    requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
+    opened_at: float | None = None
+    accept_after: float = 0.0
+    selected: int | None = 0
+    feedback: str | None = None
+    edited: str = ""
+    answered: int = 0
+
+    @property
+    def current(self) -> ApprovalRequestedEvent | None:
+        """The request that shows, `None` when none is open."""
+        return self.requests[0] if self.requests and self.opened_at is not None else None
+
+    @property
+    def held_back(self) -> bool:
+        """Whether a request waits for a pause in typing."""
+        return bool(self.requests) and self.opened_at is None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Which one shows, and of how many."""
+        return self.answered + 1, self.answered + len(self.requests)
+
+    @property
+    def plan(self) -> str:
+        """The plan that shows, as the person left it; empty when it is no plan that asks."""
+        request = self.current
+        return (self.edited or request.detail) if request is not None and request.kind == "plan" else ""
+
+
+def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, ...]:
+    """Return the answers that a request offers, in the order of their number keys."""
+    if request.kind == "plan":
+        return PLAN_OPTIONS
+    options = [ApprovalOption("y", "Yes, once", "once")]
+    pattern = request.session_pattern
+    if pattern:
+        options.append(ApprovalOption("a", "Yes, and always in this session", "session", pattern=pattern))
+    if pattern and request.lasting:
+        options.append(ApprovalOption("p", "Yes, and always in this project", "project", pattern=pattern))
+    options.append(NO)
+    options.append(ApprovalOption("f", "No, and tell the model what to do instead", "deny", feedback=True))
+    return tuple(options)
