@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 from textual.geometry import Size
 
 from tenuto.config.settings import UiSettings
-from tenuto.tui.around import Around
+from tenuto.tui.around import DIALOGS, Around
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.rows import Rows
 from tenuto.tui.keyboard import Keyboard
-from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.line import EMPTY, Line, Span
 from tenuto.tui.render.options import DEFAULT, glyphs_for
 from tenuto.tui.runner import Runner
 
 MIN_TRANSCRIPT_ROWS = 4
 FIXED_ROWS = 3
 """The status line, the rule and the footer."""
+ROOMY_ROWS = 20
+"""From so many rows on, an empty one keeps the status line from the transcript, and an open dialog from the prompt."""
 PROMPT_GLYPH = "❯ "
 
 
@@ -64,16 +66,20 @@ class Surroundings:
     def show_status(self) -> None:
         """Show the footer, and the line above the editor."""
         size, _ = self._screen()
-        self.status.show_lines([self._around.status(size.width)])
+        status = self._around.status(size.width)
+        self.status.show_lines([EMPTY, status] if size.height >= ROOMY_ROWS else [status])
         self.footer.show_lines([self._around.footer(size.width)])
 
     def show_panels(self) -> None:
         """Show what is open around the editor. The draft stays where it is."""
         size, editor_rows = self._screen()
         self.side.show_lines(self._around.side(size.width))
-        taken = FIXED_ROWS + len(self.side.lines) + editor_rows
+        roomy = size.height >= ROOMY_ROWS
+        taken = FIXED_ROWS + 2 * roomy + len(self.side.lines) + editor_rows
         spare = min(MIN_TRANSCRIPT_ROWS, size.height // 6)
-        self.panel.show_lines(self._around.panel(size.width, max(4, size.height - taken - spare)))
+        panel = self._around.panel(size.width, max(4, size.height - taken - spare))
+        apart = roomy and panel and self._runner.state.contexts[0] in DIALOGS
+        self.panel.show_lines([*panel, EMPTY] if apart else panel)
         self.show_status()
 
     # --- toasts ---
