@@ -54,6 +54,9 @@ class Core:
         self.prompts.append((parts, steer))
         return "id"
 
+    async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
+        return (Choice("plan", "plan"), Choice("auto", "auto"))
+
     async def run_command(self, line: str) -> list[CommandOutcome]:
         if self.error:
             raise self.error

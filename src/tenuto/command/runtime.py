@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import CommandOutcome
+from tenuto.command.outcome import Choice, CommandOutcome
 from tenuto.command.registry import run_command
 from tenuto.core.runtime import Runtime
 
@@ -13,3 +13,9 @@ class CommandRuntime(Runtime):
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run `/name argument`; what it asks of the front-end comes back as data."""
         return await run_command(self, line)
+
+    async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
+        """Return what may stand behind `/name`, of which `typed` is there."""
+        from tenuto.command.completing import argument_choices
+
+        return await argument_choices(self, name, typed)

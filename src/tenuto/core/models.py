@@ -61,5 +61,5 @@ def change_model(live: LiveSession, change: ModelChange) -> None:
     state = live.session.state
     if (state.model, state.effort) != (model, effort):
         live.session.append(ModelEntry(model=model, effort=effort))
-    live.bus.publish(ModelChangedEvent(session_id=live.id, model=model, effort=effort))
+    live.bus.publish(ModelChangedEvent(session_id=live.id, model=model, effort=effort, sees_images=live.facts.images))
     live.publish_usage()

@@ -339,6 +339,7 @@ class Opener:
                 cwd=str(session.cwd),
                 model=state.model,
                 effort=state.effort,
+                sees_images=live.facts.images,
                 mode=live.mode,
                 title=state.title,
                 resumed=resumed,

@@ -12,6 +12,7 @@ from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.panels.chips import image_chips
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.status import status_line
@@ -65,6 +66,8 @@ class Around:
         self._scroll = 0
         self._looked_at_since = float("-inf")
         self._panel = panels.NOTHING
+        self._chips = panels.NOTHING
+        self._chips_from = 0
 
     # --- what is shown ---
 
@@ -80,9 +83,21 @@ class Around:
         return footer_line(self._machine.state, width, self._home, self._ui.status_items, self.command)
 
     def side(self, width: int) -> Sequence[Line]:
-        """Return the todo list and the queue; a dialog needs their room."""
+        """Return the todo list, the queue, the images of the draft; a dialog needs their room."""
         state = self._machine.state
-        return () if state.contexts[0] in DIALOGS else panels.side_panel(state, width, self._glyphs).lines
+        if state.contexts[0] in DIALOGS:
+            self._chips = panels.NOTHING
+            return ()
+        lines = panels.side_panel(state, width, self._glyphs).lines
+        self._chips = image_chips(state, width)
+        self._chips_from = len(lines)
+        return [*lines, *self._chips.lines]
+
+    def choose_side_row(self, row: int) -> None:
+        """Take out the image whose chip is in a row beside the editor."""
+        place = self._chips.choices.get(row - self._chips_from)
+        if place is not None:
+            self._machine.handle(intents.ImageDetached(place))
 
     def panel(self, width: int, rows: int) -> Sequence[Line]:
         """Return what is open, in at most `rows` rows. The draft stays where it is."""

@@ -14,6 +14,7 @@ import msgspec
 from tenuto.protocol.entry import Level
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ImagePart
+from tenuto.tui.complete.history import NO_EXTRAS, Extras
 
 BellReason = Literal["approval", "finished", "failed", "compaction"]
 
@@ -139,9 +140,10 @@ class RunCommand(EffectBase, frozen=True):
 
 
 class Remember(EffectBase, frozen=True):
-    """Put the text into the prompt history."""
+    """Put the text into the prompt history, with what else belongs to the prompt."""
 
     text: str
+    extras: Extras = NO_EXTRAS
 
 
 class Complete(EffectBase, frozen=True):

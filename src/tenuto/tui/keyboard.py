@@ -42,9 +42,22 @@ class Machine(Protocol):
         """Return what the editor shows for a paste."""
         ...
 
+    def take_images(self, text: str, insert: Callable[[str], None]) -> bool:
+        """Attach the images that a paste names; `False` when it is text."""
+        ...
+
+    def paste_clipboard(self, insert: Callable[[str], None], otherwise: str = "") -> None:
+        """Attach the image on the clipboard, or insert what is there."""
+        ...
+
 
 class Editor(Protocol):
     """What the keyboard needs of the editor that the prompt is written in."""
+
+    @property
+    def cursor(self) -> int:
+        """The cursor as an offset in characters."""
+        ...
 
     @property
     def on_first_row(self) -> bool:
@@ -140,9 +153,18 @@ class Keyboard:
         if self._machine.state.contexts[0] in LINE_CONTEXTS:
             self.line.insert(text)
             self._tell_line()
-        elif text:
-            shown = self._machine.fold_paste(text)
-            self._editor().insert_text(_typable(shown) if shown is text else shown)
+        elif not text:  # terminals paste nothing where there is only an image
+            self.paste_clipboard()
+        elif not self._machine.take_images(text, self._insert):
+            self._insert(text)
+
+    def paste_clipboard(self, otherwise: str = "") -> None:
+        """Attach the image on the system's clipboard, or insert its text; `otherwise` is what was copied last here."""
+        self._machine.paste_clipboard(self._insert, otherwise)
+
+    def _insert(self, text: str) -> None:
+        shown = self._machine.fold_paste(text)
+        self._editor().insert_text(_typable(shown) if shown is text else shown)
 
     def follow_state(self) -> None:
         """Take over the filter or feedback that the state has."""
@@ -164,6 +186,8 @@ class Keyboard:
         if row.id == "history.previous" and not self._editor().on_first_row:
             return False
         if row.id == "history.next" and not self._editor().on_last_row:
+            return False
+        if row.id == "image.detach" and (self._editor().cursor or not self._machine.state.draft.images):
             return False
         self._machine.handle(row.intent)
         return True

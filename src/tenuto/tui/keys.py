@@ -22,6 +22,7 @@ from tenuto.tui.machine.intent import (
     Escape,
     HistoryNext,
     HistoryPrevious,
+    ImageDetached,
     MoveApproval,
     MoveCompletion,
     MovePicker,
@@ -35,6 +36,7 @@ from tenuto.tui.machine.intent import (
     ToggleDetail,
     ToggleHelp,
     ToggleTodo,
+    UnfoldPaste,
 )
 from tenuto.tui.machine.state import ContextName
 
@@ -53,6 +55,8 @@ KEYS: tuple[Key, ...] = (
     Key("history.search", ("ctrl+r",), "prompt", SearchHistory(), "search earlier prompts"),
     Key("editor", ("ctrl+g", "ctrl+x ctrl+e"), "prompt", EditDraft(), "write in your editor"),
     Key("paste.image", ("ctrl+v", "alt+v"), "prompt", None, "paste text or an image"),
+    Key("paste.unfold", ("tab",), "prompt", UnfoldPaste(), "at the mark of a long paste: show all of it"),
+    Key("image.detach", ("backspace",), "prompt", ImageDetached(-1), "at the very start: take the last image out"),
     Key("quit.end", ("ctrl+d",), "empty", EndOfInput(), "twice: quit"),
     Key("help.question", ("question_mark",), "empty", ToggleHelp(), "show the keys"),
     Key("scroll.top", ("home",), "empty", None, "to the beginning of the transcript"),
@@ -120,6 +124,7 @@ KEYS: tuple[Key, ...] = (
     Key("edit.cut_line_left", ("ctrl+u", "super+backspace"), "edit", None, "cut to the beginning of the line"),
     Key("edit.cut_line_right", ("ctrl+k",), "edit", None, "cut to the end of the line"),
     Key("edit.yank", ("ctrl+y",), "edit", None, "insert what was cut"),
+    Key("edit.yank_older", ("alt+y",), "edit", None, "then insert what was cut before that"),
     Key("edit.undo", ("ctrl+underscore", "super+z"), "edit", None, "undo"),
     Key("edit.redo", ("ctrl+shift+z",), "edit", None, "redo"),
 )

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tenuto.command.outcome import CommandOutcome
+from tenuto.command.outcome import Choice, CommandOutcome
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ContentPart
@@ -53,6 +53,10 @@ class LateRuntime:
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run a slash command."""
         return await (await self._wait()).run_command(line)
+
+    async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
+        """Return what may stand behind a command."""
+        return await (await self._wait()).complete_argument(name, typed)
 
     async def _wait(self) -> RuntimePort:
         await self._opened.wait()

@@ -25,21 +25,18 @@ from tenuto.command.outcome import (
     ShowContext,
     ShowKeys,
 )
-from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent
+from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
-from tenuto.tui.branch import BranchWatch
-from tenuto.tui.complete.commands import complete_command
-from tenuto.tui.complete.history import PromptHistory
-from tenuto.tui.complete.paths import PathIndex, complete_path
-from tenuto.tui.complete.target import Target, find_target
+from tenuto.tui.desk import Desk, Timer
 from tenuto.tui.effects import Complete, CoreEffect, Effect, Remember, RunCommand, ScreenEffect, Submit, SubmitPrompt
 from tenuto.tui.machine import intent as intents
-from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.machine.coalesce import DeltaBuffer
+from tenuto.tui.machine.draft import WHOLE_CHARACTERS
 from tenuto.tui.machine.intent import Intent
-from tenuto.tui.machine.state import CompletionItem, UiState
+from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
+from tenuto.tui.own_keys import OwnKeys
 
 FLUSH_INTERVAL = 1 / 15
 MAX_FLUSH_INTERVAL = 0.5
@@ -74,12 +71,8 @@ class RuntimePort(Protocol):
         """Run a slash command."""
         ...
 
-
-class Timer(Protocol):
-    """Something that will happen, unless it is cancelled."""
-
-    def cancel(self) -> None:
-        """Let it not happen."""
+    async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
+        """Return what may stand behind a command, of which `typed` is there."""
         ...
 
 
@@ -116,18 +109,23 @@ class Runner:
         self._flushed_at = float("-inf")
         self._interval = FLUSH_INTERVAL
         self._tasks: set[asyncio.Task[None]] = set()
-        self._history: PromptHistory | None = None
-        self._history_lock = asyncio.Lock()
+        self._desk = Desk(
+            runtime.home,
+            self.state,
+            self.handle,
+            spawn=self._spawn,
+            clock=clock,
+            call_later=self._later,
+            arguments=runtime.complete_argument,
+        )
+        self._unsubscribe: Callable[[], None] | None = None
         self._own_keys = OwnKeys(runtime.home)
         self._key_problems: tuple[str, ...] = ()
-        self._branch = BranchWatch(clock)
-        self._paths: PathIndex | None = None
-        self._unsubscribe: Callable[[], None] | None = None
 
-        self._key_problems = self._own_keys.read(self.handle)
     def start(self) -> None:
         """Listen to the runtime from now on; call it before the session is opened, whose events are the first."""
         self._unsubscribe = self._runtime.subscribe(self._take)
+        self._key_problems = self._own_keys.read(self.handle)
 
     async def close(self) -> None:
         """Stop listening; wait a moment for prompts that are being written to the history."""
@@ -142,6 +140,7 @@ class Runner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._desk.close()
 
     # --- input ---
 
@@ -164,6 +163,23 @@ class Runner:
     def fold_paste(self, text: str) -> str:
         """Return what the editor is to insert for a paste: the text, or a mark that stands for all of it (R-099)."""
         return self.state.pastes.fold(text)
+
+    def fold_edited(self, text: str) -> str:
+        """Return what the editor is to show for a text from elsewhere: pastes that are still in it as their marks."""
+        shown = self.state.pastes.fold_again(text)
+        return shown if len(shown) <= WHOLE_CHARACTERS else self.state.pastes.fold(shown)
+
+    def take_images(self, text: str, insert: Callable[[str], None]) -> bool:
+        """Attach the images whose paths were pasted; `False` when it is text. `insert` gets it if it is, after all."""
+        return self._desk.images.take_dropped(text, insert)
+
+    def paste_clipboard(self, insert: Callable[[str], None], otherwise: str = "") -> None:
+        """Attach the image on the system's clipboard, or insert its text, or `otherwise`."""
+        self._desk.images.take_clipboard(insert, otherwise)
+
+    def keep_draft(self) -> None:
+        """Write the draft to disk now: the person may be gone for long."""
+        self._desk.keep_draft()
 
     def resize(self, columns: int) -> None:
         """The screen is now so many cells wide."""
@@ -189,9 +205,9 @@ class Runner:
                 if missing:  # asked once: with the picker closed the session can be looked at as it is
                     self._spawn(self._run_command("/move"), "move")
             case TaskFinishedEvent():
-                self._spawn(self._read_branch(), "branch")
-            case ToolResultEvent() if not self.state.replaying and self._branch.due:
-                self._spawn(self._read_branch(), "branch")
+                self._desk.read_branch()
+            case ToolResultEvent() if not self.state.replaying:
+                self._desk.glance_at_branch()
             case _:
                 pass
 
@@ -202,8 +218,11 @@ class Runner:
         if wait <= 0:
             self._flush()
             return
+        self._timer = self._later(wait, self._flush)
+
+    def _later(self, seconds: float, function: Callable[[], None]) -> Timer:
         call_later = self._call_later or asyncio.get_running_loop().call_later
-        self._timer = call_later(wait, self._flush)
+        return call_later(seconds, function)
 
     def _flush(self) -> None:
         """Let the joined deltas through."""
@@ -230,6 +249,7 @@ class Runner:
                 self._carry_out(effects)
         finally:
             self._working = False
+        self._desk.note_draft()
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for_screen: list[ScreenEffect] = []
@@ -251,10 +271,10 @@ class Runner:
                 self._spawn(self._submit_prompt(effect), "prompt")
             case RunCommand(line=line):
                 self._spawn(self._run_command(line), "command")
-            case Remember(text=text):
-                self._spawn(self._remember(text), "remember")
+            case Remember():
+                self._desk.remember(effect)
             case Complete():
-                self._complete(effect)
+                self._desk.complete(effect)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run `work` beside everything else. Tasks begin in the order in which they are made."""
@@ -291,6 +311,12 @@ class Runner:
                     self.handle(intents.ContextShown(report))
                 case Edit(text=text, images=images):
                     self.handle(intents.TextOffered(text, images))
+                case ShowKeys():
+                    self.handle(intents.Said(self._own_keys.describe(self.state.keys)))
+                case EditKeys():
+                    self._edit_keys()
+                case ReadOwnFiles():
+                    self.read_own_files()
                 case Leave():
                     self.handle(intents.Leave())
 
@@ -303,12 +329,6 @@ class Runner:
             back = intents.SendFailed(text, reason, images) if text or images else intents.Failed(reason)
             self.handle(back)
 
-                case ShowKeys():
-                    self.handle(intents.Said(self._own_keys.describe(self.state.keys)))
-                case EditKeys():
-                    self._edit_keys()
-                case ReadOwnFiles():
-                    self.read_own_files()
     # --- keys ---
 
     def read_own_files(self) -> None:

@@ -17,8 +17,8 @@ def test_a_projects_own_prompts_come_last_and_each_once(tmp_path):
     one.append("c", 3.0)
     two.append("d", 4.0)
     one.append("a", 5.0)
-    assert one.load() == ("b", "d", "c", "a")
-    assert two.load() == ("c", "a", "b", "d")
+    assert one.load().texts == ("b", "d", "c", "a")
+    assert two.load().texts == ("c", "a", "b", "d")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -26,7 +26,7 @@ def test_a_projects_own_prompts_come_last_and_each_once(tmp_path):
 def test_every_text_comes_back(tmp_path, text):
     history = PromptHistory(tmp_path, Path("/one"))
     history.append(text, 1.0)
-    assert history.load()[-1] == text
+    assert history.load().texts[-1] == text
 
 
 def test_files_are_the_owners_only_whatever_the_umask(tmp_path):
@@ -47,7 +47,7 @@ def test_a_damaged_line_and_a_torn_one_cost_only_themselves(tmp_path):
     file.write_bytes(file.read_bytes() + b'\xff\xfe\n{"text": 3}\n{"text":"torn')
     history.append("second", 2.0)
     other = PromptHistory(tmp_path, Path("/two"))
-    assert other.load() == ("first", "second")
+    assert other.load().texts == ("first", "second")
 
 
 def test_the_files_are_bounded(tmp_path):
@@ -56,7 +56,7 @@ def test_the_files_are_bounded(tmp_path):
         history.append(f"{number} {'x' * 90_000}", float(number))
     file = tmp_path / "history" / GLOBAL_NAME
     assert file.stat().st_size <= MAX_BYTES + MAX_CHARACTERS
-    assert history.load()[-1].startswith("59 ")
+    assert history.load().texts[-1].startswith("59 ")
     assert not list((tmp_path / "history").glob("*.tmp"))
 
 
@@ -64,12 +64,12 @@ def test_at_most_so_many_prompts_are_offered(tmp_path):
     history = PromptHistory(tmp_path, Path("/one"))
     for number in range(MAX_PROMPTS + 5):
         history.append(str(number), float(number))
-    assert history.load()[0] == "5"
-    assert len(history.load()) == MAX_PROMPTS
+    assert history.load().texts[0] == "5"
+    assert len(history.load().texts) == MAX_PROMPTS
 
 
 def test_blank_and_endless_prompts_are_not_kept(tmp_path):
     history = PromptHistory(tmp_path, Path("/one"))
     history.append("  \n", 1.0)
     history.append("x" * (MAX_CHARACTERS + 1), 1.0)
-    assert history.load() == ()
+    assert history.load().texts == ()

@@ -81,14 +81,52 @@ def test_completions_quote_spaces_and_leave_directories_open():
     assert complete_path(paths, "app")[0].insert == "@src/app.py "
 
 
-def test_the_listing_is_made_anew_when_it_is_old(project):
+def labels(index: PathIndex, query: str) -> list[str]:
+    return [item.label for item in index.complete(query)]
+
+
+def test_an_old_listing_answers_until_there_is_a_new_one(project):
     now = [0.0]
     index = PathIndex(project, lambda: now[0])
-    assert "later.txt" not in index.paths().paths
+    assert labels(index, "later") == []
+    assert not index.is_stale
     (project / "later.txt").write_text("x")
-    assert "later.txt" not in index.paths().paths
     now[0] = 60.0
-    assert "later.txt" in index.paths().paths
+    assert index.is_stale
+    assert labels(index, "later") == [], "nobody waits for a new listing"
+    assert index.refresh()
+    assert labels(index, "later") == ["later.txt"]
+    assert not index.refresh(), "nothing came or went"
+
+
+def test_other_directories_are_looked_up_where_they_lie(project, monkeypatch):
+    monkeypatch.setenv("HOME", str(project))
+    inner = project / "src"
+    index = PathIndex(inner, lambda: 0.0)
+    assert "../my docs/" in labels(index, "../")
+    assert labels(index, "../new") == ["../new.txt"]
+    assert labels(index, "~/new") == ["~/new.txt"]
+    assert labels(index, f"{project}/my d") == [f"{project}/my docs/"]
+    assert labels(index, "..")[0].startswith("../")
+    assert index.complete("../my docs/read")[0].insert == '@"../my docs/read me.md" '
+    assert labels(index, "../nowhere/") == labels(index, "~nobody/x") == []
+
+
+def test_hidden_files_show_for_a_dot_ignored_or_not(project):
+    git(project, "init", "-q")
+    (project / ".env").write_text("x")
+    (project / ".gitignore").write_text(".env\nbuild.log\n")
+    index = PathIndex(project, lambda: 0.0)
+    assert not [label for label in labels(index, "") if label.startswith(".")]
+    assert {".env", ".gitignore", ".git/"} <= set(labels(index, "."))
+    assert labels(index, ".en")[0] == ".env"
+
+
+def test_what_git_ignores_is_found_by_its_directory(project):
+    git(project, "init", "-q")
+    index = PathIndex(project, lambda: 0.0)
+    assert "node_modules/a/" not in labels(index, "node")
+    assert labels(index, "node_modules/") == ["node_modules/a/"]
 
 
 def test_a_directory_that_is_gone_lists_nothing(tmp_path):

@@ -91,6 +91,9 @@ class DemoRuntime(FakeRuntime):
                 pass
         return operation.submission_id
 
+    async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
+        return ()
+
     async def run_command(self, line: str) -> list[CommandOutcome]:
         if line.startswith("/exit"):
             return [Leave()]

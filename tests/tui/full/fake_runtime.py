@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tenuto.command.outcome import CommandOutcome, Say
+from tenuto.command.outcome import Choice, CommandOutcome, Say
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
@@ -34,6 +34,7 @@ class FakeRuntime:
         self.prompts: list[str] = []
         self.commands: list[str] = []
         self.outcomes: list[CommandOutcome] = [Say("done")]
+        self.arguments: tuple[Choice, ...] = ()
 
     def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
         self.listeners.append(listener)
@@ -51,6 +52,9 @@ class FakeRuntime:
     async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
         self.prompts.append(text_of(parts))
         return "submission"
+
+    async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
+        return self.arguments
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         self.commands.append(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.registry import COMMANDS, Command
+from tenuto.command.registry import COMMANDS, Command, find_command
 from tenuto.tui.complete.fuzzy import rank
 from tenuto.tui.machine.state import CompletionItem
 
@@ -21,6 +21,14 @@ def complete_command(query: str) -> tuple[CompletionItem, ...]:
     for name, command in ranked:
         best.setdefault(command.name, _item(name, command))
     return tuple(best.values())
+
+
+def ghost_hint(text: str, cursor: int) -> str:
+    """Return what a command that has been typed out may be followed by; empty for anything else."""
+    if not text.startswith("/") or not text.endswith(" ") or cursor != len(text):
+        return ""
+    command = find_command(text[1:].rstrip(" "))
+    return command.argument_hint if command is not None else ""
 
 
 def _item(name: str, command: Command) -> CompletionItem:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from heapq import nsmallest
+from itertools import compress
 
 SCORED = 1_000
 """How many of the strings that pass the filter are scored at most."""
@@ -18,14 +20,23 @@ def matching(query: str, texts: Sequence[str], enough: int) -> list[int]:
     places = [place for place, text in enumerate(texts) if query in text]
     if len(places) < enough and len(query) > 1:
         whole = set(places)
-        others = [place for place, text in enumerate(texts) if place not in whole and is_subsequence(query, text)]
+        fits = subsequence_pattern(query).match
+        others = [place for place in compress(range(len(texts)), map(fits, texts)) if place not in whole]
         places += shortest(others, texts, SCORED - len(places))
     return shortest(places, texts, SCORED)
 
 
 def shortest(places: list[int], texts: Sequence[str], count: int) -> list[int]:
     """Return the places of the `count` shortest texts; all of them, as they are, when there are no more."""
-    return places if len(places) <= count else sorted(places, key=lambda place: len(texts[place]))[:count]
+    if len(places) <= count:
+        return places
+    lengths = [len(texts[place]) for place in places]
+    return [places[at] for at in sorted(range(len(places)), key=lengths.__getitem__)[:count]]
+
+
+def subsequence_pattern(query: str) -> re.Pattern[str]:
+    """Return what matches the texts that have the characters of `query` in order, in one pass and without going back."""
+    return re.compile("".join(f"[^{re.escape(character)}]*+{re.escape(character)}" for character in query), re.DOTALL)
 
 
 def is_subsequence(query: str, text: str) -> bool:

@@ -1,17 +1,22 @@
 """The prompts that were sent before: JSON lines under `$TENUTO_HOME/history`, per project and over all projects.
 
-Files are 0600 and bounded. A line that cannot be read is left out; a disk that cannot be written loses the history of
+Files are 0600 and bounded; a lock keeps two processes from losing each other's lines. A line that cannot be read is left out; a disk that cannot be written loses the history of
 this run and nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
+
+from tenuto.protocol.part import ImagePart
+from tenuto.tui.complete.paste import Fold
 
 MAX_PROMPTS = 1_000
 """Prompts that are offered, and that a file keeps when it is cut."""
@@ -22,11 +27,30 @@ MAX_CHARACTERS = 100_000
 GLOBAL_NAME = "all.jsonl"
 
 
-class Prompt(msgspec.Struct, frozen=True):
-    """One line: the text, and when it was sent in seconds since the epoch."""
+class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What belongs to a prompt beside its text: its images, and where in the text long pastes stand."""
+
+    images: tuple[ImagePart, ...] = ()
+    folds: tuple[Fold, ...] = ()
+
+
+NO_EXTRAS = Extras()
+
+
+class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line: the text, when it was sent in seconds since the epoch, and what else belongs to it."""
 
     text: str
     at: float = 0.0
+    extras: Extras = NO_EXTRAS
+
+
+class PastPrompts(msgspec.Struct, frozen=True):
+    """Prompts, oldest first, each once: those of other projects before those of this one, which are `own`."""
+
+    texts: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+    extras: Mapping[str, Extras] = {}
 
 
 class PromptHistory:
@@ -37,21 +61,44 @@ class PromptHistory:
         self._project = self._directory / project_file_name(cwd)
         self._global = self._directory / GLOBAL_NAME
 
-    def load(self) -> tuple[str, ...]:
-        """Return the prompts, oldest first, each once: those of other projects before those of this one."""
-        own = [prompt.text for prompt in read_prompts(self._project)]
-        everywhere = [prompt.text for prompt in read_prompts(self._global)]
-        newest_first = dict.fromkeys([*reversed(own), *reversed(everywhere)])
-        return tuple(reversed(list(newest_first)[:MAX_PROMPTS]))
+    def load(self) -> PastPrompts:
+        """Return what there is."""
+        own, everywhere = read_prompts(self._project), read_prompts(self._global)
+        newest_first: dict[str, Extras] = {}
+        for prompt in (*reversed(own), *reversed(everywhere)):
+            newest_first.setdefault(prompt.text, prompt.extras)
+        kept = list(newest_first)[:MAX_PROMPTS]
+        return PastPrompts(
+            texts=tuple(reversed(kept)),
+            own=frozenset(prompt.text for prompt in own),
+            extras={text: newest_first[text] for text in kept if newest_first[text] != NO_EXTRAS},
+        )
 
-    def append(self, text: str, at: float) -> None:
+    def append(self, text: str, at: float, extras: Extras = NO_EXTRAS) -> None:
         """Remember a prompt. Raises `OSError` when the disk refuses."""
         if not text.strip() or len(text) > MAX_CHARACTERS:
             return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        line = msgspec.json.encode(Prompt(text.encode("utf-8", "replace").decode(), at)) + b"\n"
-        for path in (self._project, self._global):
-            append_line(path, line)
+        line = msgspec.json.encode(Prompt(text.encode("utf-8", "replace").decode(), at, extras)) + b"\n"
+        with locked(self._directory):
+            for path in (self._project, self._global):
+                append_line(path, line)
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Let nobody else write there meanwhile, where the system has such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def project_file_name(cwd: Path) -> str:

@@ -1,6 +1,7 @@
 """Completion of `@path`: the files of the project, as git sees them, else as they lie on the disk.
 
-Listing is the only thing here that touches the disk; it runs in a thread, and its result is searched without.
+A listing is made in a thread and searched without the disk; an old one answers at once while a new one is made. What
+a listing does not have is looked up where it lies: other directories (`~/`, `../`, `/`), and names with a dot.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from tenuto.tui.complete.fuzzy import rank_folded
@@ -18,8 +20,10 @@ from tenuto.tui.machine.state import CompletionItem
 MAX_PATHS = 200_000
 MAX_ROWS = 50
 GIT_TIMEOUT = 10.0
-STALE_AFTER = 5.0
+STALE_AFTER = 2.0
 """Seconds for which a listing is used before it is made anew."""
+MAX_ENTRIES = 5_000
+"""Entries of one directory that are looked at."""
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false")
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"}
@@ -38,7 +42,7 @@ class PathList:
     def search(self, query: str, limit: int = MAX_ROWS) -> list[str]:
         """Return the paths that fit best; nothing typed yet shows the top level."""
         if not query:
-            top = [path for path in self.paths if "/" not in path[:-1]]
+            top = [path for path in self.paths if "/" not in path[:-1] and not path.startswith(".")]
             return sorted(top, key=lambda path: (not path.endswith("/"), path.lower()))[:limit]
         wanted = "".join(query.lower().split()).removeprefix("./")
         return [self.paths[place] for place in rank_folded(wanted, self.folded, limit)]
@@ -68,8 +72,13 @@ def make_path_list(files: Iterable[str]) -> PathList:
 
 def complete_path(paths: PathList, query: str) -> tuple[CompletionItem, ...]:
     """Return the completions for what stands after the `@`. A directory stays open for more to be typed."""
+    return completions(paths.search(query))
+
+
+def completions(paths: Iterable[str]) -> tuple[CompletionItem, ...]:
+    """Return paths as completions."""
     items: list[CompletionItem] = []
-    for path in paths.search(query):
+    for path in paths:
         quoted = quote_path(path)
         insert = quoted.removesuffix('"') if path.endswith("/") else f"{quoted} "
         items.append(CompletionItem(insert=insert, label=path))
@@ -77,21 +86,68 @@ def complete_path(paths: PathList, query: str) -> tuple[CompletionItem, ...]:
 
 
 class PathIndex:
-    """The listing of one directory, made anew when it is old. `clock` is seconds."""
+    """The listing of one directory, made anew when it is old. `clock` is seconds. Call it in a thread: it reads."""
 
     def __init__(self, root: Path, clock: Callable[[], float]) -> None:
         self.root = root
         self._clock = clock
         self._listed: PathList | None = None
-        self._listed_at = 0.0
+        self._listed_at = float("-inf")
 
-    def paths(self) -> PathList:
-        """Return the present listing; reads the disk when there is none or it is old, so call it in a thread."""
-        now = self._clock()
-        if self._listed is None or now - self._listed_at > STALE_AFTER:
-            self._listed = list_paths(self.root)
-            self._listed_at = self._clock()
-        return self._listed
+    @property
+    def is_stale(self) -> bool:
+        """Whether files may have come and gone since the listing was made."""
+        return self._clock() - self._listed_at > STALE_AFTER
+
+    def refresh(self) -> bool:
+        """Make the listing anew; say whether it is another one."""
+        before, self._listed = self._listed, list_paths(self.root)
+        self._listed_at = self._clock()
+        return self._listed != before
+
+    def complete(self, query: str) -> tuple[CompletionItem, ...]:
+        """Return the completions for what stands after the `@`, from the listing that there is."""
+        if is_elsewhere(query):
+            return completions(search_folder(self.root, query))
+        if self._listed is None:
+            self.refresh()
+            assert self._listed is not None
+        found = self._listed.search(query)
+        if query.startswith(".") or (not found and "/" in query):
+            found = list(dict.fromkeys([*search_folder(self.root, query), *found]))[:MAX_ROWS]
+        return completions(found)
+
+
+def is_elsewhere(query: str) -> bool:
+    """Whether a path leads out of the project: such are looked up where they lie."""
+    return query.startswith(("~/", "/", "../")) or query in {"~", ".."}
+
+
+def search_folder(root: Path, query: str) -> list[str]:
+    """Return what in the directory that `query` names fits its last part; hidden names only when that has a dot."""
+    if query in {"~", ".."}:
+        query += "/"
+    folder, slash, last = query.rpartition("/")
+    try:
+        place = root / Path(f"{folder}{slash}").expanduser()
+        with os.scandir(place) as entries:
+            found = list(islice(entries, MAX_ENTRIES))
+    except (OSError, RuntimeError, ValueError):
+        return []
+    hidden = last.startswith(".")
+    names = [f"{entry.name}/" if _is_directory(entry) else entry.name for entry in found]
+    names = sorted(name for name in names if name.startswith(".") == hidden and name.isprintable())
+    if not last:
+        names.sort(key=lambda name: (not name.endswith("/"), name.lower()))
+    ranked = rank_folded(last.lower(), [name.lower() for name in names], MAX_ROWS)
+    return [f"{folder}{slash}{names[place]}" for place in ranked]
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _git_files(root: Path) -> Sequence[str] | None:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
+
+from tenuto.command.registry import find_command
 
 WORD_LIMIT = 1_000
 """Characters before the cursor that are looked at."""
 
 
+_ARGUMENT = re.compile(r"/([A-Za-z?][\w-]*)[ \t]+(.*)\Z")
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The characters `start` to `end` of a draft, and what to look for there (without `/`, `@` or quotes)."""
+    """The characters `start` to `end` of a draft, and what to look for there (without `/`, `@` or quotes).
 
-    kind: Literal["command", "path"]
+    An "argument" stands behind the `command` of that name.
+    """
+
+    kind: Literal["command", "argument", "path"]
     query: str
     start: int
     end: int
+    command: str = ""
 
 
 def find_target(text: str, cursor: int) -> Target | None:
@@ -26,6 +36,12 @@ def find_target(text: str, cursor: int) -> Target | None:
         if len(before) > WORD_LIMIT or "/" in before[1:]:
             return None
         return Target("command", before[1:], 0, _word_end(text, cursor))
+    argument = _ARGUMENT.match(before)
+    if argument is not None and argument[2] and len(before) <= WORD_LIMIT:
+        command = find_command(argument[1])
+        if command is not None and command.completes:
+            end = text.find("\n", cursor)
+            return Target("argument", argument[2], argument.start(2), len(text) if end < 0 else end, command.name)
     at = before.rfind("@", max(0, cursor - WORD_LIMIT))
     if at < 0 or (at > 0 and not before[at - 1].isspace() and before[at - 1] not in "([{\"'"):
         return None

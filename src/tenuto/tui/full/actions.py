@@ -45,7 +45,7 @@ class ScreenActions:
         return True
 
     def _paste_clipboard(self) -> bool:
-        self._app.keyboard.paste(self._app.clipboard)
+        self._app.keyboard.paste_clipboard(self._app.clipboard)
         return True
 
     def _suspend(self) -> bool:
@@ -70,7 +70,7 @@ class ScreenActions:
         elif plan:
             app.runner.handle(PlanEdited(plan, edited))
         elif edited != text:
-            app.composer.set_draft(app.runner.fold_paste(edited), len(edited))
+            app.composer.set_draft(app.runner.fold_edited(edited), len(edited))
             app.composer.tell()
         app.repaint_everything()
 

@@ -15,9 +15,12 @@ from textual.binding import Binding, BindingType
 from textual.document._document import Document, Location
 from textual.widgets import TextArea
 
+from tenuto.tui.editing import CutTexts, stop_after, stop_before
+
 from tenuto.tui.key_names import typed_by
 
-MAX_ROWS = 10
+MAX_SHARE = 3
+"""The editor takes at most one of so many parts of the screen, and scrolls then."""
 _WORD_BEFORE = re.compile(r"\S*\s*$")
 _WORD_AFTER = re.compile(r"\s*\S*")
 
@@ -35,6 +38,7 @@ class Composer(TextArea):
         Binding("ctrl+u,super+backspace", "kill_line_left"),
         Binding("ctrl+k", "kill_line_right"),
         Binding("ctrl+y", "yank"),
+        Binding("alt+y", "yank_older"),
         Binding("ctrl+h", "delete_left"),
         Binding("ctrl+underscore,ctrl+z,super+z", "undo"),
         Binding("ctrl+shift+z", "redo"),
@@ -54,7 +58,8 @@ class Composer(TextArea):
         self._route = route
         self._paste_text = paste
         self._changed = changed
-        self._killed = ""
+        self._cuts = CutTexts()
+        self._cutting = False
 
     # --- the draft ---
 
@@ -91,8 +96,8 @@ class Composer(TextArea):
         self._changed(self.text, self.cursor)
 
     def fit(self) -> None:
-        """Be as high as the text, up to `MAX_ROWS` and a third of the screen."""
-        most = max(1, min(MAX_ROWS, self.screen.size.height // 3))
+        """Be as high as the text, up to a third of the screen."""
+        most = max(1, self.screen.size.height // MAX_SHARE)
         rows = max(1, min(most, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
@@ -124,11 +129,14 @@ class Composer(TextArea):
 
     async def press(self, key: str, character: str | None) -> None:
         """Do an editing key: insert what it types, else run the binding, here and now."""
+        self._cutting = False
         if character is not None:
             self._replace_via_keyboard(character, *self.selection)
         else:
             for binding in self._bindings.key_to_bindings.get(key, ())[-1:]:
                 await self.run_action(binding.action)
+        if not self._cutting:
+            self._cuts.rest()
         self.tell()
 
     def on_text_area_selection_changed(self) -> None:
@@ -151,6 +159,14 @@ class Composer(TextArea):
     def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
         """Look for none: it would read the whole text at every key."""
         return None
+
+    def get_cursor_left_location(self) -> Location:
+        """Return where Left goes: over a whole character as people see it, or the mark of a paste."""
+        return self._location(stop_before(self.text, self.cursor))
+
+    def get_cursor_right_location(self) -> Location:
+        """Return where Right goes."""
+        return self._location(stop_after(self.text, self.cursor))
 
     # --- readline ---
 
@@ -178,12 +194,22 @@ class Composer(TextArea):
 
     def action_yank(self) -> None:
         """Insert what was cut last."""
-        if self._killed:
-            self._replace_via_keyboard(self._killed, *self.selection)
+        self._cutting = True
+        text = self._cuts.yank()
+        if text:
+            self._replace_via_keyboard(text, *self.selection)
+
+    def action_yank_older(self) -> None:
+        """Put what was cut before that in its place."""
+        self._cutting = True
+        present, older = self._cuts.yank_older()
+        if present:
+            self._replace_via_keyboard(older, self._location(self.cursor - len(present)), self.cursor_location)
 
     def _kill(self, begin: int, end: int) -> None:
+        self._cutting = True
         if begin < end:
-            self._killed = self.text[begin:end]
+            self._cuts.cut(self.text[begin:end], before=end == self.cursor)
             self.delete(self._location(begin), self._location(end))
             self.move_cursor(self._location(begin))
 

@@ -44,7 +44,7 @@ class Surroundings:
         self._screen = screen
         self._around = Around(runner, keyboard, ui, home, glyphs=glyphs_for(DEFAULT), clock=clock)
         self.status = Rows(palette, "status")
-        self.side = Rows(palette, "side")
+        self.side = Rows(palette, "side", click=self._around.choose_side_row)
         self.rule = Rows(palette, "rule")
         self.panel = Rows(palette, "panel", click=self._around.choose_row, scroll=self._wheel)
         self.glyph = Rows(palette, "glyph")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tenuto.tui.editor import edit_file, edit_text
 from tenuto.tui.machine.intent import PlanEdited
-from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
     from tenuto.tui.inline.app import InlineApp
@@ -25,7 +24,7 @@ class ScreenActions:
         self._app = app
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
-            "paste.image": lambda: True,
+            "paste.image": self._paste_clipboard,
             "approval.full": self._show_whole_approval,
             "detail": self._unfold,
             "suspend": self._suspend,
@@ -35,6 +34,10 @@ class ScreenActions:
 
     def _insert_newline(self) -> bool:
         self._app.editor.insert_text("\n")
+        return True
+
+    def _paste_clipboard(self) -> bool:
+        self._app.keyboard.paste_clipboard(self._app.outside.copied)
         return True
 
     def _show_whole_approval(self) -> bool:
@@ -68,10 +71,8 @@ class ScreenActions:
             app.around.show_toast(problem, "error")
         elif plan:
             app.runner.handle(PlanEdited(plan, edited))
-        elif plan:
-            app.runner.handle(PlanEdited(plan, edited))
         elif edited != text:
-            app.editor.set_draft(app.runner.fold_paste(edited), len(edited))
+            app.editor.set_draft(app.runner.fold_edited(edited), len(edited))
             app.editor.tell()
         app.show()
 

@@ -6,6 +6,8 @@ contexts; an intent means one thing only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from tenuto.command.outcome import Choice, RowFilter
@@ -13,6 +15,7 @@ from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.bindings import Bindings
+from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.machine.state import CompletionItem
 
 
@@ -37,9 +40,29 @@ class ImageAttached(IntentBase, frozen=True):
 
 
 class ImageDetached(IntentBase, frozen=True):
-    """The image at this place among the draft's images is taken out."""
+    """The image at this place among the draft's images is taken out; -1 is the newest."""
 
     index: int
+
+
+class ImageRefused(IntentBase, frozen=True):
+    """An image could not be attached, for this reason."""
+
+    reason: str
+
+
+class UnfoldPaste(IntentBase, frozen=True):
+    """Put the paste whose mark is at the cursor into the draft as text (Tab)."""
+
+
+class DraftRestored(IntentBase, frozen=True):
+    """A draft that was being written when the program ended; `at` says when, in words. The stash comes with it."""
+
+    text: str
+    at: str
+    extras: Extras = NO_EXTRAS
+    stash: str = ""
+    stash_extras: Extras = NO_EXTRAS
 
 
 class SendDraft(IntentBase, frozen=True):
@@ -68,9 +91,11 @@ class SendFailed(IntentBase, frozen=True):
 
 
 class HistoryLoaded(IntentBase, frozen=True):
-    """The prompts that were sent before, oldest first."""
+    """The prompts that were sent before, oldest first; `own` are this project's."""
 
     prompts: tuple[str, ...]
+    own: frozenset[str] = frozenset()
+    extras: Mapping[str, Extras] = {}
 
 
 class HistoryPrevious(IntentBase, frozen=True):
@@ -310,6 +335,9 @@ Intent = (
     DraftChanged
     | ImageAttached
     | ImageDetached
+    | ImageRefused
+    | UnfoldPaste
+    | DraftRestored
     | SendDraft
     | SteerDraft
     | SendText

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import Choice
-from tenuto.tui.complete.fuzzy import rank
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import Complete, RunCommand
 from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.history import put_prompt
 from tenuto.tui.machine.intent import (
     AcceptCompletion,
     ChoiceOffered,
@@ -17,16 +16,14 @@ from tenuto.tui.machine.intent import (
     MovePicker,
     PickChoice,
     ScrollPreview,
-    SearchHistory,
     ToggleHelp,
     ToggleTodo,
 )
+from tenuto.tui.machine.picking import apply_filter
 from tenuto.tui.machine.prompt import send
 from tenuto.tui.machine.state import CompletionPopup, Picker
 
 TABLE = HandlerTable()
-HISTORY_ROWS = 1_000
-LABEL_CHARACTERS = 200
 PREVIEW_COLUMNS = 40
 """No preview is taken for longer than in a column of so many cells."""
 
@@ -106,20 +103,6 @@ def open_picker(change: Change, intent: ChoiceOffered) -> None:
     change.panel()
 
 
-@TABLE.on(SearchHistory)
-def search_history(change: Change, _intent: SearchHistory) -> None:
-    """Show the prompts sent before, newest first."""
-    prompts = list(dict.fromkeys(reversed(change.state.history.prompts)))[:HISTORY_ROWS]
-    if not prompts:
-        change.toast("There are no earlier prompts yet")
-        return
-    choices = tuple(Choice(prompt, " ".join(prompt[:LABEL_CHARACTERS].split())) for prompt in prompts)
-    picker = Picker("Earlier prompts", "", choices, filter=change.state.draft.text)
-    apply_filter(picker)
-    change.state.picker = picker
-    change.panel()
-
-
 @TABLE.on(FilterChanged)
 def set_filter(change: Change, intent: FilterChanged) -> None:
     """Show the choices that match."""
@@ -178,25 +161,7 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
     if picker.command and choice.value:
         change.emit(RunCommand(f"/{picker.command} {choice.value}"))
     elif not picker.command:
-        change.set_draft(state.pastes.fold(choice.value))
-
-
-def apply_filter(picker: Picker) -> None:
-    """Find the rows that match the filter, best first; with none, all in order."""
-    kinds = picker.filters[picker.row_filter].kinds if picker.filters else ()
-    places = [
-        place for place, choice in enumerate(picker.choices) if not kinds or not choice.kind or choice.kind in kinds
-    ]
-    texts = [f"{picker.choices[place].label} {picker.choices[place].detail}" for place in places]
-    if picker.in_order:
-        words = picker.filter.lower().split()
-        found = [row for row, text in enumerate(texts) if all(word in text.lower() for word in words)]
-    elif picker.filter.strip():
-        found = rank(picker.filter, texts, limit=len(texts))
-    else:
-        found = list(range(len(texts)))
-    picker.shown = [places[row] for row in found]
-    picker.selected = picker.scrolled = 0
+        put_prompt(change, choice.value)
 
 
 def close_picker(change: Change) -> None:

@@ -1,4 +1,4 @@
-"""The editor: sending, steering, the prompt history, the todo panel's and the editor's keys."""
+"""The editor: what is typed, sending, steering, and the keys that belong to it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from tenuto.protocol.entry import Mode
 from tenuto.protocol.operation import ChangeModeOperation, EditQueueOperation, RunShellOperation
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.target import find_target
-from tenuto.tui.effects import Complete, OpenEditor, Remember, RunCommand, Submit, SubmitPrompt
+from tenuto.tui.effects import Complete, OpenEditor, RunCommand, Submit, SubmitPrompt
 from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.draft import WHOLE_CHARACTERS
+from tenuto.tui.machine.history import remember_draft
 from tenuto.tui.machine.intent import (
     CycleMode,
     DraftChanged,
     EditDraft,
-    HistoryLoaded,
-    HistoryNext,
-    HistoryPrevious,
-    ImageAttached,
-    ImageDetached,
     PickModel,
     SendDraft,
     SendText,
@@ -29,8 +26,6 @@ from tenuto.tui.machine.intent import (
 from tenuto.tui.machine.queue import show_sent
 
 TABLE = HandlerTable()
-WHOLE_CHARACTERS = 20_000
-"""Up to so many characters a text to be changed stands in the editor as it is, and not as the mark of a paste."""
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
 COMMAND = re.compile(r"/[A-Za-z?][\w-]*(?=\s|$)")
 """A line that is a command: a path such as `/usr/bin` is none."""
@@ -63,21 +58,6 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
     elif target.start != state.completion_closed_at:
         state.completion_generation += 1
         change.emit(Complete(state.completion_generation, draft.text, draft.cursor))
-
-
-@TABLE.on(ImageAttached)
-def attach_image(change: Change, intent: ImageAttached) -> None:
-    """An image goes along with the draft."""
-    change.state.draft.images += (intent.image,)
-    change.panel()
-
-
-@TABLE.on(ImageDetached)
-def detach_image(change: Change, intent: ImageDetached) -> None:
-    """It does not, after all."""
-    images = change.state.draft.images
-    change.state.draft.images = images[: intent.index] + images[intent.index + 1 :]
-    change.panel()
 
 
 # --- sending ---
@@ -123,13 +103,15 @@ def send(change: Change, shown: str, images: tuple[ImagePart, ...], *, steer: bo
         send_waiting_queue(change)
     elif COMMAND.match(line):
         change.emit(RunCommand(text.strip()))
-        finish_sending(change, shown, text)
+        finish_sending(change, shown)
     elif line.startswith("!"):
         send_shell_command(change, shown, text)
     else:
         show_sent(change, text, images, steer=steer)
         change.emit(SubmitPrompt(text, steer, images))
-        finish_sending(change, shown, text)
+        if images and not change.state.status.sees_images:
+            change.toast(f"{change.state.status.model} cannot see images: it is told that one was there", "warning")
+        finish_sending(change, shown, images)
 
 
 def send_waiting_queue(change: Change) -> None:
@@ -153,76 +135,17 @@ def send_shell_command(change: Change, shown: str, text: str) -> None:
         change.toast("Something is running: wait for it, or press Esc, and then run the command", "warning")
         return
     change.emit(Submit(RunShellOperation(session_id=state.session_id, command=command, excluded=excluded)))
-    finish_sending(change, shown, text)
+    finish_sending(change, shown)
 
 
-def finish_sending(change: Change, shown: str, text: str) -> None:
+def finish_sending(change: Change, shown: str, images: tuple[ImagePart, ...] = ()) -> None:
     """Empty the editor, if it is the draft that was sent, and remember the text."""
     state = change.state
-    remember(change, text)
+    remember_draft(change, shown, images)
     if state.draft.text == shown:
         state.draft.images = ()
         change.set_draft("")
     state.pastes.keep([state.draft.text, state.ladder.stash])
-
-
-# --- history ---
-
-
-@TABLE.on(HistoryLoaded)
-def load_history(change: Change, intent: HistoryLoaded) -> None:
-    """The prompts of earlier sessions; what was sent in this run already stays the newest."""
-    history = change.state.history
-    loaded = frozenset(intent.prompts)
-    history.prompts = [*intent.prompts, *(prompt for prompt in history.prompts if prompt not in loaded)]
-    history.index = None
-
-
-@TABLE.on(HistoryPrevious)
-def show_previous(change: Change, _intent: HistoryPrevious) -> None:
-    """Up: the newest queued text when there is nothing in the editor, else the prompt before."""
-    state = change.state
-    history = state.history
-    newest = next((row for row in reversed(state.queue) if row.seq), None)
-    if state.draft.empty and history.index is None and newest is not None:
-        change.emit(Submit(EditQueueOperation(session_id=state.session_id, target=newest.seq, action="take_back")))
-        return
-    if history.index is None:
-        history.draft = state.draft.text
-    index = len(history.prompts) if history.index is None else history.index
-    if index > 0:
-        show_prompt(change, index - 1)
-
-
-@TABLE.on(HistoryNext)
-def show_next(change: Change, _intent: HistoryNext) -> None:
-    """Down: the prompt after; past the newest, the draft that was there before."""
-    history = change.state.history
-    if history.index is None:
-        return
-    if history.index + 1 < len(history.prompts):
-        show_prompt(change, history.index + 1)
-    else:
-        history.index = None
-        change.set_draft(history.draft)
-
-
-def show_prompt(change: Change, index: int) -> None:
-    """Put a prompt of the history into the editor."""
-    history = change.state.history
-    change.set_draft(change.state.pastes.fold(history.prompts[index]))
-    history.index = index
-
-
-def remember(change: Change, text: str) -> None:
-    """Put a text into the history, at the end, once."""
-    history = change.state.history
-    history.index = None
-    if not text.strip():
-        return
-    if not history.prompts or history.prompts[-1] != text:
-        history.prompts.append(text)
-        change.emit(Remember(text))
 
 
 # --- other keys of the editor ---
@@ -230,12 +153,17 @@ def remember(change: Change, text: str) -> None:
 
 @TABLE.on(TextOffered)
 def offer_text(change: Change, intent: TextOffered) -> None:
+    """A command has a text to be changed."""
+    put_text(change, intent.text, intent.images)
+
+
+def put_text(change: Change, text: str, images: tuple[ImagePart, ...] = ()) -> None:
     """Put a text into the editor, to be changed; what was there is one Up away."""
     draft = change.state.draft
-    remember(change, change.state.pastes.expand(draft.text))
-    draft.images = intent.images or draft.images
-    is_huge = len(intent.text) > WHOLE_CHARACTERS
-    change.set_draft(change.state.pastes.fold(intent.text) if is_huge else intent.text)
+    remember_draft(change, draft.text, draft.images)
+    draft.images = images or draft.images
+    is_huge = len(text) > WHOLE_CHARACTERS
+    change.set_draft(change.state.pastes.fold(text) if is_huge else text)
 
 
 @TABLE.on(EditDraft)

@@ -11,10 +11,10 @@ from tenuto.protocol.operation import InterruptOperation
 from tenuto.tui.effects import Quit, RunCommand, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.history import remember_draft
 from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker
-from tenuto.tui.machine.prompt import remember
 from tenuto.tui.machine.spin import set_label
 
 TABLE = HandlerTable()
@@ -89,8 +89,8 @@ def end_input(change: Change, _intent: EndOfInput) -> None:
 def leave(change: Change, _intent: Leave) -> None:
     """Quit now; what is in the editor, or stashed, is in the history next time."""
     state = change.state
-    for text in (state.ladder.stash, state.draft.text):
-        remember(change, state.pastes.expand(text))
+    remember_draft(change, state.ladder.stash, state.ladder.stashed_images)
+    remember_draft(change, state.draft.text, state.draft.images)
     change.emit(Quit())
 
 
@@ -146,9 +146,10 @@ def press_when_idle(change: Change) -> None:
 def stash_draft(change: Change) -> None:
     """Put the draft aside; it is in the history as well."""
     state = change.state
-    stashed = state.draft.text
-    remember(change, state.pastes.expand(stashed))
-    state.ladder.stash = stashed
+    draft = state.draft
+    remember_draft(change, draft.text, draft.images)
+    state.ladder.stash, state.ladder.stashed_images = draft.text, draft.images
+    draft.images = ()
     change.set_draft("")
     change.hint("The draft is put aside; Esc Esc brings it back", QUIT_AGAIN)
 
@@ -156,8 +157,9 @@ def stash_draft(change: Change) -> None:
 def restore_draft(change: Change) -> None:
     """Bring the draft back."""
     ladder = change.state.ladder
+    change.state.draft.images = ladder.stashed_images
     change.set_draft(ladder.stash)
-    ladder.stash = ""
+    ladder.stash, ladder.stashed_images = "", ()
 
 
 def pick_message(change: Change) -> None:
@@ -170,7 +172,7 @@ def pick_message(change: Change) -> None:
 def clear_draft(change: Change) -> None:
     """Empty the editor; the text is the newest of the history, one Up away."""
     state = change.state
-    remember(change, state.pastes.expand(state.draft.text))
+    remember_draft(change, state.draft.text, state.draft.images)
     state.draft.images = ()
     change.set_draft("")
     state.pastes.keep([state.ladder.stash])

@@ -42,6 +42,7 @@ def open_session(change: Change, event: SessionOpenedEvent) -> None:
         status=StatusLine(
             model=event.model,
             effort=event.effort,
+            sees_images=event.sees_images,
             mode=event.mode,
             cwd=event.cwd,
             title=event.title,
@@ -69,7 +70,8 @@ def finish_replay(change: Change, _event: ReplayFinishedEvent) -> None:
 @TABLE.on(ModelChangedEvent)
 def set_model(change: Change, event: ModelChangedEvent) -> None:
     """Another model, another effort."""
-    change.state.status.model, change.state.status.effort = event.model, event.effort
+    status = change.state.status
+    status.model, status.effort, status.sees_images = event.model, event.effort, event.sees_images
     change.status()
 
 

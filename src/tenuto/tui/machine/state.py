@@ -15,6 +15,7 @@ from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.tui.bindings import Bindings, default_bindings
+from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.machine.asked import Approvals
 from tenuto.tui.machine.item import Transcript
@@ -43,6 +44,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     dirty: bool = False
     title: str = ""
     directory: str = ""
+    sees_images: bool = True
     tokens: int = 0
     window: int | None = None
     trigger: int | None = None
@@ -140,11 +142,19 @@ class Echo(msgspec.Struct):
 
 
 class HistoryCursor(msgspec.Struct):
-    """The prompts sent before, oldest first, and which one is shown; `draft` waits behind the newest."""
+    """The prompts sent before, oldest first, and which one is shown; `draft` waits behind the newest.
+
+    `own` are those of this project, `extras` what belongs to some beside their text. `prefix` is what was typed
+    before the first Up: prompts that begin with it are gone through, all when none does.
+    """
 
     prompts: list[str] = msgspec.field(default_factory=list[str])
+    own: set[str] = msgspec.field(default_factory=set[str])
+    extras: dict[str, Extras] = msgspec.field(default_factory=dict[str, Extras])
     index: int | None = None
+    prefix: str = ""
     draft: str = ""
+    images: tuple[ImagePart, ...] = ()
 
 
 class CompletionItem(msgspec.Struct, frozen=True):
@@ -207,6 +217,7 @@ class Ladder(msgspec.Struct):
     end_at: float = float("-inf")
     interrupted_at: float | None = None
     stash: str = ""
+    stashed_images: tuple[ImagePart, ...] = ()
 
 
 class UiState(msgspec.Struct):

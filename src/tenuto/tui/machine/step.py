@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalResolvedEvent, Event, SessionOpenedEvent
 from tenuto.tui.effects import Effect
-from tenuto.tui.machine import approval, compaction, earlier, keys, panel, prompt, queue, quit, session, tick, tools, turn
+from tenuto.tui.machine import approval, compaction, draft, earlier, history, keys, panel, prompt, queue, quit, session, tick, tools, turn
 from tenuto.tui.machine.change import Change, Handler, merge_tables
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 
-TOPICS = (turn, tools, approval, queue, compaction, session, earlier, quit, panel, prompt, keys, tick)
+TOPICS = (turn, tools, approval, queue, compaction, session, earlier, quit, panel, prompt, draft, history, keys, tick)
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
 """Events that count whatever session they come from: a sub-agent's approvals are the person's too."""
 HANDLERS: dict[type[Any], Handler] = merge_tables(

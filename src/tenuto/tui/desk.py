@@ -1,0 +1,194 @@
+"""What the editor needs of the disk: history, drafts, images, completions, the branch. Nothing here keeps a key waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+from tenuto.command.outcome import Choice
+from tenuto.tui.branch import BranchWatch
+from tenuto.tui.complete.arguments import complete_argument
+from tenuto.tui.complete.commands import complete_command
+from tenuto.tui.complete.history import PromptHistory
+from tenuto.tui.complete.paths import PathIndex
+from tenuto.tui.complete.target import Target, find_target
+from tenuto.tui.drafts import DraftFiles, StoredDraft, draft_of
+from tenuto.tui.effects import Complete, Remember
+from tenuto.tui.images.attaching import Attacher
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.state import CompletionItem, UiState
+
+DRAFT_PAUSE = 1.0
+"""Seconds without a key after which a draft is written."""
+
+
+class Timer(Protocol):
+    """Something that will happen, unless it is cancelled."""
+
+    def cancel(self) -> None:
+        """Let it not happen."""
+        ...
+
+
+class Desk:
+    """Works beside the loop and hands what it finds to the machine.
+
+    `spawn` runs a coroutine beside everything else, `call_later` calls a function after so many seconds, `arguments`
+    finds the values that a command takes. `clock` is seconds.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        state: UiState,
+        handle: Callable[[Intent], None],
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None], str], None],
+        clock: Callable[[], float],
+        call_later: Callable[[float, Callable[[], None]], Timer],
+        arguments: Callable[[str, str], Awaitable[tuple[Choice, ...]]],
+    ) -> None:
+        self.images = Attacher(home, handle, spawn)
+        self._home = home
+        self._state = state
+        self._branch = BranchWatch(clock)
+        self._handle = handle
+        self._spawn = spawn
+        self._clock = clock
+        self._call_later = call_later
+        self._arguments = arguments
+        self._history: PromptHistory | None = None
+        self._history_lock = asyncio.Lock()
+        self._paths: PathIndex | None = None
+        self._drafts = DraftFiles(home)
+        self._draft_session = ""
+        self._seen: tuple[object, ...] = ("", (), "")
+        self._draft_timer: Timer | None = None
+        self._writing = asyncio.Lock()
+
+    def enter(self, session_id: str, cwd: Path, *, is_new: bool) -> None:
+        """Another session, maybe another project."""
+        self._history = PromptHistory(self._home, cwd)
+        if self._paths is None or self._paths.root != cwd:
+            self._paths = PathIndex(cwd, self._clock)
+        self._spawn(self._load_history(self._history), "history")
+        self._spawn(self._load_draft(session_id, str(cwd), is_new=is_new), "draft")
+        self.read_branch()
+
+    def close(self) -> None:
+        """Keep the draft as it is at the end."""
+        if self._draft_timer is not None:
+            self._draft_timer.cancel()
+        if self._draft_session:
+            self._drafts.write(self._draft_session, draft_of(self._state))
+
+    # --- history, branch ---
+
+    async def _load_history(self, history: PromptHistory) -> None:
+        async with self._history_lock:
+            past = await asyncio.to_thread(history.load)
+        self._handle(intents.HistoryLoaded(past.texts, past.own, past.extras))
+
+    def remember(self, effect: Remember) -> None:
+        """Write a prompt to the history."""
+        self._spawn(self._remember(effect), "remember")
+
+    async def _remember(self, effect: Remember) -> None:
+        if self._history is None:
+            return
+        async with self._history_lock:
+            try:
+                await asyncio.to_thread(self._history.append, effect.text, time.time(), effect.extras)
+            except OSError as error:
+                self._handle(intents.Said(f"The prompt history is not being saved: {error}", "warning"))
+
+    def glance_at_branch(self) -> None:
+        """Look at the branch if nobody did for a while: a tool may have changed something."""
+        if self._branch.due:
+            self.read_branch()
+
+    def read_branch(self) -> None:
+        """Look which branch is checked out, and whether something is not as committed."""
+        self._spawn(self._read_branch(), "branch")
+
+    async def _read_branch(self) -> None:
+        cwd = self._state.status.cwd
+        branch, dirty = await self._branch.look(Path(cwd)) if cwd else ("", False)
+        if cwd == self._state.status.cwd:
+            self._handle(intents.BranchRead(branch, dirty))
+
+    # --- drafts ---
+
+    async def _load_draft(self, session_id: str, cwd: str, *, is_new: bool) -> None:
+        """Bring the session's draft back; from now on the draft is kept for this session."""
+        async with self._writing:
+            left, self._draft_session = self._draft_session, session_id
+            stored = await asyncio.to_thread(self._drafts.take, session_id, cwd, is_new=is_new)
+            if left and left != session_id:
+                await asyncio.to_thread(self._drafts.write, left, StoredDraft())
+        if stored is not None and not stored.empty:
+            at = time.strftime("%H:%M" if time.time() - stored.at < 43_200 else "%d %b %H:%M", time.localtime(stored.at))
+            self._handle(
+                intents.DraftRestored(stored.text, at, stored.extras, stored.stash, stored.stash_extras)
+            )
+
+    def note_draft(self) -> None:
+        """The state may have changed: if the draft did, it is written after a pause."""
+        state = self._state
+        seen = (state.draft.text, state.draft.images, state.ladder.stash)
+        if seen != self._seen:
+            self._seen = seen
+            if self._draft_timer is None:
+                self._draft_timer = self._call_later(DRAFT_PAUSE, self._draft_due)
+
+    def _draft_due(self) -> None:
+        self._draft_timer = None
+        rest = self._state.draft.changed_at + DRAFT_PAUSE - self._clock()
+        if rest > 0:
+            self._draft_timer = self._call_later(rest, self._draft_due)
+        else:
+            self.keep_draft()
+
+    def keep_draft(self) -> None:
+        """Write the draft now, beside everything else."""
+        if self._draft_session:
+            self._spawn(self._write_draft(draft_of(self._state)), "draft")
+
+    async def _write_draft(self, draft: StoredDraft) -> None:
+        async with self._writing:
+            await asyncio.to_thread(self._drafts.write, self._draft_session, draft)
+
+    # --- completion ---
+
+    def complete(self, effect: Complete) -> None:
+        """Answer at once where no disk is needed, else from a thread."""
+        target = find_target(effect.text, effect.cursor)
+        if target is None:
+            return
+        if target.kind == "command":
+            self._offer(effect.generation, target, complete_command(target.query))
+        elif target.kind == "argument":
+            self._spawn(self._complete_argument(effect.generation, target), "complete")
+        elif self._paths is not None:
+            self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
+
+    async def _complete_path(self, generation: int, target: Target, index: PathIndex) -> None:
+        """Answer from the listing that there is; when that is old, again from a new one."""
+        items = await asyncio.to_thread(index.complete, target.query)
+        self._offer(generation, target, items)
+        if not index.is_stale or generation != self._state.completion_generation:
+            return
+        if await asyncio.to_thread(index.refresh) and generation == self._state.completion_generation:
+            self._offer(generation, target, await asyncio.to_thread(index.complete, target.query))
+
+    async def _complete_argument(self, generation: int, target: Target) -> None:
+        choices = await self._arguments(target.command, target.query)
+        if generation == self._state.completion_generation:
+            self._offer(generation, target, complete_argument(choices, target.query))
+
+    def _offer(self, generation: int, target: Target, items: tuple[CompletionItem, ...]) -> None:
+        self._handle(intents.CompletionOffered(generation, target.start, target.end, items))

@@ -1,0 +1,1 @@
+"""Images for a prompt: from the clipboard, from pasted and dropped paths, made to fit."""

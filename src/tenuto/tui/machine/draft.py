@@ -1,0 +1,86 @@
+"""What belongs to a draft beside its text: images, the marks of pastes, and a draft that comes back."""
+
+from __future__ import annotations
+
+from tenuto.tui.complete.history import Extras
+from tenuto.tui.complete.paste import mark_at
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.history import remember
+from tenuto.tui.machine.intent import DraftRestored, ImageAttached, ImageDetached, ImageRefused, UnfoldPaste
+
+TABLE = HandlerTable()
+WHOLE_CHARACTERS = 20_000
+"""Up to so many characters a text to be changed stands in the editor as it is, and not as the mark of a paste."""
+
+
+@TABLE.on(ImageAttached)
+def attach_image(change: Change, intent: ImageAttached) -> None:
+    """An image goes along with the draft."""
+    state = change.state
+    state.draft.images += (intent.image,)
+    state.draft.changed_at = change.now
+    if not state.status.sees_images:
+        change.toast(f"{state.status.model} cannot see images; /model chooses another one", "warning")
+    change.panel()
+
+
+@TABLE.on(ImageDetached)
+def detach_image(change: Change, intent: ImageDetached) -> None:
+    """It does not, after all."""
+    images = list(change.state.draft.images)
+    if -len(images) <= intent.index < len(images):
+        del images[intent.index]
+        change.state.draft.images = tuple(images)
+        change.panel()
+
+
+@TABLE.on(ImageRefused)
+def refuse_image(change: Change, intent: ImageRefused) -> None:
+    """Say why there is no image."""
+    change.toast(intent.reason, "warning")
+
+
+@TABLE.on(UnfoldPaste)
+def unfold_paste(change: Change, _intent: UnfoldPaste) -> None:
+    """Put a paste into the draft as text; undo folds it again."""
+    state = change.state
+    draft = state.draft
+    mark = mark_at(draft.text, draft.cursor)
+    if mark is None:
+        return
+    start, end = mark
+    text = state.pastes.expand(draft.text[start:end])
+    if text == draft.text[start:end]:
+        return
+    if len(text) > WHOLE_CHARACTERS:
+        key = state.keys.labels("editor") or "your editor"
+        change.toast(f"{len(text):,} characters are too many to show here; {key} shows them in your editor")
+        return
+    change.set_draft(f"{draft.text[:start]}{text}{draft.text[end:]}", start + len(text))
+
+
+@TABLE.on(DraftRestored)
+def restore_draft(change: Change, intent: DraftRestored) -> None:
+    """Bring a draft back; when something has been typed meanwhile, it is one Up away."""
+    state = change.state
+    if intent.stash and not state.ladder.stash:
+        state.ladder.stash = _shown(change, intent.stash, intent.stash_extras)
+        state.ladder.stashed_images = intent.stash_extras.images
+    if not intent.text and not intent.extras.images:
+        if intent.stash:
+            change.toast(f"The draft that you put aside ({intent.at}) is there: Esc Esc brings it back")
+        return
+    if not state.draft.empty:
+        remember(change, intent.text, intent.extras)
+        change.toast(f"An unsent draft ({intent.at}) is in the history: press Up")
+        return
+    state.draft.images = intent.extras.images
+    change.set_draft(_shown(change, intent.text, intent.extras))
+    change.toast(f"Your unsent draft ({intent.at}) is back")
+
+
+def _shown(change: Change, text: str, extras: Extras) -> str:
+    pastes = change.state.pastes
+    if extras.folds:
+        return pastes.fold_at(text, extras.folds)
+    return pastes.fold(text) if len(text) > WHOLE_CHARACTERS else text
