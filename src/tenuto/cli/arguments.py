@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
+
+from tenuto.cli.plain import read_plain
+
+if TYPE_CHECKING:
+    import argparse
 
 BAD_USAGE = 2
 MODES = ("ask", "edits", "auto", "plan")
@@ -33,12 +37,6 @@ class Options(Struct, frozen=True):
     subcommand: tuple[str, ...] = ()
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, and where the rest stands."""
-        raise SystemExit(_complain(f"{message}; tenuto --help lists what there is"))
-
-
 def _complain(message: str) -> int:
     print(f"tenuto: {message}", file=sys.stderr)  # noqa: T201
     return BAD_USAGE
@@ -46,7 +44,14 @@ def _complain(message: str) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the main command."""
-    parser = _Parser(
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            """Say what is wrong in one line, and where the rest stands."""
+            raise SystemExit(_complain(f"{message}; tenuto --help lists what there is"))
+
+    parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Also: tenuto sessions, tenuto import; --help explains each. Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; "
@@ -74,32 +79,30 @@ def parse_arguments(arguments: list[str]) -> Options | int:
         return Options(subcommand=tuple(arguments))
     if arguments[:1] and arguments[0] in RESERVED:
         return _complain(f"“{arguments[0]}” is not available in this version")
-    try:
-        parsed = build_parser().parse_intermixed_args(arguments)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
-    if parsed.version:
+    given = read_plain(arguments, MODES)
+    if given is None:
+        try:
+            given = vars(build_parser().parse_intermixed_args(arguments))
+        except SystemExit as stop:
+            return stop.code if isinstance(stop.code, int) else 0
+    if given.pop("version", False):
         from tenuto.version import __version__
 
         print(f"tenuto {__version__}")  # noqa: T201
         return 0
-    if parsed.continue_latest and parsed.resume is not None:
+    return _checked(given)
+
+
+def _checked(given: dict[str, Any]) -> Options | int:
+    """Return the options, or the exit code after saying what does not go together."""
+    given["prompt"] = " ".join(given["prompt"])
+    given["print_mode"] = given.get("print_mode", False) or given.get("json", False)
+    options = Options(**given)
+    earlier = options.continue_latest or options.resume is not None
+    if options.continue_latest and options.resume is not None:
         return _complain("--continue and --resume exclude each other")
-    if parsed.no_session and (parsed.continue_latest or parsed.resume is not None):
+    if options.no_session and earlier:
         return _complain("--no-session cannot go on with an earlier session")
-    if parsed.fork and not parsed.continue_latest and not parsed.resume:
+    if options.fork and not options.continue_latest and not options.resume:
         return _complain("--fork goes with --continue or --resume ID: it goes on in a copy of that session")
-    return Options(
-        prompt=" ".join(parsed.prompt),
-        print_mode=parsed.print_mode or parsed.json,
-        json=parsed.json,
-        continue_latest=parsed.continue_latest,
-        resume=parsed.resume,
-        fork=parsed.fork,
-        model=parsed.model,
-        mode=parsed.mode,
-        cwd=parsed.cwd,
-        no_session=parsed.no_session,
-        inline=parsed.inline,
-        screen_reader=parsed.screen_reader,
-    )
+    return options

@@ -15,8 +15,9 @@ _UNSAFE = (
     "\ud800-\udfff"
 )
 _ANY = re.compile(f"[{_UNSAFE}]")
+# The others are compiled with the first text that needs them: it costs every start 1 ms.
 _SGR = r"\x1b\[[0-9;:]*m"
-_SEQUENCE = re.compile(
+_SEQUENCE = (
     rf"(?P<sgr>{_SGR})"
     # OSC, DCS, SOS, PM, APC: to their end, or to the end of the line where there is none
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
@@ -24,18 +25,18 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]?"  # every other escape
     rf"|[{_UNSAFE}]"
 )
-_REPLACED = re.compile("[\ud800-\udfff]")
-_CARRIAGE = re.compile(r"^[^\n]*\r(?!\n)(?=[^\n])", re.MULTILINE)  # anchored, or a long line costs its square
+_REPLACED = "[\ud800-\udfff]"
+_CARRIAGE = r"(?m)^[^\n]*\r(?!\n)(?=[^\n])"  # anchored, or a long line costs its square
 
 
 def sanitize_for_terminal(text: str) -> str:
     """Return `text` without any control sequence, control byte or bidi control; newlines and tabs stay."""
-    return text if _ANY.search(text) is None else _SEQUENCE.sub(_drop, text)
+    return text if _ANY.search(text) is None else re.sub(_SEQUENCE, _drop, text)
 
 
 def sanitize_keeping_colour(text: str) -> str:
     """Like `sanitize_for_terminal`, but plain SGR sequences (colours, bold) stay as they are."""
-    return text if _ANY.search(text) is None else _SEQUENCE.sub(_drop_all_but_colour, text)
+    return text if _ANY.search(text) is None else re.sub(_SEQUENCE, _drop_all_but_colour, text)
 
 
 def sanitize_line(text: str) -> str:
@@ -48,11 +49,11 @@ def sanitize_output(text: str) -> str:
 
     A progress bar redraws its line after a carriage return; only the last state of each line is kept.
     """
-    return sanitize_for_terminal(_CARRIAGE.sub("", text) if "\r" in text else text)
+    return sanitize_for_terminal(re.sub(_CARRIAGE, "", text) if "\r" in text else text)
 
 
 def _drop(found: re.Match[str]) -> str:
-    return "\ufffd" if _REPLACED.match(found[0]) else ""
+    return "\ufffd" if re.match(_REPLACED, found[0]) else ""
 
 
 def _drop_all_but_colour(found: re.Match[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Collection, Iterable
 
@@ -66,6 +65,8 @@ def check_arguments(text: str) -> tuple[str, str]:
 
 
 def _fault(text: str, error: Exception) -> str:
+    import json
+
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as reason:

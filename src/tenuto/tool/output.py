@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -85,8 +84,7 @@ def bound_output(output: ToolOutput, max_chars: int, max_lines: int, name: str, 
     )
 
 
-@dataclass(slots=True)
-class StepBudget:
+class StepBudget(msgspec.Struct):
     """What all results of one step may have together: min(window / 2, trigger − current) tokens.
 
     Results come in call order; each may have an equal share of what is left, and what it does not use goes to the
@@ -99,7 +97,7 @@ class StepBudget:
     current: int
     calls: int
     calibration: float = 1.0
-    _left: float = field(init=False)
+    _left: float = 0.0
 
     def __post_init__(self) -> None:
         """Work out the total."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -56,6 +55,8 @@ def shell_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def find_shell() -> str:
     """Return the shell that commands are given to: bash, or sh where there is none."""
+    import shutil
+
     return shutil.which("bash") or "/bin/sh"
 
 

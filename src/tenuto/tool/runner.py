@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -104,6 +102,8 @@ def _clean(part: ContentPart) -> ContentPart:
 
 def _decode(call: ToolCallPart) -> dict[str, Any]:
     """Return the arguments as an object. Raises `ToolError` (R-094)."""
+    import json
+
     try:
         values = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
@@ -122,6 +122,8 @@ def _unreadable(call: ToolCallPart, why: str) -> str:
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name.lower(), names, 1)
     hint = f" Did you mean {close[0]}?" if close else ""
     return f"There is no tool named {shorten(name, 80)}.{hint} The tools are: {', '.join(names)}."
