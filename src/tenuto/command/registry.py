@@ -43,6 +43,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("help", "what you can type here", aliases=("?",)),
     Command("model", "show or change the model", "[provider/name[:effort]]", offers=True),
     Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True),
+    Command("approvals", "what is allowed without asking; take it back", "[remove N]", aliases=("permissions",)),
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
     Command("resume", "open an earlier session", "[id]", offers=True),
     Command("move", "go on with this session in another directory: its project was renamed or moved", "DIR", folders=True),

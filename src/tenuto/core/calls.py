@@ -6,9 +6,10 @@ Whatever happens, every call gets exactly one result: a refusal, an error, or "i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from tenuto.config.standing import StandingAnswer, StandingFileError
 from tenuto.core.approvals import Answer, Question
 from tenuto.core.live import LiveSession
 from tenuto.core.plans import present_plan
@@ -106,7 +107,7 @@ class CallRunner:
     async def _refusal(self, prepared: PreparedCall) -> str:
         """Return why the call may not run; empty when it may. Asks the person where the mode says so."""
         live = self._live
-        verdict = judge(live.mode, prepared.subject, live.session.state.approvals, live.tool_context.workspace)
+        verdict = judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
         if isinstance(verdict, Allow):
             return ""
         if isinstance(verdict, Refuse):
@@ -121,6 +122,7 @@ class CallRunner:
             reason=verdict.reason,
             diff=prepared.subject.diff,
             session_pattern=verdict.session_pattern,
+            lasting=bool(verdict.session_pattern),
         )
         answer = await live.desk.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
@@ -130,9 +132,33 @@ class CallRunner:
         if answer.decision == "deny":
             said = f" They said: {answer.feedback}" if answer.feedback else ""
             return f"The person did not allow this {tool} call; it was not run.{said}"
-        if answer.decision == "session" and verdict.session_pattern:
-            self._live.session.append(ApprovalEntry(tool=tool, pattern=verdict.session_pattern))
+        pattern = verdict.session_pattern
+        if pattern and answer.decision in {"session", "project"}:
+            is_kept = answer.decision == "project" and self._keep(tool, pattern)
+            if not is_kept:
+                self._live.session.append(ApprovalEntry(tool=tool, pattern=pattern))
         return ""
+
+    def _standing(self) -> Iterator[ApprovalEntry]:
+        """Yield what the person has allowed beforehand: in this session, then for good in this directory."""
+        live = self._live
+        yield from live.session.state.approvals
+        yield from live.standing.of(live.tool_context.workspace)
+        if live.standing.problem and "standing" not in live.told_once:
+            live.told_once.add("standing")
+            live.notify(live.standing.problem, "warning")
+
+    def _keep(self, tool: str, pattern: str) -> bool:
+        """Write down what is allowed for good; `False` when it cannot be written, and holds for the session only."""
+        live = self._live
+        directory = str(live.tool_context.workspace)
+        try:
+            live.standing.add(StandingAnswer(tool=tool, pattern=pattern, directory=directory))
+        except StandingFileError as error:
+            live.notify(f"This holds for the session only: {error}", "warning")
+            return False
+        live.notify(f"Always allowed in {directory} from now on: {tool} {pattern}. /approvals takes it back.")
+        return True
 
     def _publish_start(self, call: ToolCallPart, summary: str) -> None:
         live = self._live

@@ -10,6 +10,8 @@ from msgspec import Struct, field
 
 from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, estimate_tools, should_compact_threshold
 from tenuto.config.settings import Settings
+from tenuto.config.standing import FILE as STANDING_FILE
+from tenuto.config.standing import StandingAnswers
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.bus import EventBus
@@ -66,6 +68,7 @@ class LiveSession(Struct):
     """A compaction that was proposed and waits for the person."""
     extensions: Extensions | None = None
     """Whose hooks are called; `None`: nobody's."""
+    _standing: StandingAnswers | None = None
     told_once: set[str] = field(default_factory=set[str])
     """Kinds of notices that this session has had and that are not given a second time."""
     items_refused: bool = False
@@ -89,6 +92,13 @@ class LiveSession(Struct):
     def id(self) -> str:
         """The session's id."""
         return self.session.id
+
+    @property
+    def standing(self) -> StandingAnswers:
+        """What the person has allowed for good, by directory."""
+        if self._standing is None:
+            self._standing = StandingAnswers(self.home / STANDING_FILE)
+        return self._standing
 
     @property
     def effort(self) -> str:

@@ -30,16 +30,14 @@ _PLAN_TEXT = (
 
 
 def judge(mode: Mode, subject: ApprovalSubject, standing: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
-    """Return the verdict. `workspace` is a real path; `standing` are the session's "always" answers."""
+    """Return the verdict. `workspace` is a real path; `standing` are the person's "always" answers."""
     if subject.kind == "none":
         return Allow()
     root = str(workspace)
     if mode == "plan" and subject.kind in {"edit", "execute"} and not _reads_only(subject, root):
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
-    if any(_covers(entry, subject) for entry in standing):
-        return Allow()
     reason = _reason_to_ask(mode, subject, root)
-    if not reason:
+    if not reason or any(_covers(entry, subject) for entry in standing):
         return Allow()
     return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
 

@@ -1,0 +1,153 @@
+"""Standing answers: what the person has allowed for good in one directory. Their own file, in Tenuto's home.
+
+No project writes it, and an answer holds in the directory that it was given in and nowhere else, so that it can never
+allow more than the same answer for one session. What a pattern covers is the guard's to say. The file is read again
+when it has changed; comments that the person puts into it stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tomllib
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from tenuto.protocol.entry import ApprovalEntry
+
+FILE = "approvals.toml"
+_HEAD = "# What you allowed for good, by directory. /approvals lists these and takes them back.\n"
+_NOWHERE = (0, 0, 0)
+
+
+class StandingFileError(Exception):
+    """The file cannot be read or written; the message says why."""
+
+
+class StandingAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls of `tool` that match `pattern` are allowed in `directory` (a real path) and below nothing else."""
+
+    tool: str
+    pattern: str
+    directory: str
+
+
+class StandingAnswers:
+    """The answers in one file. `problem` says why none of them counts, empty when they do."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._stamp = _NOWHERE
+        self._answers: tuple[StandingAnswer, ...] = ()
+        self.problem = ""
+
+    def all(self) -> tuple[StandingAnswer, ...]:
+        """Return all answers, in the order in which they were given."""
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._read()
+        return self._answers
+
+    def of(self, directory: Path) -> tuple[ApprovalEntry, ...]:
+        """Return the answers that hold in a directory, as the guard reads them."""
+        place = str(directory)
+        found = (answer for answer in self.all() if answer.directory == place)
+        return tuple(ApprovalEntry(tool=answer.tool, pattern=answer.pattern, scope="project") for answer in found)
+
+    def add(self, answer: StandingAnswer) -> None:
+        """Write an answer; one that is there already stays alone. Raises `StandingFileError`."""
+        with self._changing():
+            if answer not in self.all():
+                self._write(self._append(answer))
+
+    def remove(self, answer: StandingAnswer) -> bool:
+        """Take an answer back; `False` when it is not there (any more). Raises `StandingFileError`."""
+        with self._changing():
+            place = next((place for place, each in enumerate(self.all()) if each == answer), None)
+            if place is None:
+                return False
+            document = self._document()
+            del document["allow"][place]
+            self._write(document.as_string())
+            return True
+
+    # --- the file ---
+
+    def _look(self) -> tuple[int, int, int]:
+        try:
+            facts = self._file.stat()
+        except OSError:
+            return _NOWHERE
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def _read(self) -> None:
+        self.problem, self._answers = "", ()
+        try:
+            values = tomllib.loads(self._file.read_text(encoding="utf-8"))
+            self._answers = msgspec.convert(values.get("allow", []), tuple[StandingAnswer, ...])
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
+            self.problem = f"{self._file} cannot be read, so nothing in it is allowed: {error}"
+
+    @contextlib.contextmanager
+    def _changing(self) -> Generator[None]:
+        """Keep other processes from changing the file meanwhile. Raises `StandingFileError`, also for a broken file."""
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(self._file.parent):
+                self.all()
+                if self.problem:
+                    raise StandingFileError(self.problem)
+                yield
+                self.all()
+        except OSError as error:
+            raise StandingFileError(f"{self._file} cannot be written: {error}") from error
+
+    def _document(self) -> Any:
+        import tomlkit
+
+        return cast("Any", tomlkit.parse(self._file.read_text(encoding="utf-8")))
+
+    def _append(self, answer: StandingAnswer) -> str:
+        """Return the file's text with one answer more."""
+        import tomlkit
+
+        table = cast("Any", tomlkit.table())
+        for name, value in msgspec.structs.asdict(answer).items():
+            table[name] = value
+        document = cast("Any", tomlkit.document())
+        document["allow"] = tomlkit.aot()
+        document["allow"].append(table)
+        try:
+            before = self._file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            before = _HEAD
+        gap = "" if before.endswith("\n") else "\n"
+        return f"{before}{gap}\n{document.as_string()}"
+
+    def _write(self, text: str) -> None:
+        temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(self._file)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Generator[None]:
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

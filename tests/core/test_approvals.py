@@ -1,0 +1,129 @@
+"""Answers that stand: for a session, for good in a directory, taken back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tenuto.command.outcome import Choose
+from tenuto.command.registry import run_command
+from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolResultEvent
+from tenuto.protocol.operation import AnswerApprovalOperation
+from tests.core.harness import agent, reopened
+from tests.server import Call, Reply, ScriptedServer
+
+COMMAND = "echo one > made.txt"
+RUN = Reply(tool_calls=[Call("bash", {"command": COMMAND})])
+
+
+def script(request):
+    return RUN if request.items[-1].kind == "user" else Reply("done")
+
+
+async def answer(running, decision: str) -> None:
+    request = running.of(ApprovalRequestedEvent)[-1]
+    await running.runtime.submit(
+        AnswerApprovalOperation(session_id=running.runtime.session_id, request_id=request.request_id, decision=decision)
+    )
+
+
+async def ask_and_answer(running, decision: str) -> ApprovalRequestedEvent:
+    asked = len(running.of(ApprovalRequestedEvent))
+    await running.send("run it")
+    request = await running.until(ApprovalRequestedEvent, asked + 1)
+    await answer(running, decision)
+    await asyncio.wait_for(running.runtime.wait_settled(), 10)
+    return request
+
+
+async def is_asked(running) -> bool:
+    """Send a prompt and say whether its command had to be asked for; then it is denied."""
+    asked = len(running.of(ApprovalRequestedEvent))
+    results = len(running.of(ToolResultEvent))
+    await running.send("run it")
+    async with asyncio.timeout(10):
+        while len(running.of(ApprovalRequestedEvent)) == asked and len(running.of(ToolResultEvent)) == results:
+            await asyncio.sleep(0.005)
+    was_asked = len(running.of(ApprovalRequestedEvent)) > asked
+    if was_asked:
+        await answer(running, "deny")
+    await asyncio.wait_for(running.runtime.wait_settled(), 10)
+    return was_asked
+
+
+async def test_always_in_this_project_holds_in_later_sessions_there_and_nowhere_else(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    async with ScriptedServer(script) as server:
+        async with reopened(tmp_path, server, mode="ask") as running:
+            request = await ask_and_answer(running, "project")
+            assert (request.session_pattern, request.lasting) == (COMMAND, True)
+            assert not await is_asked(running)
+            assert running.session.state.approvals == (), "it is in no log"
+            [told] = [event.text for event in running.of(NoticeEvent) if "/approvals" in event.text]
+            assert COMMAND in told and str(tmp_path / "work") in told
+        async with reopened(tmp_path, server, mode="ask") as running:
+            assert not await is_asked(running)
+        async with reopened(tmp_path, server, mode="ask", cwd=other) as running:
+            assert await is_asked(running)
+        async with reopened(tmp_path, server, mode="plan") as running:
+            assert not await is_asked(running)
+            assert running.of(ToolResultEvent)[-1].message.denied, "plan mode refuses what is allowed elsewhere"
+
+
+async def test_a_project_cannot_allow_itself_anything(tmp_path):
+    place = tmp_path / "work" / ".tenuto"
+    place.mkdir(parents=True)
+    text = f'[[allow]]\ntool = "bash"\npattern = "{COMMAND}"\ndirectory = "{tmp_path / "work"}"\n'
+    (place / "approvals.toml").write_text(text)
+    (place / "settings.toml").write_text(text)
+    async with agent(tmp_path, script, mode="ask") as running:
+        assert await is_asked(running)
+
+
+async def test_what_cannot_be_written_down_holds_for_the_session_and_says_so(tmp_path):
+    async with agent(tmp_path, script, mode="ask") as running:
+        (tmp_path / "home" / "approvals.toml").write_text("[[allow")
+        await ask_and_answer(running, "project")
+        assert [entry.pattern for entry in running.session.state.approvals] == [COMMAND]
+        texts = [event.text for event in running.of(NoticeEvent) if event.level == "warning"]
+        assert any("nothing in it is allowed" in text for text in texts)
+        assert any("holds for the session only" in text for text in texts)
+        assert not await is_asked(running)
+
+
+@pytest.mark.parametrize("decision", ["session", "project"])
+async def test_what_stands_is_listed_and_can_be_taken_back(tmp_path, decision):
+    async with ScriptedServer(script) as server:
+        async with reopened(tmp_path, server, mode="ask") as running:
+            (said,) = await run_command(running.runtime, "/approvals")
+            assert "Nothing is allowed" in said.text
+            await ask_and_answer(running, decision)
+            (choose,) = await run_command(running.runtime, "/permissions")
+            assert isinstance(choose, Choose)
+            leave, row = choose.choices
+            assert leave.present and not leave.value, "Enter by itself takes nothing back"
+            assert row.label == f"1. bash {COMMAND}"
+            (said,) = await run_command(running.runtime, "/approvals remove 7")
+            assert "not the number" in said.text
+            await run_command(running.runtime, f"/{choose.command} {row.value}")
+            assert await is_asked(running)
+            (said,) = await run_command(running.runtime, "/approvals")
+            assert "Nothing is allowed" in said.text
+        async with reopened(tmp_path, server, mode="ask", resume_latest=True) as running:
+            assert running.session.state.approvals == ()
+            assert await is_asked(running)
+
+
+async def test_answers_of_other_directories_are_listed_too(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    async with ScriptedServer(script) as server:
+        async with reopened(tmp_path, server, mode="ask", cwd=other) as running:
+            await ask_and_answer(running, "project")
+        async with reopened(tmp_path, server, mode="ask") as running:
+            (choose,) = await run_command(running.runtime, "/approvals")
+            assert choose.choices[1].detail == f"always in {other}"
+            await run_command(running.runtime, "/approvals remove 1")
+            assert running.runtime.live.standing.all() == ()
