@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import Choose, Leave, Say, ShowContext
+from tenuto.command.outcome import Choose, Leave, ReadOwnFiles, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
 from tenuto.command.resume_command import age
 from tenuto.protocol.event import (
@@ -36,7 +36,8 @@ def echo(request: Request) -> Reply:
 
 async def say(running: Agent, line: str) -> str:
     """Run a command that only says something."""
-    (outcome,) = await running.runtime.run_command(line)
+    outcomes = await running.runtime.run_command(line)
+    (outcome,) = (outcome for outcome in outcomes if not isinstance(outcome, ReadOwnFiles))
     assert isinstance(outcome, Say | ShowContext)
     return outcome.text
 
@@ -311,7 +312,7 @@ async def test_reload_waits_for_what_runs(tmp_path: Path) -> None:
     async with agent(tmp_path, lambda _: Reply("slow " * 40, delay_per_event=0.05)) as running:
         await running.send("go")
         await running.until(AssistantTextDeltaEvent)
-        assert "something is running" in (await told(running, "/reload"))[0]
+        assert "while something runs" in (await told(running, "/reload"))[0]
         await asyncio.wait_for(running.runtime.wait_settled(), 20)
 
 

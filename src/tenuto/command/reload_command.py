@@ -20,4 +20,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     runtime.live.publish_usage()
     names = await runtime.live.extensions.reload() if runtime.live.extensions is not None else ()
     loaded = f" Extensions: {', '.join(names)}." if names else ""
-    return [ReadOwnFiles(), Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded)]
+    return [
+        ReadOwnFiles(),
+        Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded),
+    ]

@@ -131,6 +131,7 @@ KEYS: tuple[Key, ...] = (
 CONTEXT_TITLES: dict[ContextName, str] = {
     "prompt": "Prompt",
     "empty": "Empty prompt",
+    "edit": "Editing",
     "completion": "Completion",
     "approval": "Approval",
     "feedback": "Feedback",
@@ -138,7 +139,6 @@ CONTEXT_TITLES: dict[ContextName, str] = {
     "help": "Help",
     "transcript": "Transcript",
     "global": "Everywhere",
-    "edit": "Editing",
 }
 PREFIXES = (("/", "a command"), ("@", "a file"), ("!", "run in the shell"), ("!!", "run, and keep it from the model"))
 

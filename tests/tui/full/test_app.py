@@ -184,7 +184,7 @@ async def test_help_lists_the_keys() -> None:
     async with running_app() as screen:
         await screen.burst(["?"])
         assert "At the start of a prompt" in screen.text()
-        await screen.burst(["pagedown"] * 10)
+        await screen.burst(["pagedown"] * 30)
         assert "Ctrl+O" in screen.text()
         await screen.burst(["escape"])
         assert "Ctrl+O" not in screen.text()

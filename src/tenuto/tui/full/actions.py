@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tenuto.tui.editor import edit_file, edit_text
 from tenuto.tui.machine.intent import PlanEdited
-from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp

@@ -120,6 +120,9 @@ class KeyParser(Vt100Parser):
     def _give_alt(self, text: str, place: int) -> int:
         """Give the key behind an Escape as one with Alt; return where to go on."""
         match = _SEQUENCE.match(text, place)
+        if match is None and text[place] == "\x1b":
+            self._give("escape", None)
+            return place
         end = match.end() if match else place + 1
         for name, _character in _named_keys(text[place:end]):
             self.feed_key_callback(Press(f"alt+{name.removeprefix('alt+')}"))
@@ -127,9 +130,6 @@ class KeyParser(Vt100Parser):
 
     def _give_held(self) -> None:
         held, self._held = self._held, ""
-        if match is None and text[place] == "\x1b":
-            self._give("escape", None)
-            return place
         if len(held) == 1:
             self._give("escape", None)
         elif len(held) == 2:

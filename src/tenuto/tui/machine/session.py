@@ -28,7 +28,9 @@ from tenuto.tui.machine.turn import close_open_calls
 from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
-KEPT = frozenset({"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open", "keys"})
+KEPT = frozenset(
+    {"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open", "keys"}
+)
 """What belongs to the person and not to the session, and outlives a change of session."""
 
 

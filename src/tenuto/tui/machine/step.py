@@ -10,7 +10,22 @@ from typing import Any, get_args
 
 from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalResolvedEvent, Event, SessionOpenedEvent
 from tenuto.tui.effects import Effect
-from tenuto.tui.machine import approval, compaction, draft, earlier, history, keys, panel, prompt, queue, quit, session, tick, tools, turn
+from tenuto.tui.machine import (
+    approval,
+    compaction,
+    draft,
+    earlier,
+    history,
+    keys,
+    panel,
+    prompt,
+    queue,
+    quit,
+    session,
+    tick,
+    tools,
+    turn,
+)
 from tenuto.tui.machine.change import Change, Handler, merge_tables
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
