@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenuto.command.outcome import Choice, Choose
+from tenuto.command.outcome import Choice, Choose, CommandOutcome
 from tenuto.command.registry import find_command, module_of
 from tenuto.core.errors import EXPECTED_FAILURES
 
@@ -25,12 +25,13 @@ async def argument_choices(runtime: Runtime, name: str, typed: str) -> tuple[Cho
     if command is None:
         return ()
     found = [Choice(word, word) for word in command.values]
+    outcomes: list[CommandOutcome] = []
     if command.offers:
         module = importlib.import_module(module_of(command))
         try:
             outcomes = await module.run(runtime, "")
         except EXPECTED_FAILURES:
-            outcomes = []
+            return tuple(found)
         offered = [outcome for outcome in outcomes if isinstance(outcome, Choose) and outcome.command == command.name]
         found += [choice for outcome in offered for choice in outcome.choices if choice.value]
     if command.folders:

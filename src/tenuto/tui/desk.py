@@ -1,4 +1,4 @@
-"""What the editor needs of the disk: history, drafts, images, completions, the branch. Nothing here keeps a key waiting."""
+"""What the editor needs of the disk: history, drafts, images, completions, the branch. No key waits for it."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ class Desk:
             if left and left != session_id:
                 await asyncio.to_thread(self._drafts.write, left, StoredDraft())
         if stored is not None and not stored.empty:
-            at = time.strftime("%H:%M" if time.time() - stored.at < 43_200 else "%d %b %H:%M", time.localtime(stored.at))
-            self._handle(
-                intents.DraftRestored(stored.text, at, stored.extras, stored.stash, stored.stash_extras)
+            at = time.strftime(
+                "%H:%M" if time.time() - stored.at < 43_200 else "%d %b %H:%M", time.localtime(stored.at)
             )
+            self._handle(intents.DraftRestored(stored.text, at, stored.extras, stored.stash, stored.stash_extras))
 
     def note_draft(self) -> None:
         """The state may have changed: if the draft did, it is written after a pause."""

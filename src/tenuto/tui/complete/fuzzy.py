@@ -35,7 +35,7 @@ def shortest(places: list[int], texts: Sequence[str], count: int) -> list[int]:
 
 
 def subsequence_pattern(query: str) -> re.Pattern[str]:
-    """Return what matches the texts that have the characters of `query` in order, in one pass and without going back."""
+    """Return what matches the texts that have the characters of `query` in order; it never goes back."""
     return re.compile("".join(f"[^{re.escape(character)}]*+{re.escape(character)}" for character in query), re.DOTALL)
 
 

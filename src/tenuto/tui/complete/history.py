@@ -1,7 +1,7 @@
 """The prompts that were sent before: JSON lines under `$TENUTO_HOME/history`, per project and over all projects.
 
-Files are 0600 and bounded; a lock keeps two processes from losing each other's lines. A line that cannot be read is left out; a disk that cannot be written loses the history of
-this run and nothing else.
+Files are 0600 and bounded; a lock keeps two processes from losing each other's lines. A line that cannot be read is
+left out; a disk that cannot be written loses the history of this run and nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -86,7 +86,7 @@ class PromptHistory:
 
 
 @contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Generator[None]:
     """Let nobody else write there meanwhile, where the system has such locks."""
     try:
         import fcntl

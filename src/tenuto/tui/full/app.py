@@ -327,6 +327,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """The terminal is not looked at."""
         self.outside.look(False)
         self.around.note_focus(False)
+        self.runner.keep_draft()
 
     def on_app_focus(self) -> None:
         """It is again."""

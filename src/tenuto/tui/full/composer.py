@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.document._document import Document, Location
 from textual.widgets import TextArea
 
+from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.editing import CutTexts, stop_after, stop_before
 
 from tenuto.tui.key_names import typed_by
@@ -90,8 +91,13 @@ class Composer(TextArea):
             self.move_cursor(result.end_location)
         self.tell()
 
+    def update_suggestion(self) -> None:
+        """Show what a command that has been typed out may be followed by."""
+        self.suggestion = ghost_hint(self.text, self.cursor)
+
     def tell(self) -> None:
         """Say what the draft is now."""
+        self.update_suggestion()
         self.fit()
         self._changed(self.text, self.cursor)
 
@@ -130,6 +136,7 @@ class Composer(TextArea):
     async def press(self, key: str, character: str | None) -> None:
         """Do an editing key: insert what it types, else run the binding, here and now."""
         self._cutting = False
+        self.suggestion = ""  # it is a hint: Right must not insert it
         if character is not None:
             self._replace_via_keyboard(character, *self.selection)
         else:

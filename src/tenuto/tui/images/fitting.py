@@ -55,12 +55,13 @@ async def fit_image(data: bytes, name: str, environ: Mapping[str, str], which: W
     facts = image_facts(data)
     if facts is not None and fits(data, facts):
         return data
-    found = next((make for program, make in CONVERTERS if which(program)), None)
-    converted = await _convert(data, found, environ) if found is not None else b""
-    facts_after = image_facts(converted)
-    if facts_after is not None and fits(converted, facts_after):
-        return converted
-    raise ImageProblemError(_explain(data, name, facts, converted=found is not None))
+    found = [make for program, make in CONVERTERS if which(program)]
+    for make in found:
+        converted = await _convert(data, make, environ)
+        facts_after = image_facts(converted)
+        if facts_after is not None and fits(converted, facts_after):
+            return converted
+    raise ImageProblemError(_explain(data, name, facts, tried=bool(found)))
 
 
 def fits(data: bytes, facts: ImageFacts) -> bool:
@@ -81,12 +82,12 @@ async def _convert(data: bytes, make: Callable[[str, str], Sequence[str]], envir
         await asyncio.to_thread(shutil.rmtree, folder, True)
 
 
-def _explain(data: bytes, name: str, facts: ImageFacts | None, *, converted: bool) -> str:
+def _explain(data: bytes, name: str, facts: ImageFacts | None, *, tried: bool) -> str:
     shown = name or "The image"
     if facts is None:
-        way = "it could not be converted" if converted else "with ImageMagick installed it would be converted"
+        way = "it could not be converted" if tried else "with ImageMagick installed it would be converted"
         return f"{shown} is no PNG, JPEG, GIF or WebP image; {way}"
     size = f" of {facts.width} x {facts.height} pixels" if facts.width else ""
-    way = "it could not be made smaller" if converted else "install ImageMagick, or make it smaller yourself"
+    way = "it could not be made smaller" if tried else "install ImageMagick, or make it smaller yourself"
     limit = f"{format_bytes(MAX_IMAGE_BYTES)} and {MAX_SIDE:,} pixels a side can be sent"
     return f"{shown} has {format_bytes(len(data))}{size}; at most {limit}: {way}"

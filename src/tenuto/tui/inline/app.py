@@ -97,7 +97,9 @@ class InlineApp:
         self._actions = ScreenActions(self)
         actions.update(self._actions.table)
         self._input = input
-        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self.outside.look, self._guard_paste)
+        self._parser = KeyParser(
+            input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear
+        )
         input.vt100_parser = self._parser
         self.application = InlineApplication(
             self.bottom.layout,
@@ -306,6 +308,12 @@ class InlineApp:
         """Do the keys that did not come by reading the terminal."""
         self.application.key_processor.feed_multiple(self._input.flush_keys())
         self.application.key_processor.process_keys()
+
+    def _look(self, looked_at: bool) -> None:
+        """The terminal got, or lost, the person's eyes."""
+        self.outside.look(looked_at)
+        if not looked_at:
+            self.runner.keep_draft()
 
     def _guard_paste(self) -> None:
         """A paste goes on: do not wait for its end for ever."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout import Layout
 from prompt_toolkit.layout.containers import HSplit, VerticalAlign, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+from prompt_toolkit.layout.processors import AfterInput
 
 from tenuto.tui.around import DIALOGS, PLACEHOLDER, Around
 from tenuto.tui.inline.paint import Paint
@@ -58,6 +57,11 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     return Rows(above, [*(() if dialog else panel), around.footer(columns)], prompt)
 
 
+def _hint(buffer: Buffer) -> str:
+    """Return what stands dim behind the cursor: what to do here, or what a command may be followed by."""
+    return ghost_hint(buffer.text, buffer.cursor_position) if buffer.text else PLACEHOLDER
+
+
 class Bottom:
     """prompt-toolkit's layout of those rows. `rows` is what shows; whoever paints sets it before."""
 
@@ -65,10 +69,8 @@ class Bottom:
         self.rows = Rows()
         self._paint = paint
         self._state = state
-        placeholder = AfterInput(lambda: [(paint.name("placeholder"), PLACEHOLDER)])
-        self._editor = BufferControl(
-            buffer, input_processors=[ConditionalProcessor(placeholder, Condition(lambda: not buffer.text))]
-        )
+        hint = AfterInput(lambda: [(paint.name("placeholder"), _hint(buffer))])
+        self._editor = BufferControl(buffer, input_processors=[hint])
         editor = Window(
             self._editor,
             wrap_lines=True,

@@ -1,0 +1,167 @@
+"""Drafts on disk: written after a pause, read when the session is opened again, never at a key."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tenuto.tui.complete.history import Extras
+from tenuto.tui.desk import DRAFT_PAUSE
+from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
+from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
+from tests.tui.machine.driving import SESSION
+from tests.tui.machine.test_draft import SHOT
+from tests.tui.test_runner import Stage
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def file_of(home: Path, session: str = SESSION) -> Path:
+    return home / "drafts" / f"{session}.json"
+
+
+def stored(home: Path, session: str = SESSION) -> StoredDraft | None:
+    path = file_of(home, session)
+    return msgspec.json.decode(path.read_bytes(), type=StoredDraft) if path.exists() else None
+
+
+async def type_text(stage: Stage, text: str) -> None:
+    for end in range(1, len(text) + 1):
+        stage.runner.handle(DraftChanged(text[:end], end))
+        stage.pass_time(0.1)
+        await stage.rest()
+
+
+async def test_a_draft_is_written_a_second_after_the_last_key(stage: Stage, tmp_path: Path) -> None:
+    await stage.open("/tmp")
+    await type_text(stage, "a thought that takes some time")
+    assert stored(tmp_path) is None, "nothing is written at a key"
+    stage.pass_time(DRAFT_PAUSE)
+    await stage.rest()
+    draft = stored(tmp_path)
+    assert draft is not None
+    assert draft.text == "a thought that takes some time"
+    assert file_of(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert not [timer for timer in stage.timers if not timer.cancelled], "an idle program has no timers"
+
+
+async def test_a_sent_draft_leaves_nothing(stage: Stage, tmp_path: Path) -> None:
+    await stage.open("/tmp")
+    stage.runner.handle(DraftChanged("send me", 7))
+    stage.runner.keep_draft()
+    await stage.rest()
+    assert stored(tmp_path) is not None
+    stage.runner.handle(SendDraft())
+    stage.pass_time(2 * DRAFT_PAUSE)
+    await stage.rest()
+    assert stored(tmp_path) is None
+
+
+async def test_a_draft_comes_back_with_its_session(tmp_path: Path) -> None:
+    first = Stage(tmp_path)
+    await first.open("/tmp")
+    mark = first.runner.fold_paste("long\n" * 50)
+    first.runner.handle(ImageAttached(SHOT))
+    first.runner.handle(DraftChanged(f"see {mark}", 4))
+    first.runner.keep_draft()
+    await first.rest()
+    second = Stage(tmp_path)
+    await second.open("/tmp")
+    draft = second.runner.state.draft
+    assert draft.text == "see [Pasted text #1 +51 lines]"
+    assert second.runner.state.pastes.expand(draft.text) == "see " + "long\n" * 50
+    assert draft.images == (SHOT,)
+
+
+async def test_the_end_of_the_program_keeps_draft_and_stash(tmp_path: Path) -> None:
+    first = Stage(tmp_path)
+    await first.open("/tmp")
+    first.runner.handle(DraftChanged("aside", 5))
+    first.runner.handle(Escape())
+    first.runner.handle(Escape())
+    first.runner.handle(DraftChanged("present", 7))
+    await first.runner.close()
+    second = Stage(tmp_path)
+    await second.open("/tmp")
+    assert second.runner.state.draft.text == "present"
+    assert second.runner.state.ladder.stash == "aside"
+    second.runner.handle(Cancel())
+    await second.runner.close()
+    draft = stored(tmp_path)
+    assert draft is not None and (draft.text, draft.stash) == ("", "aside")
+
+
+async def test_a_draft_that_begins_with_a_space_is_not_written(stage: Stage, tmp_path: Path) -> None:
+    await stage.open("/tmp")
+    stage.runner.handle(DraftChanged(" secret", 7))
+    stage.runner.keep_draft()
+    await stage.rest()
+    await stage.runner.close()
+    assert stored(tmp_path) is None
+
+
+async def test_another_session_takes_the_draft_along(stage: Stage, tmp_path: Path) -> None:
+    from tenuto.protocol.event import SessionOpenedEvent
+
+    await stage.open("/tmp")
+    stage.runner.handle(DraftChanged("on the way", 10))
+    stage.runner.keep_draft()
+    await stage.rest()
+    stage.publish(SessionOpenedEvent(session_id="other", cwd="/tmp", model="a/b", mode="ask", resumed=True))
+    await stage.rest()
+    assert stage.runner.state.draft.text == "on the way"
+    assert stored(tmp_path) is None
+    await stage.runner.close()
+    assert stored(tmp_path, "other") is not None
+
+
+def test_the_draft_of_a_session_that_never_began_comes_back_in_a_new_one(tmp_path: Path) -> None:
+    files = DraftFiles(tmp_path)
+    script = (
+        "import sys, pathlib; from tenuto.tui.drafts import *; "
+        "DraftFiles(pathlib.Path(sys.argv[1])).write('gone', StoredDraft(cwd='/p', text='orphan'))"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    assert files.take("new", "/other", is_new=True) is None, "it belongs to its project"
+    assert files.take("old", "/p", is_new=False) is None, "a session that is resumed has its own"
+    taken = files.take("new", "/p", is_new=True)
+    assert taken is not None and taken.text == "orphan"
+    assert files.take("newer", "/p", is_new=True) is None, "once"
+
+
+def test_a_draft_that_somebody_is_writing_is_left_alone(tmp_path: Path) -> None:
+    files = DraftFiles(tmp_path)
+    files.write("theirs", StoredDraft(cwd="/p", text="x"))
+    path = file_of(tmp_path, "theirs")
+    path.write_bytes(msgspec.json.encode(StoredDraft(cwd="/p", text="x", pid=os.getppid())))
+    assert files.take("new", "/p", is_new=True) is None
+    (tmp_path / "sessions" / "p" / "theirs").mkdir(parents=True)
+    (tmp_path / "sessions" / "p" / "theirs" / "events.jsonl").write_text("")
+    path.write_bytes(msgspec.json.encode(StoredDraft(cwd="/p", text="x", pid=0x3FFFFFFF)))
+    assert files.take("new", "/p", is_new=True) is None, "its session can be resumed"
+
+
+def test_damaged_and_old_files_cost_nothing(tmp_path: Path) -> None:
+    files = DraftFiles(tmp_path)
+    files.write("a", StoredDraft(cwd="/p", text="x", extras=Extras((SHOT,))))
+    file_of(tmp_path, "a").write_bytes(b"{broken")
+    assert files.take("a", "/p", is_new=False) is None
+    old = time.time() - MAX_AGE - 10
+    os.utime(file_of(tmp_path, "a"), (old, old))
+    files.take("new", "/p", is_new=True)
+    assert not file_of(tmp_path, "a").exists()
+
+
+def test_a_disk_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "drafts").write_text("in the way")
+    DraftFiles(tmp_path).write("a", StoredDraft(text="x"))
+    assert DraftFiles(tmp_path).take("a", "/p", is_new=True) is None
