@@ -97,9 +97,7 @@ class InlineApp:
         self._actions = ScreenActions(self)
         actions.update(self._actions.table)
         self._input = input
-        self._parser = KeyParser(
-            input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear
-        )
+        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste)
         input.vt100_parser = self._parser
         self.application = InlineApplication(
             self.bottom.layout,
