@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tenuto.config.settings import UiSettings
 from tenuto.tui import panels
 from tenuto.tui.footer import footer_line
 from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
@@ -25,6 +26,21 @@ FOCUS_SECONDS = 0.3
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
 DIALOGS = frozenset({"approval", "feedback", "picker", "help"})
 """What needs the room that the queue and the todo list take otherwise."""
+ABOVE_PROMPT = DIALOGS | {"search", "found", "block"}
+"""What stands above the prompt; completions stand below it where the screen has room there."""
+
+
+class ReadingPanels(NamedTuple):
+    """What opens for somebody who reads: where the transcript is on the screen, hints alone; else what there is."""
+
+    search: Callable[[UiState, int, LineEditor], panels.Panel]
+    block: Callable[[UiState, int], panels.Panel]
+
+
+MARKED = ReadingPanels(panels.search_panel, panels.block_panel)
+"""For a screen that marks matches and blocks where they stand."""
+LISTED = ReadingPanels(panels.places_panel, panels.block_preview)
+"""For a screen whose transcript is in the terminal's scrollback."""
 
 
 class Machine(Protocol):
@@ -52,7 +68,9 @@ class Around:
         *,
         glyphs: Glyphs,
         clock: Callable[[], float],
+        reading: ReadingPanels = MARKED,
     ) -> None:
+        self._reading = reading
         self._machine = machine
         self._keyboard = keyboard
         self._ui = ui
@@ -124,6 +142,10 @@ class Around:
                 return panels.help_panel(state.keys, width, rows, self._scroll)
             case "completion":
                 return panels.completion_panel(state, width, rows)
+            case "search" | "found":
+                return self._reading.search(state, width, line)
+            case "block":
+                return self._reading.block(state, width)
             case _:
                 return panels.NOTHING
 

@@ -48,6 +48,38 @@ class TranscriptReset(EffectBase, frozen=True):
     """Everything in the transcript may be different: read it anew."""
 
 
+class OlderAdded(EffectBase, frozen=True):
+    """Older items were put before the first one of the transcript."""
+
+
+class PlaceKept(EffectBase, frozen=True):
+    """Remember what is being read: somebody may want to come back to it."""
+
+
+class PlaceRestored(EffectBase, frozen=True):
+    """Go back to what was being read."""
+
+
+class MatchShown(EffectBase, frozen=True):
+    """Bring the present match of the open search on the screen."""
+
+
+class BlockShown(EffectBase, frozen=True):
+    """Bring the block under the cursor on the screen; or there is none any more."""
+
+
+class OpenBlock(EffectBase, frozen=True):
+    """Show all of an item in the person's pager."""
+
+    id: int
+
+
+class OpenPage(EffectBase, frozen=True):
+    """Show a file in the person's pager, and remove it."""
+
+    path: str
+
+
 class StatusChanged(EffectBase, frozen=True):
     """The status line, the spinner, the retry countdown or the hint changed."""
 
@@ -159,6 +191,13 @@ ScreenEffect = (
     | ItemChanged
     | ItemRemoved
     | TranscriptReset
+    | OlderAdded
+    | PlaceKept
+    | PlaceRestored
+    | MatchShown
+    | BlockShown
+    | OpenBlock
+    | OpenPage
     | StatusChanged
     | PanelChanged
     | DraftSet

@@ -11,19 +11,24 @@ from tenuto.tui.key_names import key_label, normal_key, typed_by
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intent import (
+    ActOnBlock,
     AnswerApproval,
     AnswerApprovalWith,
     ChordChanged,
     FeedbackChanged,
     FilterChanged,
     Intent,
+    LeaveTranscript,
+    SearchChanged,
 )
 from tenuto.tui.machine.keys import CHORD_SECONDS
+from tenuto.tui.machine.reading import block_actions
 from tenuto.tui.machine.state import ContextName, UiState
 
-LINE_CONTEXTS = ("picker", "feedback")
+LINE_CONTEXTS = ("picker", "feedback", "search")
+READING_CONTEXTS = ("found", "block")
 DIALOG_CONTEXTS = ("approval", "help")
-TYPED_AWAY: dict[ContextName, Intent] = {}
+TYPED_AWAY: dict[ContextName, Intent] = dict.fromkeys(READING_CONTEXTS, LeaveTranscript())
 """Contexts that a character without a meaning there leaves: it goes into the prompt, as it was meant to."""
 ROW_KEYS = {"history.previous": "up", "history.next": "down"}
 """What the editors do for a key that goes through the history at the first and last row only."""
@@ -138,7 +143,7 @@ class Keyboard:
             if row is not None:
                 self._do(row)
             return None
-        if contexts[0] in TYPED_AWAY and row is None:
+        if contexts[0] in TYPED_AWAY and (row is None or not self._can_be_done(row)):
             if character is None:
                 return None
             self._machine.handle(TYPED_AWAY[contexts[0]])
@@ -150,6 +155,8 @@ class Keyboard:
 
     def paste(self, text: str) -> None:
         """Insert a paste: a long one as a mark that stands for every byte of it (R-099)."""
+        if self._machine.state.contexts[0] in READING_CONTEXTS:
+            self._machine.handle(LeaveTranscript())
         if self._machine.state.contexts[0] in LINE_CONTEXTS:
             self.line.insert(text)
             self._tell_line()
@@ -171,6 +178,8 @@ class Keyboard:
         state = self._machine.state
         if state.contexts[0] == "picker" and state.picker is not None:
             self.line.set(state.picker.filter)
+        elif state.contexts[0] == "search" and state.search is not None:
+            self.line.set(state.search.query)
         elif state.contexts[0] == "feedback":
             self.line.set(state.approvals.feedback or "")
         else:
@@ -204,8 +213,17 @@ class Keyboard:
         match self._machine.state.contexts[0]:
             case "feedback":
                 self._machine.handle(FeedbackChanged(self.line.text))
+            case "search":
+                self._machine.handle(SearchChanged(self.line.text))
             case _:
                 self._machine.handle(FilterChanged(self.line.text))
+
+    def _can_be_done(self, row: Key) -> bool:
+        """Whether a key means something to the block under the cursor; else it is the beginning of a prompt."""
+        if not isinstance(row.intent, ActOnBlock):
+            return True
+        state = self._machine.state
+        return row.intent.action in block_actions(state.transcript.get(state.block))
 
     def _was_meant_for_draft(self, key: str, character: str | None) -> bool:
         """Whether a key belongs to the editor although an approval is open.

@@ -280,11 +280,11 @@ async def test_a_click_on_a_head_unfolds_and_a_drag_copies_logical_text() -> Non
         first = next(place for place, row in enumerate(screen.rows()) if "word" in row)
         await screen.pilot.mouse_down("#transcript", offset=(2, first))
         await screen.pilot.hover("#transcript", offset=(60, first + 2))
-        assert view.selected == ("word " * 40).strip()
+        assert view.pointer.selected == ("word " * 40).strip()
         await screen.pilot.mouse_up("#transcript", offset=(60, first + 2))
         assert screen.app.clipboard == ("word " * 40).strip()
         await screen.burst(["escape"])
-        assert view.selected == ""
+        assert view.pointer.selected == ""
 
 
 async def test_several_items_may_go_in_one_step() -> None:

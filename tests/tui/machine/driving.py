@@ -14,7 +14,7 @@ from tenuto.protocol.event import (
     UserMessageEvent,
 )
 from tenuto.protocol.part import TextPart
-from tenuto.tui.effects import Effect, ItemAdded, ItemChanged, ItemRemoved, TranscriptReset
+from tenuto.tui.effects import Effect, ItemAdded, ItemChanged, ItemRemoved, OlderAdded, TranscriptReset
 from tenuto.tui.machine.intent import DraftChanged, Intent
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
@@ -61,7 +61,7 @@ class Driver:
                 self.shown.remove(item_id)
             case ItemChanged(id=item_id):
                 assert item_id in self.shown
-            case TranscriptReset():
+            case TranscriptReset() | OlderAdded():
                 self.shown = list(self.state.transcript.items)
             case _:
                 pass

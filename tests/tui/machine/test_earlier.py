@@ -15,7 +15,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.tui.effects import Submit, TranscriptReset
+from tenuto.tui.effects import OlderAdded, Submit
 from tenuto.tui.machine.intent import ShowEarlier
 from tenuto.tui.machine.item import Item, NoticeItem
 from tests.tui.machine.driving import SESSION, Driver, started, user
@@ -58,7 +58,7 @@ def test_what_is_loaded_later_looks_as_if_it_had_been_there_from_the_start():
     assert isinstance(mark, NoticeItem)
     assert mark.text.startswith("40 earlier entries: scroll up")
     driver.feed(earlier(20, 30, 3, 4))
-    assert driver.effects[-1] == TranscriptReset()
+    assert driver.effects[-1] == OlderAdded()
     assert driver.items[0].text.startswith("20 earlier entries")
     driver.feed(earlier(0, 1, 1, 2))
     assert plain(driver.items) == plain(replayed(1, 2, 3, 4, 5, 6).items)

@@ -27,7 +27,7 @@ class ScreenActions:
             "paste.image": self._paste_clipboard,
             "approval.full": around.show_whole_approval,
             "suspend": self._suspend,
-            "escape": transcript.clear_selection,
+            "escape": transcript.pointer.clear,
             "cancel": self._copy_selection,
             "scroll.top": transcript.scroll_to_start,
             "scroll.begin": transcript.scroll_to_start,
@@ -52,11 +52,11 @@ class ScreenActions:
         return True
 
     def _copy_selection(self) -> bool:
-        text = self._app.transcript.selected or self._app.composer.selected_text
+        text = self._app.transcript.pointer.selected or self._app.composer.selected_text
         if not text:
             return False
         self._app.outside.copy(text)
-        self._app.transcript.clear_selection()
+        self._app.transcript.pointer.clear()
         return True
 
     async def edit(self, text: str, plan: str = "") -> None:

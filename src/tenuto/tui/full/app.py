@@ -25,6 +25,7 @@ from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, held_driver
 from tenuto.tui.full.palette import Palette
+from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.surroundings import Surroundings
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.keyboard import Keyboard
@@ -81,7 +82,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         actions: dict[str, Callable[[], bool]] = {}
         self.keyboard = Keyboard(self.runner, lambda: self.composer, actions, clock)
         self.transcript = TranscriptView(
-            lambda: self.runner.state.transcript,
+            lambda: self.runner.state,
             ItemRenderer(self._render_options),
             self.palette,
             toggle=lambda item_id: self.runner.handle(intents.ToggleItem(item_id)),
@@ -106,7 +107,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.outside = Outside(
             lambda: self.runner.state,
             self.write,
-            self._spawn,
+            self.spawn,
             self.around.show_toast,
             self.around.show_command,
             ui=self.ui,
@@ -114,7 +115,9 @@ class TenutoApp(App[None], inherit_bindings=False):
             clock=clock,
         )
         self._actions = ScreenActions(self)
+        self._reading = Reading(self)
         actions.update(self._actions.table)
+        actions.update(self._reading.table)
 
     def compose(self) -> ComposeResult:
         """Build the column."""
@@ -229,15 +232,15 @@ class TenutoApp(App[None], inherit_bindings=False):
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
-                self._spawn(self._actions.edit(text, plan))
+                self.spawn(self._actions.edit(text, plan))
             case screen_effects.EditFile(path=path):
-                self._spawn(self._actions.edit_file(path))
+                self.spawn(self._actions.edit_file(path))
             case screen_effects.Repaint():
                 self.repaint_everything()
             case screen_effects.Quit():
                 self.outside.end()
                 self.exit()
-            case _ if not self.outside.carry_out(effect):
+            case _ if not (self.outside.carry_out(effect) or self._reading.carry_out(effect)):
                 self._change_transcript(effect)
             case _:
                 pass
@@ -308,7 +311,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Copy, where Textual itself would: by our own way."""
         self.outside.copy(text)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work beside everything else."""
         self.run_worker(work, exit_on_error=False)
 
     def write(self, sequence: str) -> None:

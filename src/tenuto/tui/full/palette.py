@@ -51,12 +51,12 @@ class Palette:
             self._strips.popitem(last=False)
         return strip
 
-    def mark_selected(self, strip: Strip, begin: int, end: int) -> Strip:
-        """Return the strip with the cells from `begin` to `end` shown as selected."""
+    def mark(self, strip: Strip, begin: int, end: int, style: str) -> Strip:
+        """Return the strip with this style over the cells from `begin` to `end`."""
         return Strip.join(
             [
                 strip.crop(0, begin),
-                Strip(Segment.apply_style(strip.crop(begin, end), post_style=self.style("selection"))),
+                Strip(Segment.apply_style(strip.crop(begin, end), post_style=self.style(style))),
                 strip.crop(end),
             ]
         )

@@ -61,6 +61,12 @@ class Selection:
         return Selection(ends[0], ends[1])
 
 
+def moved_down(selection: Selection, by: int) -> Selection:
+    """Return the selection after `by` items were put before all others."""
+    ends = [place._replace(item=place.item + by) for place in (selection.anchor, selection.head)]
+    return Selection(ends[0], ends[1])
+
+
 def selected_text(selection: Selection, lines_of: Callable[[int], Sequence[Line]]) -> str:
     """Return the logical text of what is selected; `lines_of` gives the lines of an item by its place."""
     first, last = selection.ends

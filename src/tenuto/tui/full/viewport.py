@@ -18,7 +18,8 @@ class Viewport:
     `measure(index)` returns the true height of an item in rows (0: not to be seen); it is asked only for items at or
     near the screen.
     `follow` keeps the window at the end; any way up ends it, reaching the end resumes it. `unseen` counts the items
-    that were added while it was off.
+    that were added while it was off. `held` suspends it while something on the screen is looked at; `ended` says that
+    the last row is on the screen.
     """
 
     def __init__(self, measure: Callable[[int], int]) -> None:
@@ -28,24 +29,37 @@ class Viewport:
         self.index = 0
         self.line = 0
         self.follow = True
+        self.held = False
+        self.ended = True
         self.unseen = 0
+        self._total = 0
 
     # --- the items ---
 
     def reset(self, heights: list[int]) -> None:
         """Start over with these (estimated) heights, at the end."""
-        self.heights = heights
+        self._take(heights)
         self.go_to_end()
+
+    def reset_at(self, heights: list[int], index: int, line: int, unseen: int) -> None:
+        """Start over with these heights, at a line of an item; `unseen` items were added since the end was seen."""
+        self._take(heights)
+        self.index, self.line = index, line
+        self.follow, self.unseen = False, unseen
+        self.settle()
 
     def append(self, height: int) -> None:
         """An item was added at the end; `height` may be an estimate."""
         self.heights.append(height)
+        self._total += height
         if not self.follow:
             self.unseen += 1
 
     def remove(self, index: int) -> None:
         """The item at `index` is gone; what is at the top of the window stays there."""
-        del self.heights[index]
+        if index >= len(self.heights) - self.unseen:
+            self.unseen -= 1
+        self._total -= self.heights.pop(index)
         if index < self.index:
             self.index -= 1
         elif index == self.index:
@@ -56,17 +70,22 @@ class Viewport:
         """All heights are estimates again (another width); the window keeps its item, and its place in it."""
         if not self.follow and self.index < len(heights):
             before = self.heights[self.index]
-            self.heights = heights
+            self._take(heights)
             after = self.height(self.index)
             self.line = min(after - 1, self.line * after // before) if before > 0 and after > 0 else 0
         else:
-            self.heights = heights
+            self._take(heights)
 
     def height(self, index: int) -> int:
         """Return the true height of an item, and remember it."""
         height = self._measure(index)
+        self._total += height - self.heights[index]
         self.heights[index] = height
         return height
+
+    def _take(self, heights: list[int]) -> None:
+        self.heights = heights
+        self._total = sum(heights)
 
     # --- the position ---
 
@@ -77,6 +96,7 @@ class Viewport:
             return
         if self.follow:
             self.index, self.line = self._tail()
+            self.follow, self.ended = not self.held, True
             return
         self.line = max(0, min(self.line, self.height(self.index) - 1))
         self._stop_at_end()
@@ -114,7 +134,7 @@ class Viewport:
         self._stop_at_end()
 
     def go_to_end(self) -> None:
-        """Go to the end and follow it."""
+        """Go to the end and follow it, unless it is held."""
         self.follow = True
         self.unseen = 0
         self.settle()
@@ -123,6 +143,27 @@ class Viewport:
         """Put the item's first row at the top, as far as the end allows."""
         self.index, self.line, self.follow = index, 0, False
         self._stop_at_end()
+
+    def reveal(self, index: int, line: int) -> None:
+        """Bring a line of an item on the screen, a third from the top unless it is there already."""
+        self.settle()
+        if (index, line) not in self.visible():
+            self.index, self.line, self.follow = index, line, False
+            self.scroll(-(self.rows // 3))
+
+    def reveal_item(self, index: int) -> None:
+        """Bring all of an item on the screen, or as much of it from its first line on as there is room for."""
+        self.settle()
+        height = self.height(index)
+        shown = [line for place, line in self.visible() if place == index]
+        if shown and shown[0] == 0 and shown[-1] == height - 1:
+            return
+        below = not shown and index > self.index
+        if (shown and shown[0] == 0) or below:  # it is cut at the bottom: up with it, as far as its head allows
+            self.index, self.line, self.follow = index, 0, False
+            self.scroll(-max(0, self.rows - height))
+        else:
+            self.go_to_item(index)
 
     def go_to_row(self, row: int) -> None:
         """Go to a row counted from the beginning, by the present estimates (the scrollbar)."""
@@ -138,16 +179,17 @@ class Viewport:
 
     def extent(self) -> tuple[int, int]:
         """Return (rows above the window, rows in all), by the present estimates."""
-        return sum(self.heights[: self.index]) + self.line, sum(self.heights)
+        return sum(self.heights[: self.index]) + self.line, self._total
 
     def thumb(self) -> tuple[int, int] | None:
         """Return (first row, number of rows) of the scrollbar's thumb, `None` when everything fits."""
-        above, total = self.extent()
+        total = self._total
         if total <= self.rows or self.rows < 1:
             return None
         size = max(1, self.rows * self.rows // total)
         if self.follow:
             return self.rows - size, size
+        above, _ = self.extent()
         return min(self.rows - size, above * (self.rows - size) // max(1, total - self.rows)), size
 
     def _tail(self) -> tuple[int, int]:
@@ -164,7 +206,8 @@ class Viewport:
         while self.index < len(self.heights) - 1 and self.line >= (height := self.height(self.index)):
             self.line -= height
             self.index += 1
-        if (self.index, self.line) >= (tail := self._tail()):
+        self.ended = (self.index, self.line) >= (tail := self._tail())
+        if self.ended:
             self.index, self.line = tail
-            self.follow = True
+            self.follow = not self.held
             self.unseen = 0

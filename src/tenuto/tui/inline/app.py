@@ -21,7 +21,7 @@ from tenuto.tui.inline.application import InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.inline.paint import Paint
+from tenuto.tui.paint import Paint
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.inline.resize import rewraps

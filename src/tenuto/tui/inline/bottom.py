@@ -15,7 +15,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import AfterInput
 
 from tenuto.tui.around import DIALOGS, PLACEHOLDER, Around
-from tenuto.tui.inline.paint import Paint
+from tenuto.tui.paint import Paint
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import EMPTY, Line

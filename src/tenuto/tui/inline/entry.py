@@ -13,7 +13,7 @@ from tenuto.config.settings import UiSettings, load_settings
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
-from tenuto.tui.inline.paint import Paint, colour_depth
+from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals

@@ -13,7 +13,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.flush_stdout import flush_stdout
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from tenuto.tui.inline.paint import Depth
+from tenuto.tui.paint import Depth
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tenuto.protocol.event import EarlierEntriesEvent
-from tenuto.protocol.operation import ShowEarlierOperation
-from tenuto.tui.effects import Submit, TranscriptReset
+from tenuto.tui.effects import OlderAdded
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ShowEarlier
 from tenuto.tui.machine.item import Item, NoticeItem, Transcript
+from tenuto.tui.machine.older import ask_for_older
+from tenuto.tui.machine.search import look_at_older
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import close_open_calls
 from tenuto.tui.machine.verdict import pass_verdict
@@ -18,10 +19,7 @@ TABLE = HandlerTable()
 @TABLE.on(ShowEarlier)
 def ask_for_earlier(change: Change, _intent: ShowEarlier) -> None:
     """Ask once for what comes before the first item."""
-    state = change.state
-    if state.earlier:
-        change.emit(Submit(ShowEarlierOperation(session_id=state.session_id, before=state.earlier)))
-        state.earlier = 0
+    ask_for_older(change)
 
 
 @TABLE.on(EarlierEntriesEvent)
@@ -32,6 +30,7 @@ def put_earlier(change: Change, event: EarlierEntriesEvent) -> None:
     older = _replayed(change, event)
     change.state.earlier = event.before if event.remaining else 0
     change.state.earlier_item = 0
+    change.state.earlier_left = event.remaining
     if event.remaining:
         text = f"{event.remaining:,} earlier entries: scroll up, or /recall what was said in them"
         mark = NoticeItem(text=text, kind="earlier", final=True)
@@ -39,7 +38,8 @@ def put_earlier(change: Change, event: EarlierEntriesEvent) -> None:
         transcript.next_id += 1
         older.insert(0, mark)
     transcript.items = {item.id: item for item in (*older, *shown)}
-    change.emit(TranscriptReset())
+    change.emit(OlderAdded())
+    look_at_older(change)
 
 
 def _replayed(change: Change, event: EarlierEntriesEvent) -> list[Item]:

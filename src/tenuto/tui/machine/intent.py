@@ -15,6 +15,7 @@ from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.bindings import Bindings
+from tenuto.tui.machine.reading import BlockAction
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.machine.state import CompletionItem
 
@@ -239,6 +240,60 @@ class PickChoice(IntentBase, frozen=True):
     index: int | None = None
 
 
+# --- reading in the transcript ---
+
+
+class OpenSearch(IntentBase, frozen=True):
+    """Look for words in the transcript (Ctrl+F). `at` is the last item on the screen, 0 where that is not known."""
+
+    at: int = 0
+
+
+class SearchChanged(IntentBase, frozen=True):
+    """The text to look for is now this."""
+
+    text: str
+
+
+class MoveMatch(IntentBase, frozen=True):
+    """Go to the match above (-1) or below (1)."""
+
+    delta: int
+
+
+class AcceptSearch(IntentBase, frozen=True):
+    """Stay with the match that was found (Enter in the search field)."""
+
+
+class MoveBlock(IntentBase, frozen=True):
+    """Move the block cursor up (-1) or down (1). `at` is where it begins, 0: at the last block."""
+
+    delta: int
+    at: int = 0
+
+
+class ActOnBlock(IntentBase, frozen=True):
+    """Do something with the block under the cursor."""
+
+    action: BlockAction
+
+
+class LeaveTranscript(IntentBase, frozen=True):
+    """Close the search, put the block cursor away: what is typed goes into the prompt again."""
+
+
+class CopyOffered(IntentBase, frozen=True):
+    """A command copies a text."""
+
+    text: str
+
+
+class PageOffered(IntentBase, frozen=True):
+    """A command shows a file in the person's pager; it is removed afterwards."""
+
+    path: str
+
+
 # --- panels and the rest ---
 
 
@@ -377,6 +432,15 @@ Intent = (
     | ChordChanged
     | PickModel
     | ShowEarlier
+    | OpenSearch
+    | SearchChanged
+    | MoveMatch
+    | AcceptSearch
+    | MoveBlock
+    | ActOnBlock
+    | LeaveTranscript
+    | CopyOffered
+    | PageOffered
     | Said
     | Failed
     | TextOffered

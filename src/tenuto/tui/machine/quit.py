@@ -10,11 +10,13 @@ from __future__ import annotations
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.tui.effects import Quit, RunCommand, Submit
 from tenuto.tui.machine.approval import deny_current
+from tenuto.tui.machine.block import leave_transcript
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import remember_draft
 from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker
+from tenuto.tui.machine.search import close_search
 from tenuto.tui.machine.spin import set_label
 
 TABLE = HandlerTable()
@@ -38,6 +40,10 @@ def escape(change: Change, _intent: Escape) -> None:
         case "help":
             state.help_open = False
             change.panel()
+        case "search":
+            close_search(change, back=True)
+        case "found" | "block":
+            leave_transcript(change)
         case "completion":
             close_completion(change)
         case "shell":
@@ -61,6 +67,10 @@ def cancel(change: Change, _intent: Cancel) -> None:
         change.panel()
     elif context in {"approval", "feedback"}:
         interrupt(change)
+    elif context == "search":
+        close_search(change, back=True)
+    elif context in {"found", "block"}:
+        leave_transcript(change)
     elif state.draft.text or state.draft.images:
         clear_draft(change)
     elif state.running and not interrupting(change):

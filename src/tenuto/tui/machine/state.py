@@ -19,11 +19,26 @@ from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.machine.asked import Approvals
 from tenuto.tui.machine.item import Transcript
+from tenuto.tui.machine.reading import Search
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
 ContextName = Literal[
-    "approval", "feedback", "picker", "help", "completion", "empty", "shell", "prompt", "transcript", "global", "edit"
+    "approval",
+    "feedback",
+    "picker",
+    "help",
+    "completion",
+    "empty",
+    "shell",
+    "prompt",
+    "search",
+    "found",
+    "block",
+    "queue",
+    "transcript",
+    "global",
+    "edit",
 ]
 
 
@@ -229,8 +244,9 @@ class UiState(msgspec.Struct):
     whose seconds count up. `waiting` says that the queue is sent only when the person presses Enter.
     `completion_closed_at` is where the word begins for which the person closed the popup. `replaying` is set while a
     resumed session's entries come in: then no effects come out until one `TranscriptReset`. `earlier` is the seq
-    before which older entries can be asked for (0: none, or asked for already), `earlier_item` the item that says so.
-    `interrupt_presses` is how often Esc interrupts (1 or 2).
+    before which older entries can be asked for (0: none, or asked for already), `earlier_item` the item that says so,
+    `earlier_left` how many they are. `interrupt_presses` is how often Esc interrupts (1 or 2). `block` is the item
+    under the block cursor (0: none).
     """
 
     session_id: str = ""
@@ -267,6 +283,9 @@ class UiState(msgspec.Struct):
     compaction_item: int = 0
     earlier: int = 0
     earlier_item: int = 0
+    earlier_left: int = 0
+    search: Search | None = None
+    block: int = 0
     terminal_title: str = ""
     last_tick: float = 0.0
     replaying: bool = False
@@ -291,6 +310,10 @@ class UiState(msgspec.Struct):
             return ("picker", *below)
         if self.help_open:
             return ("help", *below)
+        if self.search is not None:
+            return ("search" if self.search.typing else "found", *below)
+        if self.block in self.transcript.items:
+            return ("block", *below)
         editor: tuple[ContextName, ...] = ("prompt", *below)
         if not self.draft.text:
             editor = ("empty", *editor)

@@ -12,6 +12,7 @@ from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalReso
 from tenuto.tui.effects import Effect
 from tenuto.tui.machine import (
     approval,
+    block,
     compaction,
     draft,
     earlier,
@@ -21,6 +22,7 @@ from tenuto.tui.machine import (
     prompt,
     queue,
     quit,
+    search,
     session,
     tick,
     tools,
@@ -30,7 +32,24 @@ from tenuto.tui.machine.change import Change, Handler, merge_tables
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 
-TOPICS = (turn, tools, approval, queue, compaction, session, earlier, quit, panel, prompt, draft, history, keys, tick)
+TOPICS = (
+    turn,
+    tools,
+    approval,
+    queue,
+    compaction,
+    session,
+    earlier,
+    search,
+    block,
+    quit,
+    panel,
+    prompt,
+    draft,
+    history,
+    keys,
+    tick,
+)
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
 """Events that count whatever session they come from: a sub-agent's approvals are the person's too."""
 HANDLERS: dict[type[Any], Handler] = merge_tables(

@@ -8,6 +8,7 @@ from tenuto.tui.panels.completion import completion_panel
 from tenuto.tui.panels.help import help_panel
 from tenuto.tui.panels.panel import NOTHING, Panel, editor_spans
 from tenuto.tui.panels.picker import picker_panel
+from tenuto.tui.panels.reading import block_panel, block_preview, places_panel, search_panel
 from tenuto.tui.panels.side import side_panel
 
 __all__ = [
@@ -16,9 +17,13 @@ __all__ = [
     "Panel",
     "approval_detail",
     "approval_panel",
+    "block_panel",
+    "block_preview",
     "completion_panel",
     "editor_spans",
     "help_panel",
     "picker_panel",
+    "places_panel",
+    "search_panel",
     "side_panel",
 ]

@@ -1,0 +1,68 @@
+"""What is marked in the transcript: the matches of the open search, the block under the cursor. Pure.
+
+Only the items on the screen are looked at, and each once for as long as it is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenuto.tui.finding import Match, find_in_lines
+from tenuto.tui.machine.item import Item
+from tenuto.tui.machine.reading import Hit, Search
+from tenuto.tui.render.line import Line
+
+MATCH, PRESENT_MATCH, BLOCK = "match", "match.current", "block.mark"
+"""Style names."""
+
+
+class Mark(NamedTuple):
+    """Cells `begin` to `end` (exclusive) of a row are drawn in this style over their own."""
+
+    begin: int
+    end: int
+    style: str
+
+
+class Marks:
+    """Finds the marks of the items on the screen, and remembers what it found in them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, list[Match]]] = {}
+
+    def matches(self, item: Item, lines: Sequence[Line], query: str) -> list[Match]:
+        """Return the matches in an item's lines."""
+        key = (query, item.version, item.folded, id(lines))
+        known = self._known.get(item.id)
+        if known is None or known[0] != key:
+            known = self._known[item.id] = (key, find_in_lines(lines, query))
+        return known[1]
+
+    def forget(self) -> None:
+        """Forget what was found: nothing is looked for any more."""
+        self._known.clear()
+
+    def of_item(self, item: Item, lines: Sequence[Line], search: Search) -> dict[int, list[Mark]]:
+        """Return the marks of an item's lines, by line."""
+        if not search.query:
+            return {}
+        found = self.matches(item, lines, search.query)
+        current = search.current
+        present = present_match(found, current, search.ordinal) if current and current.id == item.id else None
+        marks: dict[int, list[Mark]] = {}
+        for number, match in enumerate(found):
+            style = PRESENT_MATCH if number == present else MATCH
+            for cells in match:
+                marks.setdefault(cells.row, []).append(Mark(cells.begin, cells.end, style))
+        return marks
+
+
+def present_match(found: Sequence[Match], hit: Hit, ordinal: int) -> int | None:
+    """Return which of the matches in an item's rows is the present one.
+
+    The text of an item may have other matches than its rows (Markdown's own marks): then it is the nearest by rank.
+    """
+    if not found:
+        return None
+    return ordinal if len(found) == hit.count else min(len(found) - 1, ordinal * len(found) // hit.count)

@@ -1,0 +1,135 @@
+"""The mouse in the transcript: selecting text, folding with a click, dragging the scrollbar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.timer import Timer
+
+from tenuto.tui.full.selection import Place, Selection, selected_text, whole_line, word_at
+from tenuto.tui.render.line import Line
+
+if TYPE_CHECKING:
+    from tenuto.tui.full.transcript import TranscriptView
+
+DRAG_SCROLL_SECONDS = 0.05
+
+
+class Pointer:
+    """What the button went down on, and what has been selected since."""
+
+    def __init__(self, view: TranscriptView) -> None:
+        self._view = view
+        self.selection: Selection | None = None
+        self._timer: Timer | None = None
+        self._at: tuple[int, int] | None = None
+        self._on_bar = False
+        self._dragging = False
+        self._had_selection = False
+
+    @property
+    def selected(self) -> str:
+        """The logical text of the selection, empty when there is none."""
+        return selected_text(self.selection, self._view.lines_of) if self.selection else ""
+
+    def clear(self) -> bool:
+        """Take the selection away; say whether there was one."""
+        had = self.selection is not None
+        self.selection = None
+        if had:
+            self._view.refresh()
+        return had
+
+    def cells(self, row: tuple[int, int], line: Line) -> tuple[int, int] | None:
+        """Return the selected cells of a row (item and line number), the gutter left out."""
+        if self.selection is None:
+            return None
+        cells = self.selection.cells(*row)
+        if cells is None:
+            return None
+        end = line.width if cells[1] is None else min(cells[1], line.width)
+        begin = max(cells[0], line.gutter)
+        return (begin, end) if begin < end else None
+
+    # --- the button ---
+
+    def press(self, event: events.MouseDown) -> None:
+        """Begin a selection, or take hold of the scrollbar."""
+        view = self._view
+        view.capture_mouse()
+        self._on_bar = view.is_on_bar(event.x)
+        if self._on_bar:
+            view.drag_bar(event.y)
+            return
+        if view.is_on_mark(event.x, event.y):
+            view.scroll_to_end()
+            return
+        place = view.place_at(event.x, event.y)
+        self._had_selection = self.clear()
+        self.selection = Selection(place, place) if place else None
+        self._dragging = place is not None
+
+    def move(self, event: events.MouseMove) -> None:
+        """Go on with it; outside the screen it scrolls."""
+        if self._on_bar:
+            self._view.drag_bar(event.y)
+        elif self._dragging:
+            self._at = (event.x, event.y)
+            self._select_to(event.x, event.y)
+            outside = event.y < 0 or event.y >= self._view.size.height
+            if outside and self._timer is None:
+                self._timer = self._view.set_interval(DRAG_SCROLL_SECONDS, self._scroll_on)
+            elif not outside:
+                self._stop_timer()
+
+    def release(self) -> str:
+        """End it; return the text that was selected."""
+        self._view.release_mouse()
+        self._stop_timer()
+        was_dragging, self._dragging, self._on_bar = self._dragging, False, False
+        if self.selection is not None and self.selection.empty:
+            self.selection = None
+        return self.selected if was_dragging else ""
+
+    def click(self, event: events.Click) -> str:
+        """Once: fold or unfold; twice: select a word; three times: a line. Returns what was selected.
+
+        What ends a selection, or has made one, is no click.
+        """
+        view = self._view
+        place = view.place_at(event.x, event.y)
+        if place is None or (event.chain == 1 and (self.selection is not None or self._had_selection)):
+            return ""
+        lines = view.lines_of(place.item)
+        if event.chain == 1:
+            view.click_item(place)
+            return ""
+        ends = word_at(lines[place.line], place.cell) if event.chain == 2 else None
+        if ends is not None:
+            return self._select(place._replace(cell=ends[0]), place._replace(cell=ends[1]))
+        if event.chain >= 3:
+            first, last = whole_line(lines, place.line)
+            return self._select(Place(place.item, first.row, first.cell), Place(place.item, last.row, last.cell))
+        return ""
+
+    def _select(self, anchor: Place, head: Place) -> str:
+        self.selection = Selection(anchor, head)
+        self._view.refresh()
+        return self.selected
+
+    def _select_to(self, x: int, y: int) -> None:
+        place = self._view.place_at(x, y)
+        if place is not None and self.selection is not None:
+            self.selection = Selection(self.selection.anchor, place)
+            self._view.refresh()
+
+    def _scroll_on(self) -> None:
+        if self._at is not None:
+            self._view.scroll_rows(-1 if self._at[1] < 0 else 1)
+            self._select_to(*self._at)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None

@@ -1,0 +1,74 @@
+"""What somebody does who reads in the transcript: the open search, and what can be done with a block. Plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tenuto.tui.machine.item import CompactionItem, ContextItem, Item, NoticeItem, UserItem
+
+BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "open"]
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An item that has matches, and how many."""
+
+    id: int
+    count: int
+
+
+class Search(msgspec.Struct):
+    """The open search.
+
+    `at` is the item that was being read when it was opened. `typing` says that keys go into the field, else they move
+    between matches. `place` is the present hit among `hits`, `ordinal` the present match in it. `counts` remembers for
+    each item its version and how many matches it has. `unfolded` is the item that is unfolded for its match only.
+    While nothing is found, `parts_left` older parts of the log are still to be looked through; `entries_left` are those
+    that are not loaded. `round` says that the last move went past an end.
+    """
+
+    at: int = 0
+    query: str = ""
+    typing: bool = True
+    hits: list[Hit] = msgspec.field(default_factory=list[Hit])
+    place: int = 0
+    ordinal: int = 0
+    counts: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict[int, tuple[int, int]])
+    unfolded: int = 0
+    parts_left: int = 0
+    entries_left: int = 0
+    round: bool = False
+
+    @property
+    def current(self) -> Hit | None:
+        """The item with the present match, `None` where nothing matches."""
+        return self.hits[self.place] if self.place < len(self.hits) else None
+
+    @property
+    def total(self) -> int:
+        """How many matches there are in what is loaded."""
+        return sum([hit.count for hit in self.hits])
+
+    @property
+    def number(self) -> int:
+        """The number of the present match, from 1; 0 where there is none."""
+        if self.current is None:
+            return 0
+        return sum([hit.count for hit in self.hits[: self.place]]) + self.ordinal + 1
+
+
+def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
+    """Return what can be done with a block, in the order in which it is offered."""
+    if item is None:
+        return ()
+    actions: list[BlockAction] = [] if isinstance(item, ContextItem | NoticeItem) else ["fold"]
+    actions.append("copy")
+    if isinstance(item, UserItem):
+        actions.append("edit")
+        if item.seq:
+            actions.append("rewind")
+    if isinstance(item, CompactionItem) and item.entry is not None and not item.proposed:
+        actions.append("undo")
+    actions.append("open")
+    return tuple(actions)

@@ -1,0 +1,152 @@
+"""The search field, and what can be done with the block under the cursor. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenuto.guard.sanitize import sanitize_line
+from tenuto.tui.bindings import Bindings, join_phrases
+from tenuto.tui.finding import snippet
+from tenuto.tui.line_editor import LineEditor
+from tenuto.tui.machine.item import Item
+from tenuto.tui.machine.reading import BlockAction, Search, block_actions
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, first_shown
+from tenuto.tui.render.fit import fit_lines
+from tenuto.tui.render.line import Line, Span, plain
+from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.texts import item_name, item_text, searched_text
+
+PLACES = 8
+"""Matches that a screen without a transcript of its own lists around the present one."""
+BLOCK_LINES = 4
+"""Lines that it shows of a block."""
+_WORDS: dict[BlockAction, str] = {
+    "fold": "folds",
+    "copy": "copies",
+    "edit": "edits",
+    "rewind": "rewinds",
+    "undo": "undoes it",
+    "open": "pager",
+}
+
+
+def search_panel(state: UiState, width: int, line: LineEditor) -> Panel:
+    """Return the search field with the number of the present match; keys move between matches above it."""
+    search = state.search
+    if search is None:
+        return NOTHING
+    return Panel(fit_lines([_field(search, width, line), _search_keys(search, state.keys)], width))
+
+
+def places_panel(state: UiState, width: int, line: LineEditor) -> Panel:
+    """Return the search field with a list of the matches around the present one."""
+    search = state.search
+    if search is None:
+        return NOTHING
+    lines = [_field(search, width, line), *_places(state, search, width), _search_keys(search, state.keys)]
+    return Panel(fit_lines(lines, width))
+
+
+def block_panel(state: UiState, width: int) -> Panel:
+    """Return one line: what the keys do with the block that is marked in the transcript."""
+    item = state.transcript.get(state.block)
+    if item is None:
+        return NOTHING
+    return Panel(fit_lines([plain(f"{PAD}{_block_keys(item, state.keys)}", "faint")], width))
+
+
+def block_preview(state: UiState, width: int) -> Panel:
+    """Return how the block begins, and what the keys do with it."""
+    item = state.transcript.get(state.block)
+    if item is None:
+        return NOTHING
+    ids = list(state.transcript.items)
+    place = ids.index(item.id) + 1
+    head: list[Span] = [(PAD, "text"), (f"{place} of {len(ids)}  ", "accent"), (item_name(item), "bold")]
+    rest = [text for text in item_text(item).split("\n")[1:] if text.strip()][:BLOCK_LINES]
+    body = [plain(f"{PAD * 2}{truncate(sanitize_line(text), max(1, width - 8))}", "dim") for text in rest]
+    return Panel(fit_lines([Line(tuple(head)), *body, plain(f"{PAD}{_block_keys(item, state.keys)}", "faint")], width))
+
+
+def _field(search: Search, width: int, line: LineEditor) -> Line:
+    facts = _facts(search)
+    room = max(8, width - cell_width(facts) - 14)
+    typed: Sequence[Span] = (
+        editor_spans(line, room) if search.typing else [(truncate(sanitize_line(search.query), room), "text")]
+    )
+    if search.typing and not search.query:
+        typed = [(" ", "reverse"), ("words in the transcript", "placeholder")]
+    style = "dim" if search.current is not None or not search.query else "warning"
+    return Line(((PAD, "text"), ("Search", "panel.title"), ("  ", "text"), *typed, ("  ", "text"), (facts, style)))
+
+
+def _facts(search: Search) -> str:
+    """Return how many matches there are, and what they were not looked for in."""
+    facts: list[str] = []
+    if search.query:
+        found = f"{search.number:,} of {search.total:,}" if search.total else "no match"
+        facts.append(f"{found}, round from the other end" if search.round and search.total else found)
+    if search.parts_left:
+        facts.append("looking through older entries …")
+    elif search.entries_left:
+        facts.append(f"{search.entries_left:,} older entries are not loaded")
+    return " · ".join(facts)
+
+
+def _search_keys(search: Search, keys: Bindings) -> Line:
+    older = "looks through older ones" if search.entries_left else ""
+    if not search.typing:
+        hint = join_phrases(
+            keys.phrase("found.up", "up"), keys.phrase("found.down", "down"), keys.phrase("found.edit", "other words"),
+            keys.phrase("escape", "closes"), "or type on",
+        )  # fmt: skip
+    elif search.current is None:
+        hint = join_phrases(
+            keys.phrase("search.accept", older) if older and search.query else "", keys.phrase("escape", "closes")
+        )
+    else:
+        hint = join_phrases(
+            keys.phrase("search.up", "up"),
+            keys.phrase("search.down", "down"),
+            keys.phrase("search.accept", "stays here"),
+            keys.phrase("escape", "goes back"),
+        )
+    return plain(f"{PAD}{hint}", "faint")
+
+
+def _places(state: UiState, search: Search, width: int) -> list[Line]:
+    """Return a row for each match around the present one: what it stands in, and its line."""
+    lines: list[Line] = []
+    first = first_shown(search.number - 1, search.total, PLACES)
+    number = 0
+    for hit in search.hits:
+        item = state.transcript.get(hit.id)
+        if item is None or number + hit.count <= first:
+            number += hit.count
+            continue
+        for ordinal in range(max(0, first - number), hit.count):
+            if len(lines) == min(PLACES, search.total):
+                return lines
+            lines.append(_place(item, search, ordinal, width, selected=number + ordinal + 1 == search.number))
+        number += hit.count
+    return lines
+
+
+def _place(item: Item, search: Search, ordinal: int, width: int, *, selected: bool) -> Line:
+    name = truncate(item_name(item).partition(" ")[0], 12)
+    before, match, after = snippet(searched_text(item), search.query, ordinal, max(10, width - 24))
+    style = "choice.selected" if selected else "dim"
+    pieces: list[Span] = [(PAD, "text"), (POINTER if selected else PAD, "accent"), (f"{name:<12} ", "faint")]
+    pieces += [(sanitize_line(f"x{before}")[1:] + (" " if before[-1:].isspace() else ""), style), (match, "match")]
+    pieces.append(((" " if after[:1].isspace() else "") + sanitize_line(after), style))
+    return Line(tuple(span for span in pieces if span[0]))
+
+
+def _block_keys(item: Item, keys: Bindings) -> str:
+    phrases = [keys.phrase(f"block.{action}", _word(item, action)) for action in block_actions(item)]
+    return join_phrases(*phrases, keys.phrase("escape", "leaves"))
+
+
+def _word(item: Item, action: BlockAction) -> str:
+    return "unfolds" if action == "fold" and item.folded else _WORDS[action]

@@ -1,0 +1,202 @@
+"""The search in the transcript: which match is next, what is unfolded for it, and how it goes on in the log."""
+
+from __future__ import annotations
+
+import time
+
+from tenuto.protocol.event import AssistantMessageEvent, EarlierEntriesEvent, ToolResultEvent, ToolStartedEvent
+from tenuto.protocol.message import AssistantMessage, ToolResultMessage
+from tenuto.protocol.operation import ShowEarlierOperation
+from tenuto.protocol.part import TextPart, ToolCallPart
+from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
+from tenuto.tui.machine.intent import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
+from tenuto.tui.machine.item import AssistantItem, ToolItem
+from tenuto.tui.machine.reading import Search
+from tenuto.tui.machine.search import PARTS_AT_A_TIME
+from tests.tui.machine.driving import SESSION, Driver, user
+
+
+def answer(seq: int, text: str) -> AssistantMessageEvent:
+    return AssistantMessageEvent(session_id=SESSION, message=AssistantMessage(seq=seq, parts=(TextPart(text=text),)))
+
+
+def tool_call(seq: int, command: str, output: str) -> list[object]:
+    call = ToolCallPart(id=f"c{seq}", name="bash", arguments=f'{{"command":"{command}"}}')
+    return [
+        AssistantMessageEvent(session_id=SESSION, message=AssistantMessage(seq=seq, parts=(call,))),
+        ToolStartedEvent(session_id=SESSION, call_id=call.id, name="bash", arguments=call.arguments),
+        ToolResultEvent(
+            session_id=SESSION,
+            message=ToolResultMessage(seq=seq + 1, call_id=call.id, name="bash", parts=(TextPart(text=output),)),
+        ),
+    ]
+
+
+def conversation() -> Driver:
+    driver = Driver()
+    driver.feed(user(1, "where is the parser?"), answer(2, "The parser is in `parse.py`; a Parser class."))
+    driver.feed(*tool_call(3, "grep parser", "a parser\nb\nparser c"))  # type: ignore[arg-type]
+    driver.feed(user(5, "thanks"), answer(6, "You are welcome."))
+    driver.effects.clear()
+    return driver
+
+
+def search(driver: Driver) -> Search:
+    found = driver.state.search
+    assert found is not None
+    return found
+
+
+def present(driver: Driver) -> tuple[object, int]:
+    found = search(driver)
+    assert found.current is not None
+    return type(driver.state.transcript.items[found.current.id]), found.ordinal
+
+
+def test_it_begins_with_the_nearest_match_above_and_goes_up_and_round():
+    driver = conversation()
+    assert PlaceKept() in driver.feed(OpenSearch())
+    assert MatchShown() in driver.feed(SearchChanged("parser"))
+    assert (search(driver).number, search(driver).total) == (6, 6)
+    seen = []
+    for _ in range(7):
+        seen.append(search(driver).number)
+        driver.feed(MoveMatch(-1))
+    assert seen == [6, 5, 4, 3, 2, 1, 6]
+    driver.feed(MoveMatch(1))
+    driver.feed(MoveMatch(1))
+    assert search(driver).number == 1
+    assert search(driver).round, "it says that it went round"
+
+
+def test_capitals_count_once_one_is_typed():
+    driver = conversation()
+    driver.feed(OpenSearch(), SearchChanged("parser"), SearchChanged("Parser"))
+    assert search(driver).total == 1
+    assert present(driver) == (AssistantItem, 0)
+    driver.feed(SearchChanged("arse"))
+    assert search(driver).total == 7, "a wider text finds again what a narrower one did not"
+
+
+def test_typing_on_keeps_the_match_where_it_still_matches():
+    driver = conversation()
+    driver.feed(OpenSearch(), SearchChanged("p"))
+    for query in ("pa", "par", "parse", "parser "):
+        driver.feed(SearchChanged(query))
+    assert present(driver)[0] is ToolItem
+    driver.feed(SearchChanged("parser is"))
+    assert present(driver) == (AssistantItem, 0)
+
+
+def test_what_is_folded_is_unfolded_for_its_match_only():
+    driver = conversation()
+    tool = next(item for item in driver.items if isinstance(item, ToolItem))
+    version = tool.version
+    driver.feed(OpenSearch(), SearchChanged("parser c"))
+    assert not tool.folded
+    assert tool.version > version
+    driver.feed(SearchChanged("where is"))
+    assert tool.folded, "the search went on to another item"
+    driver.feed(SearchChanged("parser c"), Escape())
+    assert tool.folded
+    assert driver.state.search is None
+    driver.feed(OpenSearch(), SearchChanged("parser c"), AcceptSearch(), Escape())
+    assert not tool.folded, "who stays with a match wants to read it"
+
+
+def test_escape_goes_back_and_enter_stays():
+    driver = conversation()
+    driver.feed(OpenSearch(), SearchChanged("parser"))
+    assert PlaceRestored() in driver.feed(Escape())
+    driver.feed(OpenSearch(), SearchChanged("parser"), AcceptSearch())
+    assert driver.state.contexts[0] == "found"
+    driver.feed(OpenSearch())
+    assert driver.state.contexts[0] == "search", "back in the field, with the same words"
+    assert search(driver).query == "parser"
+    assert PlaceRestored() not in driver.feed(AcceptSearch(), Escape())
+    assert driver.state.contexts[0] == "empty"
+
+
+def test_emphasis_in_the_source_hides_nothing_from_a_search():
+    driver = Driver()
+    driver.feed(answer(1, "Look at the **tail** block of `x`."), OpenSearch(), SearchChanged("tail block"))
+    assert search(driver).total == 1
+
+
+def test_what_comes_in_while_it_is_open_counts_too():
+    driver = conversation()
+    driver.feed(OpenSearch(), SearchChanged("parser"))
+    driver.feed(answer(8, "parser again"))
+    assert search(driver).total == 6, "nothing moves by itself"
+    driver.feed(MoveMatch(1))
+    assert (search(driver).number, search(driver).total) == (7, 7)
+
+
+def older(remaining: int, text: str, seq: int = -5) -> EarlierEntriesEvent:
+    events = (user(seq, text), answer(seq + 1, "an old answer"))
+    return EarlierEntriesEvent(session_id=SESSION, remaining=remaining, before=seq, events=events)
+
+
+def asked(effects: list[object]) -> bool:
+    return any(isinstance(each, Submit) and isinstance(each.operation, ShowEarlierOperation) for each in effects)
+
+
+def with_older_entries() -> Driver:
+    driver = conversation()
+    driver.feed(older(900, "the first that is loaded"))
+    driver.effects.clear()
+    return driver
+
+
+def test_going_up_past_the_first_match_looks_on_in_the_log():
+    driver = with_older_entries()
+    driver.feed(OpenSearch(), SearchChanged("where is"))
+    assert search(driver).entries_left == 900
+    assert asked(driver.feed(MoveMatch(-1)))
+    assert search(driver).parts_left == PARTS_AT_A_TIME
+    assert asked(driver.feed(older(800, "nothing of it", -15))), "nothing found: the next part"
+    driver.feed(older(700, "and where is that?", -25))
+    assert (search(driver).number, search(driver).total) == (1, 2)
+    assert search(driver).parts_left == 0
+    assert search(driver).entries_left == 700
+
+
+def test_a_text_that_is_nowhere_is_looked_for_a_while_and_then_at_another_key():
+    driver = with_older_entries()
+    driver.feed(OpenSearch(), SearchChanged("zebra"))
+    assert asked(driver.feed(AcceptSearch()))
+    for number in range(1, PARTS_AT_A_TIME):
+        assert asked(driver.feed(older(900 - number, "no", -10 - 10 * number)))
+    assert not asked(driver.feed(older(500, "no", -500)))
+    assert asked(driver.feed(AcceptSearch()))
+    driver.feed(older(0, "no", -600))
+    assert driver.feed(AcceptSearch()) == [Toast("Nothing matches in this session")]
+
+
+def test_escape_stops_looking_through_the_log():
+    driver = with_older_entries()
+    driver.feed(OpenSearch(), SearchChanged("zebra"), AcceptSearch(), Escape())
+    assert not asked(driver.feed(older(800, "no", -15)))
+
+
+def test_leaving_for_the_prompt_stays():
+    driver = conversation()
+    driver.feed(OpenSearch(), SearchChanged("where"), AcceptSearch())
+    assert PlaceRestored() not in driver.feed(LeaveTranscript())
+    assert driver.state.search is None
+
+
+def test_ten_thousand_items_are_looked_through_between_two_keys():
+    driver = Driver()
+    text = "some words of an answer that goes on for a while\n" * 20
+    for number in range(10_000):
+        driver.state.transcript.items[number + 100] = AssistantItem(
+            id=number + 100, text=text + str(number), final=True
+        )
+    driver.shown = list(driver.state.transcript.items)
+    driver.feed(OpenSearch())
+    began = time.monotonic()
+    for query in ("9", "99", "999", "9999"):
+        driver.feed(SearchChanged(query))
+    assert search(driver).total == 1
+    assert time.monotonic() - began < 5, "a hang guard: it takes 0.1 s"
