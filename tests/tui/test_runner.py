@@ -328,5 +328,5 @@ async def test_a_history_that_cannot_be_written_is_told_and_nothing_else(tmp_pat
     await stage.runner.submit_user_input("hello")
     assert stage.core.prompts
     notices = [item for item in stage.items if isinstance(item, NoticeItem)]
-    assert [notice.level for notice in notices if "history" in notice.text] == ["warning"]
+    assert [notice.level for notice in notices if "prompt history" in notice.text] == ["warning"]
     await stage.runner.close()

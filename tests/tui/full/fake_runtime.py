@@ -32,6 +32,7 @@ class FakeRuntime:
         self.listeners: list[Callable[[AnyEvent], None]] = []
         self.operations: list[AnyOperation] = []
         self.prompts: list[str] = []
+        self.sent: list[tuple[ContentPart, ...]] = []
         self.commands: list[str] = []
         self.outcomes: list[CommandOutcome] = [Say("done")]
         self.arguments: tuple[Choice, ...] = ()
@@ -51,6 +52,7 @@ class FakeRuntime:
 
     async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
         self.prompts.append(text_of(parts))
+        self.sent.append(parts)
         return "submission"
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:

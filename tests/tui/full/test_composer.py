@@ -1,0 +1,157 @@
+"""The prompt of the full screen: images, marks, completion, drafts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from tenuto.command.outcome import Choice
+from tenuto.protocol.part import ImagePart
+from tests.tui.full.support import Screen, running_app
+from tests.tui.images_of import png
+
+PATIENCE = 15.0
+
+
+async def until(screen: Screen, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, screen.text()
+        await asyncio.sleep(0.01)
+        await screen.settle()
+
+
+async def paste(screen: Screen, text: str) -> None:
+    screen.app.post_message(events.Paste(text))
+    await screen.settle()
+
+
+async def test_a_dropped_image_is_a_chip_and_goes_along(tmp_path: Path) -> None:
+    (tmp_path / "my shot.png").write_bytes(png(820, 600))
+    async with running_app(size=(80, 24)) as screen:
+        await screen.burst("look ")
+        await paste(screen, f"'{tmp_path}/my shot.png'")
+        await until(screen, lambda: "[image 1 my shot.png 820x600" in screen.text())
+        assert screen.app.composer.text == "look "
+        await screen.burst(["enter"])
+        await until(screen, lambda: screen.runtime.sent)
+        images = [part for part in screen.runtime.sent[0] if isinstance(part, ImagePart)]
+        assert [(image.width, image.height) for image in images] == [(820, 600)]
+        assert "[image 1" not in "\n".join(screen.rows()[-6:]), "the chips went with the prompt"
+
+
+async def test_chips_are_taken_out_by_key_and_by_click(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(png())
+    async with running_app(size=(80, 24)) as screen:
+        await paste(screen, f"{tmp_path}/a.png {tmp_path}/b.png")
+        await until(screen, lambda: "[image 2 b.png" in screen.text())
+        await screen.burst([*"x", "backspace"])
+        assert "[image 2 b.png" in screen.text(), "the text goes first"
+        row = next(place for place, text in enumerate(screen.rows()) if "[image 1 a.png" in text)
+        await screen.pilot.click(offset=(6, row))
+        await until(screen, lambda: "a.png" not in screen.text())
+        assert "[image 1 b.png" in screen.text()
+        await screen.burst(["backspace"])
+        assert "b.png" not in screen.text()
+
+
+async def test_a_path_that_is_no_image_stays_a_text(tmp_path: Path) -> None:
+    async with running_app() as screen:
+        await paste(screen, "/nowhere/at/all.png")
+        await until(screen, lambda: screen.app.composer.text == "/nowhere/at/all.png")
+
+
+async def test_an_empty_paste_looks_for_an_image_on_the_clipboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "wl-paste"
+    tool.write_text(f"#!/bin/sh\ncase \"$*\" in *list-types*) echo image/png;; *) cat '{tmp_path}/clip.png';; esac\n")
+    tool.chmod(0o755)
+    (tmp_path / "clip.png").write_bytes(png(20, 10))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-test")
+    async with running_app() as screen:
+        await paste(screen, "")
+        await until(screen, lambda: "[image 1 20x10" in screen.text())
+        await screen.burst(["ctrl+v"])
+        await until(screen, lambda: "[image 2 20x10" in screen.text())
+
+
+async def test_without_a_clipboard_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
+    async with running_app(size=(100, 24)) as screen:
+        await screen.burst(["alt+v"])
+        await until(screen, lambda: "install xclip" in screen.text())
+
+
+async def test_a_mark_is_deleted_as_one_undone_and_unfolded() -> None:
+    async with running_app() as screen:
+        composer = screen.app.composer
+        await screen.burst("see ")
+        await paste(screen, "line\n" * 20)
+        assert composer.text == "see [Pasted text #1 +21 lines]"
+        await screen.burst(["backspace"])
+        assert composer.text == "see "
+        await screen.burst(["ctrl+underscore"])
+        assert composer.text == "see [Pasted text #1 +21 lines]"
+        await screen.burst(["left"])
+        assert composer.cursor == 4
+        await screen.burst(["right", "tab"])
+        assert composer.text == "see " + "line\n" * 20
+        assert composer.size.height <= screen.app.size.height // 3
+        await screen.burst(["enter"])
+        assert screen.runtime.prompts == ["see " + "line\n" * 20]
+
+
+async def test_r100_the_cursor_goes_by_what_people_see_as_a_character() -> None:
+    async with running_app() as screen:
+        composer = screen.app.composer
+        await paste(screen, "e\u0301👨‍👩‍👧字")
+        await screen.burst(["left", "left", "backspace"])
+        assert composer.text == "👨‍👩‍👧字"
+        await screen.burst(["delete"])
+        assert composer.text == "字"
+
+
+async def test_older_cuts_come_back() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"one two", "ctrl+w", "end", "ctrl+u", *"x ", "ctrl+y", "alt+y"])
+        assert screen.app.composer.text == "x two"
+
+
+async def test_a_command_shows_what_may_follow_it_and_completes_it() -> None:
+    async with running_app(size=(80, 24)) as screen:
+        screen.runtime.arguments = (Choice("ask", "ask", "first"), Choice("auto", "auto", "second"))
+        await screen.burst("/mode ")
+        assert "/mode [ask|edits|auto|plan]" in screen.text()
+        await screen.burst(["right"])
+        assert screen.app.composer.text == "/mode ", "a hint is not a text"
+        await screen.burst("au")
+        await until(screen, lambda: "second" in screen.text())
+        await screen.burst(["enter"])
+        await until(screen, lambda: screen.runtime.commands)
+        assert screen.runtime.commands == ["/mode auto"]
+
+
+async def test_enter_behind_a_command_takes_nothing_that_was_not_typed() -> None:
+    async with running_app() as screen:
+        screen.runtime.arguments = (Choice("ask", "ask"),)
+        await screen.burst([*"/mode ", "enter"])
+        await until(screen, lambda: screen.runtime.commands)
+        assert screen.runtime.commands == ["/mode"]
+
+
+async def test_what_comes_back_from_an_editor_has_the_marks_of_what_was_not_changed() -> None:
+    async with running_app() as screen:
+        await screen.burst("see ")
+        await paste(screen, "line\n" * 20)
+        assert screen.app.runner.fold_edited("look " + "line\n" * 20) == "look [Pasted text #1 +21 lines]"
+        assert screen.app.runner.fold_edited("line\n" * 19) == "line\n" * 19

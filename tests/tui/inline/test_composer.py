@@ -1,0 +1,114 @@
+"""The prompt of the inline screen: images, marks, completion, bursts, the same as on the full one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tenuto.command.outcome import Choice
+from tenuto.protocol.part import ImagePart
+from tests.tui.images_of import png
+from tests.tui.inline.support import Session, running_app
+
+PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
+
+
+def paste(session: Session, text: str) -> None:
+    session.type(f"{PASTE_BEGIN}{text}{PASTE_END}")
+
+
+async def test_a_dropped_image_is_a_chip_and_goes_along(tmp_path: Path) -> None:
+    (tmp_path / "my shot.png").write_bytes(png(820, 600))
+    async with running_app() as session:
+        session.type("look ")
+        paste(session, f"file://{tmp_path}/my%20shot.png")
+        await session.shows("[image 1 my shot.png 820x600")
+        session.type("\r")
+        await session.until(lambda: session.runtime.sent)
+        images = [part for part in session.runtime.sent[0] if isinstance(part, ImagePart)]
+        assert [(image.width, image.height) for image in images] == [(820, 600)]
+        await session.gone("at the start takes it out")
+
+
+async def test_a_chip_is_taken_out_by_backspace_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    async with running_app() as session:
+        paste(session, f"{tmp_path}/a.png")
+        await session.shows("[image 1 a.png")
+        session.type("\x7f")
+        await session.gone("[image 1 a.png")
+
+
+async def test_an_empty_paste_and_ctrl_v_look_on_the_clipboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "xclip"
+    tool.write_text(f"#!/bin/sh\ncase \"$*\" in *TARGETS*) echo image/png;; *) cat '{tmp_path}/clip.png';; esac\n")
+    tool.chmod(0o755)
+    (tmp_path / "clip.png").write_bytes(png(20, 10))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
+    async with running_app() as session:
+        paste(session, "")
+        await session.shows("[image 1 20x10")
+        session.type("\x16")
+        await session.shows("[image 2 20x10")
+
+
+async def test_a_mark_is_deleted_as_one_undone_and_unfolded() -> None:
+    async with running_app() as session:
+        editor = session.app.editor
+        session.type("see ")
+        paste(session, "line\r" * 20)
+        await session.until(lambda: editor.text == "see [Pasted text #1 +21 lines]")
+        session.type("\x7f")
+        await session.until(lambda: editor.text == "see ")
+        session.type("\x1f")
+        await session.until(lambda: editor.text.endswith("]"))
+        session.type("\x1b[D")
+        await session.until(lambda: editor.cursor == 4)
+        session.type("\x1b[C\t")
+        await session.until(lambda: editor.text == "see " + "line\n" * 20)
+        session.type("\r")
+        await session.until(lambda: session.runtime.prompts)
+        assert session.runtime.prompts == ["see " + "line\n" * 20]
+
+
+async def test_a_burst_without_marks_is_a_paste_and_does_not_send() -> None:
+    async with running_app() as session:
+        text = "\r".join(f"line {number} of a text that a host wrote as it was" for number in range(10))
+        session.type(f"{text}\r")
+        await session.until(lambda: session.app.editor.text.count("\n") == 10)
+        assert session.runtime.prompts == []
+
+
+async def test_r100_the_cursor_goes_by_what_people_see_as_a_character() -> None:
+    async with running_app() as session:
+        editor = session.app.editor
+        paste(session, "e\u0301👨‍👩‍👧字")
+        await session.until(lambda: editor.text)
+        session.type("\x1b[D\x1b[D\x7f")
+        await session.until(lambda: editor.text == "👨‍👩‍👧字")
+        session.type("\x1b[3~")
+        await session.until(lambda: editor.text == "字")
+
+
+async def test_a_command_shows_what_may_follow_it_and_completes_it() -> None:
+    async with running_app() as session:
+        session.runtime.arguments = (Choice("ask", "ask", "first"), Choice("auto", "auto", "second"))
+        session.type("/mode ")
+        await session.shows("/mode [ask|edits|auto|plan]")
+        session.type("au")
+        await session.shows("second")
+        session.type("\r")
+        await session.until(lambda: session.runtime.commands)
+        assert session.runtime.commands == ["/mode auto"]
+
+
+async def test_the_prompt_grows_to_a_third_of_the_screen() -> None:
+    async with running_app(size=(80, 60)) as session:
+        for _ in range(40):
+            session.type("row\x1b\r")
+        await session.until(lambda: session.app.editor.text.count("\n") == 40)
+        await session.settle()
+        assert session.app.bottom.rows.prompt == 20
