@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.tui.early.colours import has_colour
 from tenuto.tui.render.palette import PALETTES, STYLES
 from tenuto.tui.render.theme import THEME_NAMES, Theme
 from tenuto.tui.render.theme_file import read_theme
-from tenuto.tui.themes import AUTOMATIC, DESCRIPTIONS, ThemeChooser, has_colour, own_themes
+from tenuto.tui.themes import AUTOMATIC, DESCRIPTIONS, ThemeChooser, own_themes
 
 MANY = {"TERM": "xterm-256color"}
 

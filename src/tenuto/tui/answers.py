@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tenuto.tui.early.background import is_light, read_colour
+from tenuto.tui.early.colours import is_light, read_colour
 
+BACKGROUND_REPORTS: Final = "\x1b[?2031h"
+NO_BACKGROUND_REPORTS: Final = "\x1b[?2031l"
+"""Mode 2031: whether the terminal says by itself when it has become dark or light."""
 PATIENCE: Final = 2.0
 """Seconds in which the question is open, unless DA1 closes it: then an ESC may be the beginning of an answer."""
-ESC: Final = "\x1b"
+ESC, CSI = "\x1b", "\x1b["
 _VALUE: Final = r"[rgba:#0-9A-Fa-f/]*"
 _ANSWER: Final = re.compile(
     rf"\x1b\]11;(?P<colour>{_VALUE})(?:\x07|\x1b\\)"
@@ -24,7 +27,9 @@ _ANSWER: Final = re.compile(
     rf"|\x1b\]11;{_VALUE}(?!{_VALUE}\x1b?\Z)"  # the rest of it was lost
 )
 _CERTAIN_BEGINNING: Final = re.compile(rf"\x1b\[\?[0-9;]*\Z|\x1b\]11;{_VALUE}\x1b?\Z")
-_POSSIBLE_BEGINNING: Final = re.compile(r"\x1b(?:\](?:11?)?|\[)\Z")
+_POSSIBLE_BEGINNING: Final = re.compile(r"\x1b\](?:11?)?\Z")
+
+_KNOWN: Final = (_ANSWER, _CERTAIN_BEGINNING, _POSSIBLE_BEGINNING)
 
 
 class AnswerFilter:
@@ -34,10 +39,10 @@ class AnswerFilter:
         self._heard = heard
         self._clock = clock
         self._open_until = clock() + PATIENCE
-        self._held = ""
+        self._held: str = ""
         self._held_at = 0.0
-        self._gave_escape = False
-        self._lent = False
+        self._gave_escape: bool = False
+        self._lent: bool = False
 
     @property
     def holding(self) -> bool:
@@ -51,10 +56,10 @@ class AnswerFilter:
         # An ESC that was given away as a key, for want of more, may have begun what comes now.
         lent: bool = self._lent if self._held else self._gave_escape and self._is_open
         data = f"{self._held or (ESC if lent else '')}{text}"
-        if lent and not any(known.match(data) for known in (_ANSWER, _CERTAIN_BEGINNING, _POSSIBLE_BEGINNING)):
+        if lent and not (data == CSI or any(known.match(data) for known in _KNOWN)):
             data, lent = data[1:], False
         kept = _ANSWER.sub(self._hear, data) if ESC in data else data
-        self._held = self._beginning_at_end(kept)
+        self._held = CSI if lent and data == CSI else self._beginning_at_end(kept)
         self._held_at = self._clock()
         kept = kept[: len(kept) - len(self._held)]
         self._lent = lent and self._held == data
@@ -73,7 +78,7 @@ class AnswerFilter:
         return self._clock() < self._open_until
 
     def _beginning_at_end(self, text: str) -> str:
-        found = _CERTAIN_BEGINNING.search(text) or (_POSSIBLE_BEGINNING.search(text) if self._is_open else None)
+        found = _CERTAIN_BEGINNING.search(text) or _POSSIBLE_BEGINNING.search(text)
         return found[0] if found else ""
 
     def _hear(self, answer: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tenuto.tui.early.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {
@@ -22,8 +23,6 @@ AUTOMATIC: Final = {"auto": ("dark", "light"), "contrast": ("contrast-dark", "co
 """Names that go by the background: what they are on a dark one, and on a light one."""
 FOLDER: Final = "themes"
 MAX_BYTES: Final = 100_000
-LIGHT_COLOURS: Final = (7, *range(9, 16))
-"""The numbers of COLORFGBG that are light; 8 is a dark grey."""
 
 
 class Found(NamedTuple):
@@ -46,27 +45,44 @@ class ThemeChooser:
         self._light = has_light_background(environ)
         self._shown = wanted
         self._repaint: Callable[[Theme], None] = lambda _theme: None
+        self._write: Callable[[str], None] = lambda _sequence: None
+        self._asked = True
         self.theme, self.problems = self._find(wanted)
 
     def watch(self, repaint: Callable[[Theme], None]) -> None:
         """Have `repaint` called with every other theme that is to be shown."""
         self._repaint = repaint
 
-    @property
-    def wants_background(self) -> bool:
-        """Whether the theme that shows goes by the terminal's background."""
-        return self._shown in AUTOMATIC
+    def begin(self, write: Callable[[str], None], *, asked: bool = False) -> None:
+        """Ask the terminal for its background, if that is of use: now, or when it will be. Nobody waits for it.
+
+        `write` takes control sequences; `asked`: somebody else has done it.
+        """
+        self._write = write
+        self._asked = asked or not may_ask(self._environ)
+        self._ask_if_needed()
 
     def show(self, name: str) -> None:
         """Show a theme from now on. A file that is bad gives what is good of it."""
         self._shown = name
+        self._ask_if_needed()
         self._change()
+
+    def learn(self, background: str) -> None:
+        """The early phase has heard what the background is (`#rrggbb`), or nothing."""
+        if background:
+            self.hear(is_light(background))
 
     def hear(self, light: bool) -> None:
         """The terminal said what its background is like."""
         if light != self._light:
             self._light = light
             self._change()
+
+    def _ask_if_needed(self) -> None:
+        if self._shown in AUTOMATIC and not self._asked:
+            self._asked = True
+            self._write(QUERY)
 
     def _change(self) -> None:
         theme = self._find(self._shown).theme
@@ -119,23 +135,3 @@ def own_themes(home: Path) -> tuple[str, ...]:
     except OSError:
         return ()
     return tuple(file.stem for file in files if file.suffix == ".toml" and file.stem not in DESCRIPTIONS)
-
-
-def has_light_background(environ: Mapping[str, str]) -> bool:
-    """Say whether the terminal's variables tell of a light background (COLORFGBG); dark is the usual."""
-    background = environ.get("COLORFGBG", "").rpartition(";")[2]
-    return background.isdecimal() and int(background) in LIGHT_COLOURS
-
-
-def has_many_colours(environ: Mapping[str, str]) -> bool:
-    """Say whether the terminal has more than 16 colours, as far as it says."""
-    return environ.get("COLORTERM", "") in ("truecolor", "24bit") or "256color" in environ.get("TERM", "")
-
-
-def has_colour(environ: Mapping[str, str]) -> bool:
-    """Say whether there may be colours: NO_COLOR comes before CLICOLOR_FORCE, and that before CLICOLOR=0."""
-    if environ.get("NO_COLOR"):
-        return False
-    if environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
-        return True
-    return environ.get("CLICOLOR") != "0" and not environ.get("TERM", "").startswith(("vt", "xterm-mono"))

@@ -108,7 +108,7 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
         "tenuto.cli.main",
         "tenuto.tui",
         "tenuto.tui.early",
-        *(f"tenuto.tui.early.{name}" for name in ("begin", "decide", "editor", "paint", "reader", "screen")),
+        *(f"tenuto.tui.early.{name}" for name in ("begin", "colours", "decide", "editor", "paint", "reader", "screen")),
     }
 
 

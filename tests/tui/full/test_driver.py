@@ -29,7 +29,7 @@ def read(data: bytes) -> list[str]:
         (b"\x1b", ["escape"]),
         (b"\x1b\x1b", ["escape", "escape"]),
         (b"\x1bp", ["alt+p"]),
-        (b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\a", ["a"]),
+        (b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\a", ["a", "BackgroundHeard"]),
         (b"\x1b]10;rgb:00/00/00\x07\x1b[?62;22cb", ["b"]),
         (b"\x1b[<35;NaN;NaNMc", ["c"]),
         (b"a\xffb", ["a", "replacement_character", "b"]),

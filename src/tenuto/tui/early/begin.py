@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import termios
 
-from tenuto.tui.early.paint import MIN_COLUMNS, MIN_ROWS, choose_look
+from tenuto.tui.early.decide import wanted_theme
+from tenuto.tui.early.paint import MIN_COLUMNS, MIN_ROWS
 from tenuto.tui.early.reader import EarlyReader
 from tenuto.tui.early.screen import EarlyScreen
 
@@ -25,7 +26,7 @@ def begin_early() -> EarlyReader | None:
     environ = dict(os.environ)
     screen = None
     try:
-        screen = EarlyScreen(choose_look(environ), environ)
+        screen = EarlyScreen(wanted_theme(environ), environ)
         if screen.columns < MIN_COLUMNS or screen.rows < MIN_ROWS:
             return None
         # Until there is a child to put the terminal back, the end has to wait.

@@ -59,17 +59,31 @@ def may_be_inline(environ: Mapping[str, str]) -> bool:
 
     A project's settings are not looked at: there the full screen's first frame shows for a moment.
     """
-    if environ.get("TENUTO_UI__INLINE"):
-        return True
+    return bool(environ.get("TENUTO_UI__INLINE")) or b"inline" in _settings(environ)
+
+
+def wanted_theme(environ: Mapping[str, str]) -> str:
+    """Return the theme of the person's settings, `auto` when none is found: a look for the word, no parsing."""
+    if name := environ.get("TENUTO_UI__THEME"):
+        return name
+    for line in _settings(environ).splitlines():
+        before, word, after = line.partition(b"theme")
+        value = after.strip().removeprefix(b"=").strip()
+        if word and b"#" not in before and value[:1] in (b'"', b"'"):
+            return value[1:].partition(value[:1])[0].decode("ascii", "replace")
+    return "auto"
+
+
+def _settings(environ: Mapping[str, str]) -> bytes:
     home = environ.get("TENUTO_HOME", "") or f"{environ.get('HOME', '')}/.tenuto"
     try:
         descriptor = os.open(f"{home}/settings.toml", os.O_RDONLY)
     except OSError:
-        return False
+        return b""
     try:
-        return b"inline" in os.read(descriptor, SETTINGS_BYTES)
+        return os.read(descriptor, SETTINGS_BYTES)
     except OSError:
-        return False
+        return b""
     finally:
         os.close(descriptor)
 

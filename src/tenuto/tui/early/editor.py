@@ -6,6 +6,9 @@ bytes, in `rest`. So it may stay small and is never wrong.
 
 from __future__ import annotations
 
+from tenuto.tui.early.colours import read_colour
+
+BACKGROUND = b"\x1b]11;"
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 PASTE_CHARACTERS, PASTE_LINES = 1_000, 15
 """A paste beyond this is folded in the real editor, so it is left for it (the figures of `complete/paste.py`)."""
@@ -36,6 +39,7 @@ class EarlyEditor:
     """`text` with a `cursor` (an offset in characters), the texts `sent` with Enter, and the bytes left over.
 
     `columns` is the width of the screen in cells: in a text that may be wrapped, Home and End mean something else.
+    `background` is what the terminal said of its own (`#rrggbb`, or empty); it has said all when it has `answered`.
     """
 
     def __init__(self, columns: int = 80) -> None:
@@ -45,6 +49,8 @@ class EarlyEditor:
         self.sent: list[str] = []
         self.frozen = False
         self.interrupted = False
+        self.background = ""
+        self.answered = False
         self._held = b""
 
     @property
@@ -120,7 +126,7 @@ class EarlyEditor:
         if data[1] == ord("O"):
             return self._press(data[:3]) if len(data) > 2 else 0
         if data[1] == ord("]"):
-            return _answer_size(data)
+            return self._report(data)
         if data[1] != ord("["):
             return -1
         end = next((index for index in range(2, min(len(data), MAX_SEQUENCE)) if 0x40 <= data[index] <= 0x7E), 0)
@@ -129,10 +135,19 @@ class EarlyEditor:
         sequence = data[: end + 1]
         if sequence == PASTE_BEGIN:
             return self._paste(data)
-        # An answer of the terminal to a program that is gone.
+        # An answer of the terminal, to us or to a program that is gone.
         if sequence[2] == ord("?") and sequence[-1] in b"cuny":
+            self.answered = self.answered or sequence[-1] == ord("c")
             return len(sequence)
         return self._press(sequence)
+
+    def _report(self, data: bytes) -> int:
+        """Take what the terminal says in an OSC; whatever else it says is dropped, for nobody waits for it."""
+        size = _report_size(data)
+        if data.startswith(BACKGROUND) and size > 0:
+            value = data[len(BACKGROUND) : size].rstrip(b"\x07\x1b\\")
+            self.background = read_colour(value.decode("ascii", "replace")) or self.background
+        return size
 
     def _press(self, sequence: bytes) -> int:
         match _SEQUENCES.get(sequence):
@@ -176,8 +191,10 @@ class EarlyEditor:
             self.cursor = min(self.cursor, index)
 
 
-def _answer_size(data: bytes) -> int:
-    """Return the size of an OSC, 0 when it is incomplete: nobody waits for it, so it is dropped."""
+def _report_size(data: bytes) -> int:
+    """Return the size of an OSC, 0 when it is incomplete, -1 when it is none (Alt+] is a key)."""
+    if len(data) > 2 and not data[2:3].isdigit():
+        return -1
     ends = [(data.find(mark), len(mark)) for mark in (b"\x07", b"\x1b\\")]
     complete = [index + size for index, size in ends if index > 0]
     if complete:

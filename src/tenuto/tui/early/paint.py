@@ -6,6 +6,12 @@ fit is cut by a guess on the safe side.
 
 from __future__ import annotations
 
+from tenuto.tui.early.colours import has_colour, has_light_background, has_many_colours, has_true_colour, is_light
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 GLYPH = "❯ "
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 MODE = "ask"
@@ -21,21 +27,29 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("dark", "256"): ("38;5;241", "38;5;179"),
     ("light", "truecolor"): ("38;2;140;149;159", "38;2;154;74;0"),
     ("light", "256"): ("38;5;246", "38;5;94"),
+    ("contrast-dark", "truecolor"): ("38;2;160;166;176", "38;2;255;210;74"),
+    ("contrast-dark", "256"): ("38;5;248", "38;5;221"),
+    ("contrast-light", "truecolor"): ("38;2;91;99;109", "38;2;107;47;0"),
+    ("contrast-light", "256"): ("38;5;241", "38;5;52"),
     ("ansi", ""): ("2", "36"),
     ("mono", ""): ("0", "0"),
 }
+NAMES = frozenset({"dark", "light", "ansi", "contrast-dark", "contrast-light"})
 
 
-def choose_look(environ: dict[str, str]) -> Look:
-    """Return the colours of the theme that `auto` picks; a theme of the settings shows with the app."""
-    if environ.get("NO_COLOR"):
+def choose_look(environ: Mapping[str, str], theme: str = "auto", background: str = "") -> Look:
+    """Return the colours of a theme, as `tui/themes.py` chooses it; a theme of the person's own shows with the app.
+
+    `background` is what the terminal said of its own (`#rrggbb`), if it has said anything.
+    """
+    if not has_colour(environ):
         return LOOKS["mono", ""]
-    background = environ.get("COLORFGBG", "").rpartition(";")[2]
-    light = background.isdigit() and int(background) in (7, *range(9, 16))
-    truecolour = environ.get("COLORTERM", "") in ("truecolor", "24bit")
-    if not truecolour and "256color" not in environ.get("TERM", ""):
-        return LOOKS["ansi", ""]
-    return LOOKS["light" if light else "dark", "truecolor" if truecolour else "256"]
+    light = is_light(background) if background else has_light_background(environ)
+    kind = "light" if light else "dark"
+    name = f"contrast-{kind}" if theme == "contrast" else theme
+    if name not in NAMES:
+        name = kind if has_many_colours(environ) else "ansi"
+    return LOOKS[name, "" if name == "ansi" else "truecolor" if has_true_colour(environ) else "256"]
 
 
 def paint_frame(columns: int, rows: int, look: Look, text: str, cursor: int) -> str:

@@ -29,13 +29,26 @@ ESCAPE_PATIENCE = 0.025
 
 
 class Handover:
-    """What the early phase leaves: a draft, texts to send in order, and bytes that nobody has read as keys yet."""
+    """What the early phase leaves: a draft, texts to send in order, and bytes that nobody has read as keys yet.
 
-    def __init__(self, text: str = "", cursor: int = 0, rest: bytes = b"", sent: tuple[str, ...] = ()) -> None:
+    `background` is the terminal's (`#rrggbb`), if it was asked and has said it; `answered`: it has said all.
+    """
+
+    def __init__(
+        self,
+        text: str = "",
+        cursor: int = 0,
+        rest: bytes = b"",
+        sent: tuple[str, ...] = (),
+        background: str = "",
+        answered: bool = False,
+    ) -> None:
         self.text = text
         self.cursor = cursor
         self.rest = rest
         self.sent = sent
+        self.background = background
+        self.answered = answered
 
 
 class EarlyReader:
@@ -52,6 +65,11 @@ class EarlyReader:
     def found(self) -> list[int | list[bytes]]:
         """The terminal's attributes from before (`termios.tcgetattr`)."""
         return self._screen.found  # pyright: ignore[reportReturnType]
+
+    @property
+    def asked(self) -> bool:
+        """Whether the terminal was asked for its background."""
+        return self._screen.asked
 
     def start(self) -> None:
         """Let the child have the keyboard. Raises OSError when there can be no child; the caller goes on without."""
@@ -92,12 +110,18 @@ class EarlyReader:
     def close(self) -> None:
         """Put the terminal back if it was not handed over. May be called at any time, and twice."""
         if not self._handed_over:
-            self.stop()
+            given = self.stop()
+            if self._screen.asked and not given.answered:
+                self._screen.drain()
             self.leave()
 
     def leave(self) -> None:
         """Put the terminal back after `stop`, where no full screen comes after all."""
         self._screen.leave()
+
+    def leave_screen(self) -> None:
+        """Leave the early screen after `stop`. The terminal stays raw; what it was like is in `found`."""
+        self._screen.leave_screen()
 
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
         try:
@@ -137,7 +161,7 @@ class _Child:
         try:
             return self._loop()
         except OSError:
-            self._screen.leave()
+            self._leave()
             return 1
 
     def _loop(self) -> int:
@@ -148,7 +172,7 @@ class _Child:
             self._read(cooked=True)
         while True:
             if editor.interrupted:
-                self._screen.leave()
+                self._leave()
                 return INTERRUPTED
             if editor.frozen and 0 in sources:
                 sources.remove(0)
@@ -171,17 +195,26 @@ class _Child:
         data = os.read(0, READ_BYTES)
         if not data:
             raise OSError("the terminal is gone")
-        before = self._editor.text, self._editor.cursor
-        self._editor.feed(data, cooked=cooked)
-        if before != (self._editor.text, self._editor.cursor):
-            self._screen.show(self._editor.text, self._editor.cursor)
+        editor, background = self._editor, self._editor.background
+        before = editor.text, editor.cursor
+        editor.feed(data, cooked=cooked)
+        if before != (editor.text, editor.cursor):
+            self._screen.show(editor.text, editor.cursor)
+        if background != editor.background:
+            self._screen.learn(editor.background, editor.text, editor.cursor)
+
+    def _leave(self) -> None:
+        if self._screen.asked and not self._editor.answered:
+            self._screen.drain()
+        self._screen.leave()
 
     def _end(self) -> int:
         if not os.read(self._stop, 1):
-            self._screen.leave()
+            self._leave()
             return 1
         editor = self._editor
-        answer = marshal.dumps((editor.text, editor.cursor, editor.rest, tuple(editor.sent)))
+        given = (editor.text, editor.cursor, editor.rest, tuple(editor.sent), editor.background, editor.answered)
+        answer = marshal.dumps(given)
         while answer:
             answer = answer[os.write(self._answer, answer) :]
         return 0

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import os
+import select
 import termios
 
-from tenuto.tui.early.paint import ENTER, LEAVE, Look, paint_frame, paint_prompt
+from tenuto.tui.early.colours import QUERY, may_ask
+from tenuto.tui.early.paint import ENTER, LEAVE, choose_look, paint_frame, paint_prompt
 
 Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6
 DEFAULT_SIZE = 80, 24
+GOES_BY_BACKGROUND = ("auto", "contrast")
+ANSWER_PATIENCE = 0.1
+"""Seconds of silence after which a terminal that was asked will not answer any more."""
+MAX_DRAINED = 256
 
 
 class EarlyScreen:
-    """Draws on a descriptor of its own, so that nobody else's redirections touch it. `found` is what to go back to."""
+    """Draws on a descriptor of its own, so that nobody else's redirections touch it. `found` is what to go back to.
 
-    def __init__(self, look: Look, environ: dict[str, str]) -> None:
-        self.look = look
+    `theme` is a name. `asked` says that the terminal was asked for its background, and will answer.
+    """
+
+    def __init__(self, theme: str, environ: dict[str, str]) -> None:
+        self.look = choose_look(environ, theme)
+        self._theme = theme
         self._environ = environ
+        self.asked = theme in GOES_BY_BACKGROUND and may_ask(environ)
         self.found: Attributes = termios.tcgetattr(0)
         self._raw: Attributes = []
         self._descriptor = os.dup(2)
@@ -41,27 +52,50 @@ class EarlyScreen:
         control[termios.VMIN], control[termios.VTIME] = 1, 0
         termios.tcsetattr(0, termios.TCSANOW, raw)  # pyright: ignore[reportArgumentType]
         self._raw = termios.tcgetattr(0)
-        self.write(ENTER + paint_frame(self.columns, self.rows, self.look, "", 0))
+        frame = paint_frame(self.columns, self.rows, self.look, "", 0)
+        self.write(f"{ENTER}{frame}{QUERY if self.asked else ''}")
 
     def repaint(self, text: str, cursor: int) -> None:
         """The screen has another size."""
         self.columns, self.rows = self._size()
         self.write("\x1b[2J" + paint_frame(self.columns, self.rows, self.look, text, cursor))
 
+    def learn(self, background: str, text: str, cursor: int) -> None:
+        """The terminal's background is this (`#rrggbb`): paint over what is there, if that has other colours."""
+        look = choose_look(self._environ, self._theme, background)
+        if look != self.look:
+            self.look = look
+            self.write(paint_frame(self.columns, self.rows, look, text, cursor))
+
     def show(self, text: str, cursor: int) -> None:
         """Show what has been typed."""
         self.write(paint_prompt(self.columns, self.rows, text, cursor))
+
+    def leave_screen(self) -> None:
+        """End what was begun on the screen. Raises OSError when the terminal is gone."""
+        self.write(LEAVE)
 
     def leave(self) -> None:
         """Put the terminal back as it was, unless somebody else has changed it since."""
         try:
             if not self._raw:
                 return
-            self.write(LEAVE)
+            self.leave_screen()
             if termios.tcgetattr(0) == self._raw:
                 termios.tcsetattr(0, termios.TCSANOW, self.found)  # pyright: ignore[reportArgumentType]
         except (OSError, termios.error):
             pass
+
+    def drain(self) -> None:
+        """Read what the terminal still has to answer: it would be typed into the shell."""
+        data = b""
+        try:
+            while b"c" not in data.partition(b"\x1b[?")[2] and len(data) < MAX_DRAINED:
+                if not select.select([0], [], [], ANSWER_PATIENCE)[0]:
+                    return
+                data += os.read(0, 1) or b"\x1b[?c"
+        except OSError:
+            pass  # there is no terminal any more, or it is somebody else's already
 
     def write(self, text: str) -> None:
         """Draw. Raises OSError when the terminal is gone."""

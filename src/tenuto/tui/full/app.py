@@ -22,7 +22,7 @@ from tenuto.tui.around import FRAME_SECONDS, PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.actions import ScreenActions
 from tenuto.tui.full.composer import Composer
-from tenuto.tui.full.driver import HungUp, TerminalDriver
+from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, held_driver
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.reading import Reading
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class TenutoApp(App[None], inherit_bindings=False):
     """One screen. `opening` builds the runtime, attaches it and opens its session, after the first paint.
 
-    Its error ends the app and is kept in `failure`. `texts` are to be sent first. `themes` says in which colours. `early` has the keyboard and the
-    screen until the first frame is there.
+    Its error ends the app and is kept in `failure`. `texts` are to be sent first. `themes` says in which colours.
+    `early` has the keyboard and the screen until the first frame is there.
     """
 
     CSS_PATH = "app.tcss"
@@ -137,6 +137,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Show the empty screen; everything else comes after it is painted."""
         self.runner.start()
         self.outside.begin()
+        self.themes.begin(self.write, asked=self._early is not None and self._early.asked)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
         self.call_after_refresh(self._begin if self._early is None else self._take_over)
@@ -148,6 +149,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Take the draft over from the early phase; show the frame with it when it is laid out."""
         assert self._early is not None
         given = self._early.stop()
+        self.themes.learn(given.background)
         if given.sent:
             for text in (*self.take_opening_texts(), *given.sent):
                 self.runner.handle(intents.SendText(text))
@@ -187,6 +189,10 @@ class TenutoApp(App[None], inherit_bindings=False):
     def leave(self) -> None:
         """Quit now, in order (a signal, a terminal that went away)."""
         self.runner.handle(intents.Leave())
+
+    def on_background_heard(self, message: BackgroundHeard) -> None:
+        """The terminal has said whether it is light, at the beginning or because it has changed."""
+        self.themes.hear(message.light)
 
     def on_hung_up(self, _message: HungUp) -> None:
         """The terminal is gone."""
@@ -267,6 +273,12 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.show_all()
         self.screen.refresh(layout=True)
 
+    def _recolour(self, theme: Theme) -> None:
+        """Paint in another theme."""
+        self.palette.choose(theme)
+        if self.is_mounted_screen:
+            self.screen.query("*").refresh()
+
     # --- time ---
 
     def _watch_time(self) -> None:
@@ -276,12 +288,6 @@ class TenutoApp(App[None], inherit_bindings=False):
             self._ticker = self.set_interval(FRAME_SECONDS, self._tick)
         elif not moving and self._ticker is not None:
             self._ticker.stop()
-    def _recolour(self, theme: Theme) -> None:
-        """Paint in another theme."""
-        self.palette.choose(theme)
-        if self.is_mounted_screen:
-            self.screen.query("*").refresh()
-
             self._ticker = None
 
     def _tick(self) -> None:

@@ -18,6 +18,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
 from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 
@@ -42,8 +43,28 @@ class HungUp(Message):
     bubble = False
 
 
+class BackgroundHeard(Message):
+    """The terminal said what its background is like."""
+
+    bubble = False
+
+    def __init__(self, light: bool) -> None:
+        super().__init__()
+        self.light = light
+
+
 class TerminalDriver(LinuxDriver):
     """The driver of `TenutoApp`."""
+
+    def start_application_mode(self) -> None:
+        """Begin; the terminal is to say when its background changes."""
+        super().start_application_mode()
+        self.write(BACKGROUND_REPORTS)
+
+    def stop_application_mode(self) -> None:
+        """End."""
+        self.write(NO_BACKGROUND_REPORTS)
+        super().stop_application_mode()
 
     def _enable_mouse_support(self) -> None:
         if not self._mouse:
@@ -110,12 +131,15 @@ class InputReader:
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
         self._splitter = PasteSplitter()
         self._parser = XTermParser()
+        self._heard: list[Message] = []
+        self._answers = AnswerFilter(lambda light: self._heard.append(BackgroundHeard(light)))
         self._last_input = time.monotonic()
 
     @property
     def timeout(self) -> float:
         """Seconds after which `idle` wants to be called."""
-        waiting = self._splitter.holding or self._parser._timeout_time is not None  # pyright: ignore[reportPrivateUsage]
+        held = self._splitter.holding or self._answers.holding
+        waiting = held or self._parser._timeout_time is not None  # pyright: ignore[reportPrivateUsage]
         return POLL_WAITING if waiting else POLL_IDLE
 
     def feed(self, data: bytes) -> list[Message]:
@@ -129,6 +153,7 @@ class InputReader:
         limit = PASTE_SILENCE if self._splitter.inside else POLL_WAITING
         if time.monotonic() - self._last_input >= limit:
             messages += self._parse(self._splitter.give_up())
+            messages += self._keys(self._answers.give_up())
         return messages
 
     def _parse(self, parts: list[str]) -> list[Message]:
@@ -137,10 +162,15 @@ class InputReader:
             if isinstance(part, Paste):
                 messages.append(events.Paste(str(part)))
             else:
-                text = normalise(part)
-                # To Textual's parser, nothing is the end of all input.
-                messages.extend(self._parser.feed(text) if text else ())
+                messages.extend(self._keys(self._answers.feed(part)))
+        messages.extend(self._heard)
+        self._heard.clear()
         return messages
+
+    def _keys(self, text: str) -> list[Message]:
+        text = normalise(text)
+        # To Textual's parser, nothing is the end of all input.
+        return list(self._parser.feed(text)) if text else []
 
 
 def normalise(text: str) -> str:

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyPress
 
 from tenuto.config.settings import UiSettings
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
+from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.around import FRAME_SECONDS, TOAST_STYLES, Around
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
-from tenuto.tui.inline.application import InlineApplication
+from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.inline.output import InlineOutput
@@ -35,9 +37,9 @@ from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
 from tenuto.tui.themes import ThemeChooser
 
-BEGIN_MODES = "\x1b[>1u\x1b[?1004h"
-END_MODES = "\x1b[<u\x1b[?1004l"
-"""Keys told apart (kitty's protocol), and word of being looked at."""
+BEGIN_MODES = f"\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
+END_MODES = f"\x1b[<u\x1b[?1004l{NO_BACKGROUND_REPORTS}"
+"""Keys told apart (kitty's protocol), word of being looked at, and of another background."""
 PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
 
@@ -97,7 +99,7 @@ class InlineApp:
         self._actions = ScreenActions(self)
         actions.update(self._actions.table)
         self._input = input
-        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste)
+        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear)
         input.vt100_parser = self._parser
         self.application = InlineApplication(
             self.bottom.layout,
@@ -147,7 +149,9 @@ class InlineApp:
             self.editor.tell()
         if typed.rest:
             self._parser.feed(typed.rest.decode("utf-8", "replace"))
-            self.application.pre_run_callables.append(self._take_keys)
+        # Answers of the terminal are mostly there by now: then the first paint has the right colours.
+        waiting = self._input.read_keys()
+        self.application.pre_run_callables.append(lambda: self._begin_keys(waiting))
 
     def take_opening_texts(self) -> list[str]:
         """Return what is to be sent first, once."""
@@ -214,6 +218,11 @@ class InlineApp:
     def _render_options(self) -> RenderOptions:
         return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking, diff=self._ui.diff)
 
+    def _recolour(self, theme: Theme) -> None:
+        """Paint in another theme; what is printed keeps its colours."""
+        self._paint.choose(theme)
+        self.show()
+
     def show(self) -> None:
         """Paint soon."""
         if self.application.is_running:
@@ -227,11 +236,6 @@ class InlineApp:
         for effect in effects:
             self._carry_out(effect)
         self.outside.follow()
-        self.show()
-
-    def _recolour(self, theme: Theme) -> None:
-        """Paint in another theme; what is printed keeps its colours."""
-        self._paint.choose(theme)
         self.show()
 
     def _carry_out(self, effect: ScreenEffect) -> None:
@@ -304,7 +308,14 @@ class InlineApp:
 
     def _take_keys(self) -> None:
         """Do the keys that did not come by reading the terminal."""
-        self.application.key_processor.feed_multiple(self._input.flush_keys())
+        self._do_keys(self._input.flush_keys())
+
+    def _begin_keys(self, keys: list[KeyPress]) -> None:
+        self._do_keys(keys)
+        asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._take_keys)
+
+    def _do_keys(self, keys: list[KeyPress]) -> None:
+        self.application.key_processor.feed_multiple(keys)
         self.application.key_processor.process_keys()
 
     def _look(self, looked_at: bool) -> None:

@@ -33,23 +33,37 @@ def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: E
     `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has begun a
     full screen, because it knows no settings: its screen goes, what was typed stays.
     """
-    typed = take_typed(early) if early is not None else Handover()
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
-    texts = [*opening_texts(prompt, choose=choose), *typed.sent]
-    with borrow_terminal(str(noise), restore=RESTORE) as terminal:
-        ended = asyncio.run(_run(start, texts, settings.ui, terminal, typed))
+    with borrow_terminal(str(noise), early.found if early else None, restore=RESTORE) as terminal:
+        typed = take_typed(early) if early is not None else Handover()
+        texts = [*opening_texts(prompt, choose=choose), *typed.sent]
+        keyboard = Vt100Input(sys.stdin)
+        # Raw at once: what is typed, and what the terminal answers, is not to be echoed before there is a prompt.
+        with keyboard.raw_mode():
+            themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
+            themes.begin(terminal.write, asked=early is not None and early.asked)
+            themes.learn(typed.background)
+            ended = asyncio.run(_run(start, texts, settings.ui, terminal, typed, keyboard, themes))
     return ended.report(noise)
 
 
 def take_typed(early: EarlyReader) -> Handover:
-    """Give the terminal back from the early phase, and return what was typed in it."""
+    """Leave the screen of the early phase, and return what was typed in it. The terminal stays raw."""
     typed = early.stop()
-    early.leave()
+    early.leave_screen()
     return typed
 
 
-async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, typed: Handover) -> Ended:
+async def _run(
+    start: Start,
+    texts: list[str],
+    ui: UiSettings,
+    terminal: Terminal,
+    typed: Handover,
+    keyboard: Vt100Input,
+    themes: ThemeChooser,
+) -> Ended:
     late = LateRuntime(start.home)
     opening = Opening(start, late)
 
@@ -65,9 +79,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         synchronised=synchronises(environ),
         gone=lambda: app.leave(),  # noqa: PLW0108 - there is no app yet
     )
-    themes = ThemeChooser(ui.theme, environ, start.home)
     paint = Paint(themes.theme, depth, links=environ.get("TERM") != "linux")
-    keyboard = Vt100Input(sys.stdin)
     app = InlineApp(
         late, open_session, keyboard, output, paint=paint, themes=themes, ui=ui, environ=environ, texts=texts
     )

@@ -15,6 +15,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
+from tenuto.tui.answers import AnswerFilter
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
@@ -61,8 +62,8 @@ class Pasted(KeyPress):
 class KeyParser(Vt100Parser):
     """Gives `Press` and `Pasted` to `feed_key_callback`.
 
-    `focus` hears whether the terminal is looked at, `unended` that a paste goes on: after a while without it,
-    `give_up_paste` should be called.
+    `focus` hears whether the terminal is looked at, `background` whether that is light, `unended` that a
+    paste goes on: after a while without it, `give_up_paste` should be called.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class KeyParser(Vt100Parser):
         feed_key_callback: Callable[[KeyPress], None],
         focus: Callable[[bool], None],
         unended: Callable[[], None],
+        background: Callable[[bool], None] = lambda _light: None,
     ) -> None:
         super().__init__(feed_key_callback)
         self._focus = focus
         self._unended = unended
         self._splitter = PasteSplitter()
+        self._answers = AnswerFilter(background)
         self._held = ""
 
     def feed(self, data: str) -> None:
@@ -89,6 +92,7 @@ class KeyParser(Vt100Parser):
         if not self._splitter.inside:
             for part in self._splitter.give_up():
                 self._take(part)
+            self._take_text(self._answers.give_up())
             self._give_held()
 
     def give_up_paste(self) -> None:
@@ -101,7 +105,10 @@ class KeyParser(Vt100Parser):
         if isinstance(part, Paste):
             self._give_held()
             self.feed_key_callback(Pasted(str(part)))
-            return
+        else:
+            self._take_text(self._answers.feed(part))
+
+    def _take_text(self, part: str) -> None:
         text, self._held = self._held + part, ""
         place = 0
         while place < len(text):

@@ -1,7 +1,7 @@
-"""The question what colour the terminal's background is, and what may be made of the answer. Pure, imports nothing.
+"""What can be known of the terminal's colours: from its variables, and by asking it. Pure, imports nothing.
 
-The question is OSC 11. DA1 comes behind it, which every terminal answers: when that answer is there and the other is
-not, there will be none. Nobody waits for either.
+The question for its background is OSC 11. DA1 comes behind it, which every terminal answers: when that answer is
+there and the other is not, there will be none. Nobody waits for either.
 """
 
 from __future__ import annotations
@@ -13,17 +13,42 @@ if TYPE_CHECKING:
 QUERY = "\x1b]11;?\x07\x1b[c"
 HALF = 0.18
 """The luminance (WCAG) from which on dark text is easier to read than light text."""
-AUTOMATIC = ("", "auto", "contrast")
-"""Themes that go by the background."""
+LIGHT_COLOURS = (7, *range(9, 16))
+"""The numbers of COLORFGBG that are light; 8 is a dark grey."""
 _MUTE = ("", "dumb", "unknown", "linux", "cons25")
 
 
 def may_ask(environ: Mapping[str, str]) -> bool:
     """Say whether the question does no harm: GNU screen swallows the answer, a console prints the question."""
     term = environ.get("TERM", "")
-    if term in _MUTE or term.startswith(("vt", "eterm")) or environ.get("NO_COLOR"):
+    if term in _MUTE or term.startswith(("vt", "eterm")) or not has_colour(environ):
         return False
     return bool(environ.get("TMUX")) or not (term.startswith("screen") or environ.get("STY"))
+
+
+def has_colour(environ: Mapping[str, str]) -> bool:
+    """Say whether there may be colours: NO_COLOR comes before CLICOLOR_FORCE, and that before CLICOLOR=0."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return environ.get("CLICOLOR") != "0" and not environ.get("TERM", "").startswith(("vt", "xterm-mono"))
+
+
+def has_true_colour(environ: Mapping[str, str]) -> bool:
+    """Say whether the terminal has every colour, as far as it says."""
+    return environ.get("COLORTERM", "") in ("truecolor", "24bit")
+
+
+def has_many_colours(environ: Mapping[str, str]) -> bool:
+    """Say whether the terminal has more than 16 colours, as far as it says."""
+    return has_true_colour(environ) or "256color" in environ.get("TERM", "")
+
+
+def has_light_background(environ: Mapping[str, str]) -> bool:
+    """Say whether the terminal's variables tell of a light background (COLORFGBG); dark is the usual."""
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return background.isdecimal() and int(background) in LIGHT_COLOURS
 
 
 def read_colour(value: str) -> str:
