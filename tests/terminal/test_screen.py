@@ -72,19 +72,23 @@ def test_r100_wide_characters_appear_once_in_order_with_the_cursor_behind_them(p
     assert server.requests[0].last_user.startswith("字x")
 
 
-def test_t42_r099_a_paste_of_a_megabyte_in_pieces_arrives_byte_for_byte(place: Workplace) -> None:
+@pytest.mark.parametrize("screen", [(), ("--inline",)], ids=["full", "inline"])
+@pytest.mark.parametrize("gap", [0.005, pytest.param(0.05, marks=pytest.mark.full)])
+def test_t42_r099_a_paste_of_a_megabyte_in_pieces_arrives_byte_for_byte(
+    place: Workplace, screen: tuple[str, ...], gap: float
+) -> None:
     server = place.serve(lambda _: Reply("Received."))
     place.settings(WINDOW_OF_A_MILLION)
     line = "{number}\tthe quick brown fox – 漢字 🎵   jumps, and jumps, and jumps over the lazy dog  \n"
     pasted = "".join(line.format(number=number) for number in range(11_000)) + "the end"
     assert len(pasted.encode()) > 1_000_000
     data = b"\x1b[200~" + pasted.replace("\n", "\r").encode() + b"\x1b[201~"
-    terminal = PseudoTerminal(place.work, place.home, server.environ(), "--model", MODEL)
+    terminal = PseudoTerminal(place.work, place.home, server.environ(), "--model", MODEL, *screen)
     try:
         terminal.wait_for(MODEL)
         for start in range(0, len(data), 4096):
             terminal.write(data[start : start + 4096])
-            pause = time.monotonic() + 0.01
+            pause = time.monotonic() + gap
             while time.monotonic() < pause:
                 terminal.read(0.005)
         terminal.wait_for("Pasted text")
