@@ -87,7 +87,9 @@ def _explain(data: bytes, name: str, facts: ImageFacts | None, *, tried: bool) -
     if facts is None:
         way = "it could not be converted" if tried else "with ImageMagick installed it would be converted"
         return f"{shown} is no PNG, JPEG, GIF or WebP image; {way}"
-    size = f" of {facts.width} x {facts.height} pixels" if facts.width else ""
+    if len(data) > MAX_IMAGE_BYTES:
+        size = f"{format_bytes(len(data))}, at most {format_bytes(MAX_IMAGE_BYTES)}"
+    else:
+        size = f"{facts.width} x {facts.height} pixels, at most {MAX_SIDE} a side"
     way = "it could not be made smaller" if tried else "install ImageMagick, or make it smaller yourself"
-    limit = f"{format_bytes(MAX_IMAGE_BYTES)} and {MAX_SIDE:,} pixels a side can be sent"
-    return f"{shown} has {format_bytes(len(data))}{size}; at most {limit}: {way}"
+    return f"{shown} is too large to send ({size}): {way}"

@@ -19,8 +19,6 @@ def attach_image(change: Change, intent: ImageAttached) -> None:
     state = change.state
     state.draft.images += (intent.image,)
     state.draft.changed_at = change.now
-    if not state.status.sees_images:
-        change.toast(f"{state.status.model} cannot see images; /model chooses another one", "warning")
     change.panel()
 
 
