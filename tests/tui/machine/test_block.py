@@ -57,8 +57,8 @@ def test_going_up_at_the_first_block_asks_for_older_ones():
 @pytest.mark.parametrize(
     ("kind", "actions"),
     [
-        (UserItem, ("fold", "copy", "edit", "rewind", "open")),
-        (AssistantItem, ("fold", "copy", "open")),
+        (UserItem, ("copy", "edit", "rewind", "open")),
+        (AssistantItem, ("copy", "open")),
         (ToolItem, ("fold", "copy", "open")),
     ],
 )

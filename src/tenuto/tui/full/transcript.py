@@ -165,9 +165,12 @@ class TranscriptView(Widget, can_focus=False):
 
     def _hold(self) -> None:
         """Follow no new text while somebody looks at a match or a block."""
+        self.viewport.held = self._looked_at() in self._places
+
+    def _looked_at(self) -> int:
+        """Return the item with the present match, or the block under the cursor, 0 where there is neither."""
         state = self._state()
-        looked_at = state.search.current.id if state.search is not None and state.search.current else state.block
-        self.viewport.held = looked_at in self._places
+        return state.search.current.id if state.search is not None and state.search.current else state.block
 
     # --- scrolling; each returns `True`, as an action that was done ---
 
@@ -354,13 +357,24 @@ class TranscriptView(Widget, can_focus=False):
             self._toggle(item.id)
 
     def on_resize(self) -> None:
-        """Another width renders everything anew; another height only shows more or less."""
+        """Another width renders everything anew; another height only shows more or less.
+
+        The end stays on the screen where it was, and so does what is looked at.
+        """
+        looked_at = self._looked_at()
+        shown = any(self._ids[index] == looked_at for index, _ in self._rows if index < len(self._ids))
         if self._measured and self.cache.width != self._text_width:
             self._measured.clear()
             self.pointer.selection = None
             self.viewport.rows = self.size.height
             self._estimate_again()
         self._painted = []
+        self.viewport.rows = self.size.height
+        self.viewport.follow = self.viewport.follow or self.viewport.ended
+        self.viewport.settle()
+        if looked_at and shown:
+            self.show_match()
+            self.show_block()
         self.repaint()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:

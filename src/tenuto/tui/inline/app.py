@@ -15,7 +15,7 @@ from tenuto.config.settings import UiSettings
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
-from tenuto.tui.around import FRAME_SECONDS, TOAST_STYLES, Around
+from tenuto.tui.around import FRAME_SECONDS, LISTED, TOAST_STYLES, Around
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
@@ -23,14 +23,15 @@ from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.paint import Paint
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
+from tenuto.tui.inline.reading import Reading
 from tenuto.tui.inline.resize import rewraps
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.outside import Outside
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.render.theme import Theme
@@ -71,7 +72,7 @@ class InlineApp:
         self._environ = environ
         self._clock = clock
         self._output = output
-        self._paint = paint
+        self.paint = paint
         self.themes = themes
         themes.watch(self._recolour)
         self._ticker: asyncio.TimerHandle | None = None
@@ -84,7 +85,9 @@ class InlineApp:
         actions: dict[str, Callable[[], bool]] = {}
         self.keyboard = Keyboard(self.runner, lambda: self.editor, actions, clock)
         glyphs = glyphs_for(self._render_options())
-        self.around = Around(self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock)
+        self.around = Around(
+            self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=LISTED
+        )
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
         self.outside = Outside(
             lambda: self.runner.state,
@@ -97,7 +100,9 @@ class InlineApp:
             clock=clock,
         )
         self._actions = ScreenActions(self)
+        self._reading = Reading(self)
         actions.update(self._actions.table)
+        actions.update(self._reading.table)
         self._input = input
         self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear)
         input.vt100_parser = self._parser
@@ -183,7 +188,7 @@ class InlineApp:
     def _print_rest(self) -> None:
         lines = self.printer.take_rest(self.columns) if self.failure is None else []
         if lines:
-            self.application.write(self._paint.rows(lines))
+            self.application.write(self.paint.rows(lines))
 
     # --- painting ---
 
@@ -195,7 +200,7 @@ class InlineApp:
         with self._output.frame():
             if lines:
                 self.application.renderer.erase(leave_alternate_screen=False)
-                self._output.write_raw(self._paint.rows(lines))
+                self._output.write_raw(self.paint.rows(lines))
             self.bottom.rows = arrange(self.runner.state, self.printer, self.around, size, len(self.editor.rows()))
             redraw()
 
@@ -220,7 +225,7 @@ class InlineApp:
 
     def _recolour(self, theme: Theme) -> None:
         """Paint in another theme; what is printed keeps its colours."""
-        self._paint.choose(theme)
+        self.paint.choose(theme)
         self.show()
 
     def show(self) -> None:
@@ -252,7 +257,7 @@ class InlineApp:
                 self.application.renderer.erase(leave_alternate_screen=False)
             case screen_effects.Quit():
                 self._exit()
-            case _ if not self.outside.carry_out(effect):
+            case _ if not (self.outside.carry_out(effect) or self._reading.carry_out(effect)):
                 self._change_transcript(effect)
             case _:
                 pass

@@ -14,8 +14,9 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import AfterInput
 
-from tenuto.tui.around import DIALOGS, PLACEHOLDER, Around
+from tenuto.tui.around import ABOVE_PROMPT, PLACEHOLDER, Around
 from tenuto.tui.paint import Paint
+from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import EMPTY, Line
@@ -50,7 +51,7 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
-    dialog = state.contexts[0] in DIALOGS
+    dialog = state.contexts[0] in ABOVE_PROMPT
     above = [*live, *activity, *side, *(panel if dialog else ())]
     if dialog and len(above) + prompt + 1 < rows:
         above.append(EMPTY)

@@ -127,6 +127,10 @@ class Printer:
             lines = [plain(f"{'':{GUTTER}}{hidden}", "faint"), *lines[len(lines) - rows + 1 :]]
         return fit_lines(lines, width)
 
+    def whole(self, item: Item, width: int) -> list[Line]:
+        """Return all of an item, to be printed again below."""
+        return [EMPTY, *render_item(item, width, replace(self._options(), detail="expanded"))]
+
     def unfold(self, width: int) -> list[Line]:
         """Return the last printed item that has more to show, unfolded; the next call goes further back.
 

@@ -6,8 +6,10 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.tui.machine.item import CompactionItem, ContextItem, Item, NoticeItem, UserItem
+from tenuto.tui.machine.item import CompactionItem, Item, ShellItem, ThinkingItem, ToolItem, UserItem
 
+LONG_LINES, LONG_CHARACTERS = 20, 1_000
+"""A message that is shorter in both is never folded."""
 BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "open"]
 
 
@@ -62,7 +64,7 @@ def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
     """Return what can be done with a block, in the order in which it is offered."""
     if item is None:
         return ()
-    actions: list[BlockAction] = [] if isinstance(item, ContextItem | NoticeItem) else ["fold"]
+    actions: list[BlockAction] = ["fold"] if _folds(item) else []
     actions.append("copy")
     if isinstance(item, UserItem):
         actions.append("edit")
@@ -72,3 +74,10 @@ def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
         actions.append("undo")
     actions.append("open")
     return tuple(actions)
+
+
+def _folds(item: Item) -> bool:
+    """Say whether folding an item can make a difference."""
+    if isinstance(item, UserItem):
+        return item.text.count("\n") >= LONG_LINES or len(item.text) > LONG_CHARACTERS
+    return isinstance(item, ThinkingItem | ToolItem | ShellItem | CompactionItem)

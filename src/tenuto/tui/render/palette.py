@@ -145,6 +145,9 @@ _AROUND: Final = {
     "panel.title": "bold accent",
     "choice.selected": "bold accent",
     "selection": "selected on selection",
+    "match": "bold underline yellow",
+    "match.current": "bold reverse yellow",
+    "block.mark": "reverse accent",
 }
 STYLES: Final[Mapping[str, str]] = _TEXT | _CODE | _TRANSCRIPT | _CONTEXT | _CHANGES | _AROUND
 """Every style name, and what it is made of unless a palette says otherwise."""

@@ -1,0 +1,68 @@
+"""What the inline screen does for somebody who reads: what is in the scrollback is printed again, or paged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.tui import effects as screen_effects
+from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.item import Item
+from tenuto.tui.pager import Page, page_of, show_page
+
+if TYPE_CHECKING:
+    from tenuto.tui.inline.app import InlineApp
+
+
+class Reading:
+    """Carries out the effects of the topic, and its keys where the scrollback asks for something else (`table`)."""
+
+    def __init__(self, app: InlineApp) -> None:
+        self._app = app
+        self.table: dict[str, Callable[[], bool]] = {
+            "search.accept": self._print_match,
+            "block.fold": self._print_block,
+        }
+
+    def carry_out(self, effect: ScreenEffect) -> bool:
+        """Carry out an effect, if it is one of these; say whether it was."""
+        match effect:
+            case screen_effects.OpenBlock(id=item_id):
+                item = self._app.runner.state.transcript.get(item_id)
+                if item is not None:
+                    self._app.spawn(self._show(page_of(item, self._app.paint, self._app.columns)))
+            case screen_effects.OpenPage(path=path):
+                self._app.spawn(self._show(Page(Path(path), passing=True)))
+            case _:
+                return False
+        return True
+
+    def _print_match(self) -> bool:
+        """Print the block with the present match again, unfolded; `False` where nothing is found yet."""
+        search = self._app.runner.state.search
+        item = self._app.runner.state.transcript.get(search.current.id) if search and search.current else None
+        return item is not None and self._print_again(item)
+
+    def _print_block(self) -> bool:
+        state = self._app.runner.state
+        item = state.transcript.get(state.block)
+        return item is not None and self._print_again(item)
+
+    def _print_again(self, item: Item) -> bool:
+        app = self._app
+        app.printer.say(app.printer.whole(item, app.columns))
+        app.runner.handle(intents.Escape())
+        app.show()
+        return True
+
+    async def _show(self, page: Page) -> None:
+        """Show a page in the pager; the app goes on behind it."""
+        app = self._app
+        async with app.application.lend():
+            problem = await show_page(page, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        app.show()
