@@ -46,7 +46,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [Say(NOTHING)]
     here = str(live.tool_context.workspace)
     choices = tuple(
-        Choice(f"remove {row.id}", f"{number}. {row.tool} {row.pattern}", _where(row, here))
+        Choice(f"remove {row.id}", f"{number}. {row.tool} {row.pattern}", _where(row, here), preview=row.pattern)
         for number, row in enumerate(rows, 1)
     )
     leave = Choice("", "Leave them as they are", "", present=True)

@@ -24,6 +24,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperatio
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.machine.intent import Tick
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
 from tests.tui.full.support import running_app
@@ -145,8 +146,13 @@ async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer
         await screen.burst([*"y!"])
         assert screen.runtime.operations == [], "keys that were under way answer nothing"
         assert screen.app.composer.text == "drafty!", "and are not lost"
+        assert "Allow?" not in screen.text(), "it makes room until the next pause"
+        screen.clock.now += 2
+        screen.app.runner.handle(Tick())
         screen.clock.now += 1
-        await screen.burst(["a"])
+        await screen.burst(["enter"])
+        assert screen.runtime.operations == [], "Enter may have been meant for the draft"
+        await screen.burst(["2"])
         [operation] = screen.runtime.operations
         assert isinstance(operation, AnswerApprovalOperation)
         assert operation.decision == "session"

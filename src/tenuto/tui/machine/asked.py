@@ -26,9 +26,9 @@ class ApprovalOption(msgspec.Struct, frozen=True):
 NO = ApprovalOption("n", "No", "deny")
 """What Esc answers."""
 PLAN_OPTIONS = (
-    ApprovalOption("y", "Yes, and edit files without asking (mode edits)", "once", mode="edits"),
-    ApprovalOption("m", "Yes, and ask before each change (mode ask)", "once", mode="ask"),
-    ApprovalOption("a", "Yes, without asking for anything (mode auto)", "once", mode="auto"),
+    ApprovalOption("y", "Yes, in mode edits: files without asking", "once", mode="edits"),
+    ApprovalOption("m", "Yes, in mode ask: each change is asked for", "once", mode="ask"),
+    ApprovalOption("a", "Yes, in mode auto: nothing is asked for", "once", mode="auto"),
     ApprovalOption("f", "No, go on planning; say what to change", "deny", feedback=True),
 )
 

@@ -28,7 +28,9 @@ DETAIL_ROWS = 12
 PLAN_ROWS = 18
 """The same of a plan."""
 REASON_ROWS = 3
-PATTERN_ROWS = 4
+LABEL_ROWS = 4
+"""Rows of one answer, where there is room for them."""
+MIN_DETAIL_ROWS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,11 @@ def approval_panel(
     else:
         head = _head(state, request, room)
         detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
-    answers, choices = _answers(state, request, room, feedback)
     gap = [] if room.is_tight else [EMPTY]
+    answers, choices = _answers(state, request, room, feedback, LABEL_ROWS)
+    if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
+        answers, choices = _answers(state, request, room, feedback, 1)
+        detail = [*detail, *_patterns(request, width)]
     free = max(2, rows - len(head) - len(answers) - 2 * len(gap))
     scrolls = full or request.kind == "plan"
     shown, scrolled = _bounded(detail, free if full else min(free, most), scroll if scrolls else 0, scrolls=scrolls)
@@ -89,7 +94,8 @@ def _edited(state: UiState) -> list[Span]:
 
 def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
     """Return the question and, where there is room for it, why it is asked."""
-    summary = "" if request.detail.strip() == request.summary.strip() else sanitize_line(request.summary)
+    said_below = " ".join(request.detail.split()).startswith(" ".join(request.summary.rstrip("…").split()))
+    summary = "" if said_below and request.diff is None else sanitize_line(request.summary)
     tool = sanitize_line(request.tool).capitalize()
     title = truncate(f"{tool} {summary}".strip(), room.width - 24)
     head = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *_count(state)))]
@@ -127,11 +133,9 @@ def _bounded(lines: list[Line], rows: int, scroll: int, *, scrolls: bool) -> tup
     room = max(1, rows - 1)
     first = max(0, min(scroll, len(lines) - room))
     below = len(lines) - first - room
-    hint = (
-        f"{PAD}… {first} above, {below} below · PageUp/PageDown · Ctrl+E"
-        if scrolls
-        else f"{PAD}… +{below} lines · Ctrl+E shows all"
-    )
+    hidden = f"{first} above, {below} below" if first else f"{below} more rows"
+    keys = "PageUp/PageDown · Ctrl+E" if scrolls else "Ctrl+E shows all"
+    hint = f"{PAD}… {hidden} · {keys}"
     return [*lines[first : first + room], plain(hint, "dim")], first
 
 
@@ -143,20 +147,30 @@ def option_label(option: ApprovalOption, request: ApprovalRequestedEvent) -> str
     return f"{option.label}: {'exactly this' if same else sanitize_line(option.pattern)}"
 
 
+def _patterns(request: ApprovalRequestedEvent, width: int) -> list[Line]:
+    """Return what "always" would allow, for a panel whose answers have no room to say it; all of it can be read."""
+    pattern = sanitize_line(request.session_pattern)
+    if not pattern or pattern == request.detail.strip():
+        return []
+    return [EMPTY, *(padded(line) for line in wrap([("“Always” allows: ", "dim"), (pattern, "text")], width - 4))]
+
+
 def _answers(
-    state: UiState, request: ApprovalRequestedEvent, room: Room, feedback: LineEditor
+    state: UiState, request: ApprovalRequestedEvent, room: Room, feedback: LineEditor, label_rows: int
 ) -> tuple[list[Line], dict[int, int]]:
+    """Return the answers, each in at most so many rows, and the line on what keys there are."""
     lines: list[Line] = []
     choices: dict[int, int] = {}
     writing = state.approvals.feedback is not None
     lettered = not state.draft.text
     for place, option in enumerate(approval_options(request)):
-        style = "choice.selected" if place == state.approvals.selected else "text"
-        pointer = POINTER if place == state.approvals.selected else PAD
-        label = wrap([(f"{place + 1}. {option_label(option, request)}", style)], room.width - 10, 3)
-        if room.is_tight and len(label) > 1:
-            label = [Line(((truncate(f"{place + 1}. {option_label(option, request)}", room.width - 10), style),))]
-        for row, line in enumerate(label[:PATTERN_ROWS]):
+        is_selected = place == state.approvals.selected
+        style, pointer = ("choice.selected", POINTER) if is_selected else ("text", PAD)
+        label = f"{place + 1}. {option_label(option, request)}"
+        rows = wrap([(label, style)], room.width - 8, 3)
+        if len(rows) > label_rows:
+            rows = [Line(((truncate(label, room.width - 8), style),))]
+        for row, line in enumerate(rows):
             choices[len(lines)] = place
             letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and not row else []
             lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))

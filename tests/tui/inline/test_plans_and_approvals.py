@@ -1,0 +1,114 @@
+"""Plans and approvals below the scrollback: the same answers, and the plan as a block above afterwards."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent, ToolResultEvent, ToolStartedEvent
+from tenuto.protocol.message import PlanView, ToolResultMessage
+from tenuto.protocol.operation import AnswerApprovalOperation
+from tenuto.protocol.part import TextPart
+from tests.tui.full.fake_runtime import SESSION
+from tests.tui.inline.support import Session, running_app
+from tests.tui.inline.test_app import STARTED, ask
+
+PLAN = "# Quick\n\n1. **measure**\n\n" + "\n".join(f"- step {number}" for number in range(40))
+
+
+async def ask_about_plan(session: Session) -> None:
+    await session.emit(
+        STARTED,
+        ToolStartedEvent(session_id=SESSION, call_id="c", name="plan", arguments='{"plan":"# Quick"}'),
+        ApprovalRequestedEvent(
+            session_id=SESSION, request_id="p", call_id="c", tool="plan", summary="", detail=PLAN, kind="plan"
+        ),
+    )
+    await session.pass_time(1)
+    await session.shows("Go ahead with this plan?")
+    await session.pass_time(1)
+
+
+def given(session: Session) -> list[tuple[str, str | None, str]]:
+    operations = [each for each in session.runtime.operations if isinstance(each, AnswerApprovalOperation)]
+    return [(each.decision, each.mode, each.plan) for each in operations]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 15)])
+async def test_a_plan_is_read_to_its_end_approved_and_stays_in_the_scrollback(size) -> None:
+    async with running_app(size=size) as session:
+        await ask_about_plan(session)
+        await session.shows("Quick", "1. Yes, in mode edits")
+        for _ in range(60):
+            session.type("\x1b[6~")
+        await session.shows("step 39")
+        session.type("3")
+        await session.until(lambda: given(session) == [("once", "auto", "")])
+        await session.gone("Go ahead")
+        view = PlanView(text=PLAN, outcome="approved", mode="auto")
+        result = ToolResultMessage(call_id="c", name="plan", parts=(TextPart(text="go"),), ui=(view,))
+        await session.emit(
+            ApprovalResolvedEvent(session_id=SESSION, request_id="p", decision="once"),
+            ToolResultEvent(session_id=SESSION, message=result),
+        )
+        await session.shows("approved", "1. measure")
+
+
+async def test_the_plan_is_changed_in_the_persons_own_editor(tmp_path: Path, monkeypatch) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nprintf '# Mine alone\\n' > \"$1\"\n")
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr(os, "ctermid", lambda: os.devnull)  # a test run may have no terminal of its own
+    async with running_app() as session:
+        await ask_about_plan(session)
+        session.type("\x07")
+        await session.shows("as you changed it", "Mine alone")
+        await session.pass_time(1)
+        session.type("\r")
+        await session.until(lambda: given(session))
+        [(decision, mode, plan)] = given(session)
+        assert (decision, mode, plan.strip()) == ("once", "edits", "# Mine alone")
+
+
+async def test_going_on_planning_takes_words() -> None:
+    async with running_app() as session:
+        await ask_about_plan(session)
+        session.type("4")
+        await session.shows("Enter sends")
+        session.type("smaller steps\r")
+        await session.until(lambda: session.runtime.operations)
+        operation = session.runtime.operations[-1]
+        assert isinstance(operation, AnswerApprovalOperation)
+        assert (operation.decision, operation.feedback) == ("deny", "smaller steps")
+
+
+async def test_whoever_types_on_keeps_every_letter_and_answers_nothing() -> None:
+    async with running_app() as session:
+        await ask(session)
+        session.type("hello, any 1?")
+        await session.shows("❯ hello, any 1?")
+        await session.gone("Allow?")
+        await session.pass_time(1.1)
+        await session.shows("Allow?")
+        await session.pass_time(1)
+        session.type("\r")
+        await session.shows("Choose with")
+        assert given(session) == [] and session.runtime.prompts == []
+        session.type("\x1b[B\r")
+        await session.until(lambda: given(session) == [("once", None, "")])
+        assert session.app.editor.text == "hello, any 1?"
+
+
+async def test_always_in_this_project_names_what_it_allows() -> None:
+    async with running_app() as session:
+        await ask(session, "curl x", session_pattern="https://example.com", lasting=True)
+        await session.shows(
+            "always in this session: https://example.com", "always in this project: https://example.com"
+        )
+        session.type("p")
+        await session.until(lambda: given(session) == [("project", None, "")])
