@@ -73,7 +73,7 @@ def test_a_key_can_be_taken_away(value):
         ('"detail" = "f6"\n"todo" = "f6"', ["2: ", "F6", "“detail” that has it", "“todo” has no key"]),
         ('"detail" = "ctrl+s"', ["1: ", "“steer” that has it", "“detail” has no key"]),
         ('"steer" = "ctrl+t"', ["1: ", "“steer” that has it"]),
-        ('"repaint" = "ctrl+x"', ["1: ", "Ctrl+X and Ctrl+X Ctrl+E", "“editor”"]),
+        ('"repaint" = "ctrl+x"', ["1: ", "Ctrl+X and Ctrl+X q", "“queue” that has it"]),
         ('"detail" = "ctrl+e"', ["1: ", "“edit.line_end”", "“detail” that has it"]),
         ('"detail" = "f6"\n"detail" = "f7"', ["1: ", "bound again in line 2"]),
     ],

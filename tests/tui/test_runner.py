@@ -48,7 +48,7 @@ class Core:
         self.operations.append(operation)
         return operation.submission_id
 
-    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
+    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0) -> str:
         if self.error:
             raise self.error
         self.prompts.append((parts, steer))

@@ -13,7 +13,7 @@ from tenuto.core.models import change_model, find_model, is_too_small
 from tenuto.core.shell import ShellTask
 from tenuto.core.task import AgentTask
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
-from tenuto.protocol.entry import DequeuedEntry, ModeEntry, QueuedEntry, TitleEntry
+from tenuto.protocol.entry import DequeuedEntry, ModeEntry, QueueEditEntry, TitleEntry
 from tenuto.protocol.event import (
     ModeChangedEvent,
     NoticeEvent,
@@ -248,15 +248,20 @@ class Executor:
         self._opener.live(operation.session_id).desk.answer(operation)
 
     async def handle_edit_queue(self, operation: EditQueueOperation) -> None:
-        """Delete a queued text, take it back, or deliver it at the next tool boundary."""
+        """Delete a queued text, take it back, or change when and where it is delivered: one line of the log each."""
         live = self._opener.live(operation.session_id)
         entry = next((item for item in live.session.state.queue if item.seq == operation.target), None)
         if entry is None:
             raise TaskFailedError("that text is not in the queue any more; it has been sent")
-        reason = "deleted" if operation.action == "delete" else "edited"
-        live.session.append(DequeuedEntry(target=entry.seq, reason=reason))
-        if operation.action == "steer":
-            live.session.append(QueuedEntry(parts=entry.parts, origin=entry.origin, steer=True))
+        match operation.action:
+            case "delete":
+                live.session.append(DequeuedEntry(target=entry.seq, reason="deleted"))
+            case "take_back":
+                live.session.append(DequeuedEntry(target=entry.seq, reason="edited"))
+            case "move":
+                live.session.append(QueueEditEntry(target=entry.seq, before=operation.before))
+            case "steer" | "unsteer":
+                live.session.append(QueueEditEntry(target=entry.seq, steer=operation.action == "steer"))
         live.publish_queue()
         if operation.action == "take_back":
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=entry.parts, reason="taken back"))

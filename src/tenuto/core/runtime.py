@@ -96,10 +96,10 @@ class Runtime:
         return await self.executor.submit(operation)
 
     async def submit_prompt(
-        self, parts: tuple[ContentPart, ...], *, steer: bool = False, origin: Origin = "typed"
+        self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0, origin: Origin = "typed"
     ) -> str:
         """Send a prompt: the one way in (`core/submit.py`)."""
-        return await submit_prompt(self.executor, self.live, parts, steer=steer, origin=origin)
+        return await submit_prompt(self.executor, self.live, parts, steer=steer, before=before, origin=origin)
 
     async def wait_for(self, submission_id: str) -> TaskFinishedEvent | None:
         """Wait for exactly that submission's task."""

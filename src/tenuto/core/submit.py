@@ -24,11 +24,13 @@ async def submit_prompt(
     *,
     origin: Origin = "typed",
     steer: bool = False,
+    before: int = 0,
 ) -> str:
     """Queue a prompt and see that it is worked on; return the submission that will serve it.
 
     While something runs the prompt only joins the queue: it is on disk, shown, and sent in order. Empty `parts`
-    continue with what is queued (the person pressed Enter at a waiting queue).
+    continue with what is queued (the person pressed Enter at a waiting queue). `before` is the seq of the queued prompt
+    that it stands in front of (0: at the end).
     """
     queued = None
     if live.session.is_read_only:
@@ -36,7 +38,7 @@ async def submit_prompt(
         return ""
     if parts:
         parts = adopt_images(live, parts)
-        queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer))
+        queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer, before=before))
         live.publish_queue()
     running = executor.tasks.running(live.id)
     if running is not None:
@@ -88,7 +90,7 @@ async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry |
 def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:
     """Take the prompt out of the queue and hand it to the editor."""
     live.last_outcome, live.last_error = "failed", reason
-    if queued is not None and queued in live.session.state.queue:
+    if queued is not None and any(waiting.seq == queued.seq for waiting in live.session.state.queue):
         live.session.append(DequeuedEntry(target=queued.seq, reason="edited"))
         live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=queued.parts, reason=reason))
     else:

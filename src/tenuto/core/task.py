@@ -123,7 +123,7 @@ class AgentTask:
             from tenuto.core.mentions import read_mentions
 
             mentioned = await read_mentions(live, text)
-        if entry not in live.session.state.queue:
+        if all(queued.seq != entry.seq for queued in live.session.state.queue):
             return False
         parts = entry.parts + (mentioned.images if mentioned else ())
         stored = live.session.append(UserMessage(parts=parts, origin=entry.origin, from_queued=entry.seq))

@@ -168,11 +168,15 @@ class PlanEntry(Entry, frozen=True, kw_only=True, tag="plan"):
 
 
 class QueuedEntry(Entry, frozen=True, kw_only=True, tag="queued"):
-    """A prompt that is on disk and not yet sent; `steer` asks for delivery at the next tool boundary."""
+    """A prompt that is on disk and not yet sent; `steer` asks for delivery at the next tool boundary.
+
+    It stands in front of the queued prompt `before` (0, or one that is gone: at the end).
+    """
 
     parts: tuple[ContentPart, ...]
     origin: Origin = "typed"
     steer: bool = False
+    before: int = 0
 
 
 class DequeuedEntry(Entry, frozen=True, kw_only=True, tag="dequeued"):
@@ -180,6 +184,17 @@ class DequeuedEntry(Entry, frozen=True, kw_only=True, tag="dequeued"):
 
     target: int
     reason: Literal["deleted", "edited"] = "deleted"
+
+
+class QueueEditEntry(Entry, frozen=True, kw_only=True, tag="queue_edited"):
+    """A queued prompt is delivered otherwise from now on (`steer`), or stands in front of `before` (0: at the end).
+
+    One line, so that no crash can lose the prompt between two.
+    """
+
+    target: int
+    steer: bool | None = None
+    before: int | None = None
 
 
 class ModelEntry(Entry, frozen=True, kw_only=True, tag="model"):

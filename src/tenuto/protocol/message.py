@@ -28,6 +28,7 @@ from tenuto.protocol.entry import (
     PinEntry,
     PlanEntry,
     QueuedEntry,
+    QueueEditEntry,
     ShellEntry,
     TitleEntry,
     TodoEntry,
@@ -283,6 +284,7 @@ KnownEntry = (
     | PlanEntry
     | QueuedEntry
     | DequeuedEntry
+    | QueueEditEntry
     | ModelEntry
     | MovedEntry
     | ModeEntry

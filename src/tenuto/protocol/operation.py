@@ -138,10 +138,13 @@ class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=Operatio
 
 
 class EditQueueOperation(Operation, frozen=True, kw_only=True, tag=OperationType.EDIT_QUEUE.value):
-    """Change a queued text: delete it, take it back into the editor, or deliver it at the next tool boundary."""
+    """Change a queued text: delete it, take it back into the editor, deliver it at the next tool boundary or not until
+    its turn after all, or move it in front of the queued text `before` (0: to the end).
+    """
 
     target: int
-    action: Literal["delete", "take_back", "steer"]
+    action: Literal["delete", "take_back", "steer", "unsteer", "move"]
+    before: int = 0
 
 
 class RunShellOperation(Operation, frozen=True, kw_only=True, tag=OperationType.RUN_SHELL.value):

@@ -24,6 +24,7 @@ from tenuto.protocol.entry import (
     PinEntry,
     PlanEntry,
     QueuedEntry,
+    QueueEditEntry,
     TitleEntry,
     TodoEntry,
     TodoItem,
@@ -160,11 +161,29 @@ def _label(state: SessionState, entry: LabelEntry) -> None:
 
 
 def _queued(state: SessionState, entry: QueuedEntry) -> None:
-    state.queue = (*state.queue, entry)
+    state.queue = _placed(state.queue, entry, entry.before)
 
 
 def _dequeued(state: SessionState, entry: DequeuedEntry) -> None:
     _unqueue(state, entry.target)
+
+
+def _queue_edited(state: SessionState, entry: QueueEditEntry) -> None:
+    present = next((queued for queued in state.queue if queued.seq == entry.target), None)
+    if present is None:
+        return
+    changed = present if entry.steer is None else msgspec.structs.replace(present, steer=entry.steer)
+    if entry.before is None:
+        state.queue = tuple(changed if queued is present else queued for queued in state.queue)
+    else:
+        others = tuple(queued for queued in state.queue if queued is not present)
+        state.queue = _placed(others, changed, entry.before)
+
+
+def _placed(queue: tuple[QueuedEntry, ...], entry: QueuedEntry, before: int) -> tuple[QueuedEntry, ...]:
+    """Return the queue with an entry in front of the one with the seq `before`, or at the end."""
+    place = next((place for place, queued in enumerate(queue) if before and queued.seq == before), len(queue))
+    return (*queue[:place], entry, *queue[place:])
 
 
 def _unqueue(state: SessionState, seq: int) -> None:
@@ -211,6 +230,7 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     LabelEntry: _label,
     QueuedEntry: _queued,
     DequeuedEntry: _dequeued,
+    QueueEditEntry: _queue_edited,
     UserMessage: _user,
     AssistantMessage: _assistant,
     UsageEntry: _cost,

@@ -84,6 +84,7 @@ class Around:
         self._scroll = 0
         self._looked_at_since = float("-inf")
         self._panel = panels.NOTHING
+        self._side = panels.NOTHING
         self._chips = panels.NOTHING
         self._chips_from = 0
 
@@ -104,15 +105,18 @@ class Around:
         """Return the todo list, the queue, the images of the draft; a dialog needs their room."""
         state = self._machine.state
         if state.contexts[0] in DIALOGS:
-            self._chips = panels.NOTHING
+            self._side = self._chips = panels.NOTHING
             return ()
-        lines = panels.side_panel(state, width, self._glyphs).lines
+        self._side = panels.side_panel(state, width, self._glyphs)
         self._chips = image_chips(state, width)
-        self._chips_from = len(lines)
-        return [*lines, *self._chips.lines]
+        self._chips_from = len(self._side.lines)
+        return [*self._side.lines, *self._chips.lines]
 
     def choose_side_row(self, row: int) -> None:
-        """Take out the image whose chip is in a row beside the editor."""
+        """Take back the queued prompt, or take out the image, that a row beside the editor shows."""
+        queued = self._side.choices.get(row)
+        if queued is not None:
+            self._machine.handle(intents.ActOnQueued("edit", queued))
         place = self._chips.choices.get(row - self._chips_from)
         if place is not None:
             self._machine.handle(intents.ImageDetached(place))

@@ -158,11 +158,15 @@ class Submit(EffectBase, frozen=True):
 
 
 class SubmitPrompt(EffectBase, frozen=True):
-    """Hand the prompt to `submit_prompt()`; `steer` asks for delivery at the next tool boundary."""
+    """Hand the prompt to `submit_prompt()`; `steer` asks for delivery at the next tool boundary.
+
+    It is queued in front of the queued prompt with the seq `before` (0: at the end).
+    """
 
     text: str
     steer: bool = False
     images: tuple[ImagePart, ...] = ()
+    before: int = 0
 
 
 class RunCommand(EffectBase, frozen=True):

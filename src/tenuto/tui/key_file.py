@@ -55,7 +55,7 @@ def read_key_file(path: Path) -> KeyFile:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return KeyFile(default_bindings())
     except OSError as error:
         return KeyFile(default_bindings(), [f"{path}: cannot be read ({error.strerror}); the keys are the usual ones"])

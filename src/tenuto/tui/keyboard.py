@@ -18,6 +18,7 @@ from tenuto.tui.machine.intent import (
     FeedbackChanged,
     FilterChanged,
     Intent,
+    LeaveQueue,
     LeaveTranscript,
     SearchChanged,
 )
@@ -28,7 +29,10 @@ from tenuto.tui.machine.state import ContextName, UiState
 LINE_CONTEXTS = ("picker", "feedback", "search")
 READING_CONTEXTS = ("found", "block")
 DIALOG_CONTEXTS = ("approval", "help")
-TYPED_AWAY: dict[ContextName, Intent] = dict.fromkeys(READING_CONTEXTS, LeaveTranscript())
+TYPED_AWAY: dict[ContextName, Intent] = {
+    **dict.fromkeys(READING_CONTEXTS, LeaveTranscript()),
+    "queue": LeaveQueue(),
+}
 """Contexts that a character without a meaning there leaves: it goes into the prompt, as it was meant to."""
 ROW_KEYS = {"history.previous": "up", "history.next": "down"}
 """What the editors do for a key that goes through the history at the first and last row only."""
@@ -155,8 +159,9 @@ class Keyboard:
 
     def paste(self, text: str) -> None:
         """Insert a paste: a long one as a mark that stands for every byte of it (R-099)."""
-        if self._machine.state.contexts[0] in READING_CONTEXTS:
-            self._machine.handle(LeaveTranscript())
+        away = TYPED_AWAY.get(self._machine.state.contexts[0])
+        if away is not None:
+            self._machine.handle(away)
         if self._machine.state.contexts[0] in LINE_CONTEXTS:
             self.line.insert(text)
             self._tell_line()

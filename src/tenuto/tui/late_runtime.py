@@ -46,9 +46,9 @@ class LateRuntime:
         """Hand over an operation."""
         return await (await self._wait()).submit(operation)
 
-    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
+    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0) -> str:
         """Hand over a prompt."""
-        return await (await self._wait()).submit_prompt(parts, steer=steer)
+        return await (await self._wait()).submit_prompt(parts, steer=steer, before=before)
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run a slash command."""

@@ -63,8 +63,8 @@ class RuntimePort(Protocol):
         """Hand over an operation."""
         ...
 
-    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
-        """Hand over a prompt; no parts go on with what is queued."""
+    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0) -> str:
+        """Hand over a prompt, to be queued in front of `before`; no parts go on with what is queued."""
         ...
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
@@ -290,7 +290,7 @@ class Runner:
 
     async def _submit_prompt(self, effect: SubmitPrompt) -> None:
         parts: tuple[ContentPart, ...] = (TextPart(text=effect.text),) if effect.text else ()
-        work = self._runtime.submit_prompt(parts + effect.images, steer=effect.steer)
+        work = self._runtime.submit_prompt(parts + effect.images, steer=effect.steer, before=effect.before)
         await self._try(work, effect.text, effect.images)
 
     async def _run_command(self, line: str) -> None:

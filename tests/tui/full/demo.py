@@ -69,7 +69,7 @@ class DemoRuntime(FakeRuntime):
         self.seq = 100_000
         self.app: TenutoApp | None = None
 
-    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
+    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0) -> str:
         task = asyncio.create_task(self.play(text_of(parts)))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)

@@ -50,7 +50,7 @@ class FakeRuntime:
         self.operations.append(operation)
         return operation.submission_id
 
-    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False) -> str:
+    async def submit_prompt(self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0) -> str:
         self.prompts.append(text_of(parts))
         self.sent.append(parts)
         return "submission"

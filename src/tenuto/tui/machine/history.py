@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tenuto.command.outcome import Choice, RowFilter
-from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
-from tenuto.tui.effects import Remember, Submit
+from tenuto.tui.effects import Remember
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import HistoryLoaded, HistoryNext, HistoryPrevious, SearchHistory
 from tenuto.tui.machine.picking import apply_filter
+from tenuto.tui.machine.queue import take_back
 from tenuto.tui.machine.state import Picker
 
 TABLE = HandlerTable()
@@ -37,7 +37,7 @@ def show_previous(change: Change, _intent: HistoryPrevious) -> None:
     history = state.history
     newest = next((row for row in reversed(state.queue) if row.seq), None)
     if state.draft.empty and history.index is None and newest is not None:
-        change.emit(Submit(EditQueueOperation(session_id=state.session_id, target=newest.seq, action="take_back")))
+        take_back(change, newest)
         return
     if history.index is None:
         history.draft, history.images = state.draft.text, state.draft.images

@@ -7,6 +7,7 @@ contexts; an intent means one thing only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -15,8 +16,8 @@ from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.bindings import Bindings
-from tenuto.tui.machine.reading import BlockAction
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
+from tenuto.tui.machine.reading import BlockAction
 from tenuto.tui.machine.state import CompletionItem
 
 
@@ -138,6 +139,30 @@ class AcceptCompletion(IntentBase, frozen=True):
 
     send: bool = False
     index: int | None = None
+
+
+# --- the queue ---
+
+
+class FocusQueue(IntentBase, frozen=True):
+    """Give the keyboard to the queue."""
+
+
+class LeaveQueue(IntentBase, frozen=True):
+    """Give it back to the prompt."""
+
+
+class MoveInQueue(IntentBase, frozen=True):
+    """Select another queued prompt; below the last one the keyboard goes back to the prompt."""
+
+    delta: int
+
+
+class ActOnQueued(IntentBase, frozen=True):
+    """Do something to a queued prompt, the one with this seq, or the selected one (0)."""
+
+    action: Literal["edit", "delete", "steer", "up", "down"]
+    seq: int = 0
 
 
 # --- escape, interrupt, quit ---
@@ -405,6 +430,10 @@ Intent = (
     | CompletionOffered
     | MoveCompletion
     | AcceptCompletion
+    | FocusQueue
+    | LeaveQueue
+    | MoveInQueue
+    | ActOnQueued
     | Escape
     | Cancel
     | EndOfInput

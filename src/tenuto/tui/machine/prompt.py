@@ -23,7 +23,7 @@ from tenuto.tui.machine.intent import (
     SteerDraft,
     TextOffered,
 )
-from tenuto.tui.machine.queue import show_sent
+from tenuto.tui.machine.queue import place_in_queue, show_sent
 
 TABLE = HandlerTable()
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
@@ -46,6 +46,8 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
         draft.changed_at = change.now
         hold_back(change)
         state.history.index = None
+        if was_empty:
+            state.queue_place = None
         if was_empty or not draft.text:
             change.panel()
     target = find_target(draft.text, draft.cursor)
@@ -107,8 +109,9 @@ def send(change: Change, shown: str, images: tuple[ImagePart, ...], *, steer: bo
     elif line.startswith("!"):
         send_shell_command(change, shown, text)
     else:
+        before = place_in_queue(change)
         show_sent(change, text, images, steer=steer)
-        change.emit(SubmitPrompt(text, steer, images))
+        change.emit(SubmitPrompt(text, steer, images, before))
         if images and not change.state.status.sees_images:
             change.toast(f"{change.state.status.model} cannot see images: it is told that one was there", "warning")
         finish_sending(change, shown, images)

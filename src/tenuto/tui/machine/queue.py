@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tenuto.protocol.event import PromptReturnedEvent, QueueChangedEvent, UserMessageEvent
+from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ContentPart, ImagePart, text_of
+from tenuto.tui.effects import Submit
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import SendFailed
 from tenuto.tui.machine.item import UserItem
@@ -93,6 +97,15 @@ def show_sent(change: Change, text: str, images: tuple[ImagePart, ...], *, steer
     state.echoes.append(Echo(item.id, text))
 
 
+def place_in_queue(change: Change) -> int:
+    """Return the seq in front of which the draft is queued: one that was taken back gets its place again (0: last)."""
+    state = change.state
+    place, state.queue_place = state.queue_place, None
+    if place is None:
+        return 0
+    return next((row.seq for row in state.queue if row.seq and row.seq not in place), 0)
+
+
 def put_back(change: Change, text: str, images: tuple[ImagePart, ...]) -> None:
     """Put a text into the editor, before the draft that is there; a long one as a mark."""
     state = change.state
@@ -113,6 +126,30 @@ def forget_sent(change: Change, text: str) -> None:
     if row is not None:
         state.queue.remove(row)
         change.panel()
+
+
+def take_back(change: Change, row: QueueRow) -> None:
+    """Have a prompt back in the editor; sent again, it gets the place that it had."""
+    state = change.state
+    rows = known_rows(change)
+    state.queue_place = frozenset(before.seq for before in rows[: rows.index(row)])
+    submit_edit(change, row, "take_back")
+
+
+def submit_edit(
+    change: Change,
+    row: QueueRow,
+    action: Literal["delete", "take_back", "steer", "unsteer", "move"],
+    before: int = 0,
+) -> None:
+    """Ask the core for it."""
+    operation = EditQueueOperation(session_id=change.state.session_id, target=row.seq, action=action, before=before)
+    change.emit(Submit(operation))
+
+
+def known_rows(change: Change) -> list[QueueRow]:
+    """Return the rows that are known to be on disk: nothing can be done to the others yet."""
+    return [row for row in change.state.queue if row.seq]
 
 
 def find_echo(change: Change, queued_seq: int, text: str) -> Echo | None:

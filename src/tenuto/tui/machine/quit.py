@@ -13,9 +13,10 @@ from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.block import leave_transcript
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import remember_draft
-from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave
+from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave, LeaveQueue
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker
+from tenuto.tui.machine.queued import leave_queue
 from tenuto.tui.machine.search import close_search
 from tenuto.tui.machine.spin import set_label
 
@@ -44,6 +45,8 @@ def escape(change: Change, _intent: Escape) -> None:
             close_search(change, back=True)
         case "found" | "block":
             leave_transcript(change)
+        case "queue":
+            leave_queue(change, LeaveQueue())
         case "completion":
             close_completion(change)
         case "shell":
@@ -65,6 +68,8 @@ def cancel(change: Change, _intent: Cancel) -> None:
     elif context == "help":
         state.help_open = False
         change.panel()
+    elif context == "queue":
+        leave_queue(change, LeaveQueue())
     elif context in {"approval", "feedback"}:
         interrupt(change)
     elif context == "search":

@@ -242,7 +242,9 @@ class UiState(msgspec.Struct):
     `tasks` are the running submissions; `began` is since when there have been any. `streaming` are the ids of the
     items of the answer that is being written, in order; `calls` finds the item of a tool call; `timed` are the items
     whose seconds count up. `waiting` says that the queue is sent only when the person presses Enter.
-    `completion_closed_at` is where the word begins for which the person closed the popup. `replaying` is set while a
+    `queue_selected` is the seq of the queued prompt
+    that has the keyboard (0: none), `queue_place` the seqs that stood in front of the one that is in the editor now
+    (`None`: a new one). `completion_closed_at` is where the word begins for which the person closed the popup. `replaying` is set while a
     resumed session's entries come in: then no effects come out until one `TranscriptReset`. `earlier` is the seq
     before which older entries can be asked for (0: none, or asked for already), `earlier_item` the item that says so,
     `earlier_left` how many they are. `interrupt_presses` is how often Esc interrupts (1 or 2). `block` is the item
@@ -263,6 +265,8 @@ class UiState(msgspec.Struct):
     completion_closed_at: int | None = None
     queue: list[QueueRow] = msgspec.field(default_factory=list[QueueRow])
     waiting: bool = False
+    queue_selected: int = 0
+    queue_place: frozenset[int] | None = None
     todo: tuple[TodoItem, ...] = ()
     todo_open: bool = False
     todo_over: bool = False
@@ -314,6 +318,8 @@ class UiState(msgspec.Struct):
             return ("search" if self.search.typing else "found", *below)
         if self.block in self.transcript.items:
             return ("block", *below)
+        if self.queue_selected and any(row.seq == self.queue_selected for row in self.queue):
+            return ("queue", *below)
         editor: tuple[ContextName, ...] = ("prompt", *below)
         if not self.draft.text:
             editor = ("empty", *editor)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import PAD, Panel, padded
+from tenuto.tui.panels.queue import queue_panel
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import Line, plain
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.render.tools.looks import todo_lines
-from tenuto.tui.render.width import truncate
 
 TODO_ROWS = 5
-QUEUE_ROWS = 4
 
 
 def side_panel(state: UiState, width: int, glyphs: Glyphs) -> Panel:
     """Return the todo list while something of it is open, the queued texts."""
     lines = _todo(state, width, glyphs)
-    rows = state.queue if len(state.queue) <= QUEUE_ROWS else state.queue[: QUEUE_ROWS - 1]
-    for queued in rows:
-        mark = "steer" if queued.steer else "queued"
-        text = truncate(sanitize_line(queued.text), width - 14) or "(image)"
-        lines.append(Line(((PAD, "text"), (f"{mark:<7} ", "accent"), (text, "dim"))))
-    if len(rows) < len(state.queue):
-        lines.append(plain(f"{PAD}… +{len(state.queue) - len(rows)} queued", "dim"))
-    return Panel(fit_lines(lines, width))
+    queue = queue_panel(state, width)
+    choices = {len(lines) + row: seq for row, seq in queue.choices.items()}
+    return Panel(fit_lines([*lines, *queue.lines], width), choices)
 
 
 def _todo(state: UiState, width: int, glyphs: Glyphs) -> list[Line]:
