@@ -108,11 +108,7 @@ def test_panels_fit_the_screen(width: int, rows: int, text: str, scroll: int, fu
         approval_panel(state, width, rows, UNICODE, line, full=full, scroll=scroll),
         picker_panel(state, width, rows, line),
         completion_panel(state, width, rows),
-<<<<<<< HEAD
         help_panel(default_bindings(), width, rows, scroll),
-=======
-        help_panel(state.keys, width, rows, scroll),
->>>>>>> 64c2ee4 (Queued prompts are edited, deleted, ordered and steered where they show; each change is one line of the log)
         side_panel(state, width, UNICODE),
     ]
     for panel in shown:
