@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tenuto.tui.key_names import key_label, normal_key
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from tenuto.tui.machine.state import ContextName
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One binding. `keys` are names of keys, or chords of two ("ctrl+x ctrl+e").
 
     `help` is empty for keys that need no line in the help. A row without an intent is done by the screen itself, by

@@ -11,7 +11,8 @@ import contextlib
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.text.figures import format_bytes
 from tenuto.tui.emulator import NO_OSC52, recognise
@@ -33,8 +34,7 @@ TMUX_COPY = ("tmux", "load-buffer", "-w", "-")
 """Into tmux's buffer and, by tmux, to its terminal's clipboard: what a program in it sends is ignored by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """What is to be written to the terminal, what to say, and whether there was any way at all."""
 
     sequence: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.text.figures import format_cost, format_count
@@ -30,8 +31,7 @@ DROPPED = ("bar", "tokens", "cost", "branch", "jobs", COMMAND, "directory", "eff
 """What goes where there is no room, first to last; the mode stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class FooterFacts:
+class FooterFacts(Struct, frozen=True):
     """What the items are made of. `gone` are those that have no room; `command` is what the person's own printed."""
 
     state: UiState

@@ -6,9 +6,11 @@ Whatever is wrong with a line costs that line alone, and is said in one line tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tenuto.tui.bindings import Bindings, Key, default_bindings
 from tenuto.tui.key_names import KeyNameError, key_label, normal_key, parse_keys, types_text
@@ -33,8 +35,7 @@ FIRST_CHARACTERS = frozenset("/@!")
 """What an empty prompt needs for commands, files and the shell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Struct, frozen=True):
     """What the person wrote for one binding; `line` counts from 1."""
 
     id: str
@@ -42,8 +43,7 @@ class Override:
     line: int
 
 
-@dataclass(slots=True)
-class KeyFile:
+class KeyFile(Struct):
     """What was read: the bindings, and a line for everything that was wrong."""
 
     bindings: Bindings

@@ -8,9 +8,10 @@ import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import UiState
@@ -28,8 +29,7 @@ SIGNAL_CODE = 128
 """Plus the signal's number: the exit code of a program that a signal ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How it ended: the exit code, what to print afterwards, and the error that ended it."""
 
     code: int

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _WORD_BEFORE = re.compile(r"\S*\s*$")
 _WORD_AFTER = re.compile(r"\s*\S*")
 
 
-@dataclass(slots=True)
-class LineEditor:
+class LineEditor(Struct):
     """`cursor` is an offset in characters."""
 
     text: str = ""

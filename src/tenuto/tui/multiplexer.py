@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.tui.emulator import Emulator, recognise, recognise_name
 
@@ -17,8 +18,7 @@ PATIENCE = 1.0
 _QUESTION = "#{allow-passthrough}\t#{client_termtype}\t#{client_termname}\t#{set-clipboard}"
 
 
-@dataclass(frozen=True, slots=True)
-class Outer:
+class Outer(Struct, frozen=True):
     """The terminal at the end of the line: which one it is, and whether a sequence can get there."""
 
     emulator: Emulator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.text.figures import format_seconds
@@ -21,8 +21,7 @@ WAITING: frozenset[BellReason] = frozenset({"approval"})
 """What stops until the person answers: called for even where nobody knows whether the terminal is looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """One line that says where, one that says what; safe to print (R-088)."""
 
     title: str

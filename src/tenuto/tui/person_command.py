@@ -11,17 +11,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 OUTPUT_BYTES = 16_384
 """More of what it prints is not read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What it printed, at most `OUTPUT_BYTES`, and why that does not count (empty: it does)."""
 
     output: bytes

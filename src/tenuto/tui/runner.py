@@ -237,6 +237,10 @@ class Runner:
         self._flushed_at = self._clock()
         self._interval = min(max(FLUSH_INTERVAL, COST_FACTOR * (self._flushed_at - started)), MAX_FLUSH_INTERVAL)
 
+    def painted(self, seconds: float) -> None:
+        """Say what a frame cost that was painted after its flush: the next flush waits in proportion."""
+        self._interval = min(max(self._interval, COST_FACTOR * seconds), MAX_FLUSH_INTERVAL)
+
     def _feed(self, input: AnyEvent | Intent) -> None:
         """Step through everything that has come in, in order."""
         self._inbox.append(input)

@@ -19,8 +19,8 @@ from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
 from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.paint import Paint
 from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.paint import Paint
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 from tests.tui.full.support import Clock

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tenuto.tui.inline.output import synchronises
-from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.inline.resize import rewraps, rows_above_cursor
 from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
+from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Style, find_theme

@@ -13,6 +13,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperatio
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import Bell, Submit
 from tenuto.tui.machine.approval import GRACE, TYPING_PAUSE
+from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intent import (
     AnswerApproval,
     AnswerApprovalWith,
@@ -23,7 +24,6 @@ from tenuto.tui.machine.intent import (
     Tick,
 )
 from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.machine.asked import approval_options
 from tests.tui.machine.driving import SESSION, Driver, approval, started
 
 

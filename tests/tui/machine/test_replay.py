@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -159,7 +158,7 @@ class Script:
 def shown(driver: Driver) -> list[tuple[object, ...]]:
     """What the items show: everything but identity and version."""
     return [
-        (type(item), *(getattr(item, field.name) for field in fields(item) if field.name not in {"id", "version"}))
+        (type(item), *(getattr(item, name) for name in item.__struct_fields__ if name not in {"id", "version"}))
         for item in driver.items
     ]
 

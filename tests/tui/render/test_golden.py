@@ -1,8 +1,7 @@
 """What things look like, at three widths, with their styles (`golden.py`)."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tenuto.tui.machine.item import ContextItem
 from tenuto.tui.render.items import gap_before, render_item

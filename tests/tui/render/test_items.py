@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from typing import get_args
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tenuto.protocol.message import CompactionEntry, PlanView, ShellView, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason

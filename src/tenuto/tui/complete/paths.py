@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct
 
 from tenuto.tui.complete.fuzzy import rank_folded
 from tenuto.tui.complete.target import quote_path
@@ -32,8 +33,7 @@ LEFT_OUT = frozenset(
 """Directories that a listing without git leaves out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathList:
+class PathList(Struct, frozen=True):
     """Paths of a directory, relative to it with `/` between; directories end in one. `folded` is for the search."""
 
     paths: tuple[str, ...]

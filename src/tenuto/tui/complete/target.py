@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from tenuto.command.registry import find_command
 
@@ -15,8 +16,7 @@ WORD_LIMIT = 1_000
 _ARGUMENT = re.compile(r"/([A-Za-z?][\w-]*)[ \t]+(.*)\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The characters `start` to `end` of a draft, and what to look for there (without `/`, `@` or quotes).
 
     An "argument" stands behind the `command` of that name.

@@ -6,9 +6,22 @@ Textual reads its environment when it is first imported, so this package must be
 from __future__ import annotations
 
 import os
+import sys
+from types import ModuleType
 
 os.environ.setdefault("TEXTUAL_FPS", "240")
 """At 60 a key waits for the next tick while frames flow: up to 16.7 ms (anchors: typing while streaming)."""
 os.environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
 """No mouse in pixels and no in-band resize: fewer modes to give back at the end."""
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+
+def _leave_out_the_palette() -> None:
+    """Stand in for Textual's command palette, which is off here: its widgets would cost every start 20 ms."""
+    palette = ModuleType("textual.command")
+    for name in ("CommandListItem", "CommandPalette", "DiscoveryHit", "Hit", "Hits", "Provider", "SimpleProvider"):
+        setattr(palette, name, type(name, (), {}))
+    sys.modules.setdefault(palette.__name__, palette)
+
+
+_leave_out_the_palette()

@@ -17,7 +17,6 @@ from textual.widgets import TextArea
 
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.editing import CutTexts, stop_after, stop_before
-
 from tenuto.tui.key_names import typed_by
 
 MAX_SHARE = 3

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from tenuto.tui.render.line import Line, Position, copy_text
 from tenuto.tui.render.width import cell_width, take_cells
@@ -26,8 +27,7 @@ class Place(NamedTuple):
     cell: int
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """From where the button went down to where the pointer is; the end is exclusive."""
 
     anchor: Place

@@ -7,7 +7,8 @@ import binascii
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.tui.images.process import run_helper
 
@@ -27,8 +28,7 @@ _SLOW = 10.0
 Which = Callable[[str], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(Struct, frozen=True):
     """The image's bytes, or the text; neither: `problem` says why, for a person."""
 
     image: bytes = b""

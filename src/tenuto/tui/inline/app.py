@@ -194,6 +194,7 @@ class InlineApp:
 
     def _paint_frame(self, redraw: Callable[[], None]) -> None:
         """Print what is final above, paint the rest below: one frame."""
+        begun = self._clock()
         size = self._output.get_size()
         self.runner.resize(size.columns)
         lines = self.printer.take(size.columns)
@@ -203,6 +204,7 @@ class InlineApp:
                 self._output.write_raw(self.paint.rows(lines))
             self.bottom.rows = arrange(self.runner.state, self.printer, self.around, size, len(self.editor.rows()))
             redraw()
+        self.runner.painted(self._clock() - begun)
 
     @property
     def columns(self) -> int:

@@ -7,7 +7,9 @@ waits for it, so that the scrollback has the order that a resumed session has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tenuto.tui.machine.item import Item
 from tenuto.tui.render.fit import fit_lines
@@ -22,8 +24,7 @@ UNFOLDABLE = 200
 """How many printed items can be printed again, unfolded."""
 
 
-@dataclass(slots=True)
-class Begun:
+class Begun(Struct):
     """An answer whose beginning is printed: at which width, and the texts of those rows."""
 
     item: Item

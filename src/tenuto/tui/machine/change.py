@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from tenuto.protocol.entry import Level
 from tenuto.tui.effects import (
@@ -25,8 +26,7 @@ Input = TypeVar("Input")
 Handler = Callable[["Change", Any], None]
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """What a handler works with. `now` is seconds of the caller's clock, `columns` the screen's width in cells."""
 
     state: UiState

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
+from msgspec import Struct, field
 
 from tenuto.protocol.event import (
     AnyEvent,
@@ -21,8 +20,7 @@ LatestOnly = ToolCallDeltaEvent | CompactionProgressEvent
 Key = tuple[type, str, str | int]
 
 
-@dataclass(slots=True)
-class Joined:
+class Joined(Struct):
     """Events of one key: the newest, and the texts of all."""
 
     key: Key

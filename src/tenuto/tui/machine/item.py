@@ -7,8 +7,9 @@ final; `seconds` is what is shown. Items that stand for entries of the history a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level, Origin
@@ -22,8 +23,7 @@ LIVE_OUTPUT_CHARACTERS = 16_000
 """How much of a running command's output is kept for the screen; the result brings the rest."""
 
 
-@dataclass(slots=True, kw_only=True)
-class BaseItem:
+class BaseItem(Struct, kw_only=True):
     """What all items have."""
 
     id: int = 0
@@ -32,8 +32,7 @@ class BaseItem:
     folded: bool = True
 
 
-@dataclass(slots=True, kw_only=True)
-class UserItem(BaseItem):
+class UserItem(BaseItem, kw_only=True):
     """A user message. `seq` is 0 while it is only an echo of what was typed; such an item is not final."""
 
     text: str = ""
@@ -42,8 +41,7 @@ class UserItem(BaseItem):
     seq: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class AssistantItem(BaseItem):
+class AssistantItem(BaseItem, kw_only=True):
     """Text of an answer, in Markdown; it only grows until it is final. `seq` is 0 while it streams."""
 
     text: str = ""
@@ -51,8 +49,7 @@ class AssistantItem(BaseItem):
     interrupted: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class ThinkingItem(BaseItem):
+class ThinkingItem(BaseItem, kw_only=True):
     """Readable reasoning; `seconds` is how long it took (0: not known)."""
 
     text: str = ""
@@ -60,8 +57,7 @@ class ThinkingItem(BaseItem):
     seconds: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolItem(BaseItem):
+class ToolItem(BaseItem, kw_only=True):
     """A tool call and its result.
 
     `call_id` is empty and `characters` counts the arguments while the model is "writing" them. `output` is the tail
@@ -82,8 +78,7 @@ class ToolItem(BaseItem):
     seconds: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class ShellItem(BaseItem):
+class ShellItem(BaseItem, kw_only=True):
     """A `!command` of the person; `output` is a tail while it runs, then what the history has of it."""
 
     command: str = ""
@@ -97,8 +92,7 @@ class ShellItem(BaseItem):
     seconds: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class NoticeItem(BaseItem):
+class NoticeItem(BaseItem, kw_only=True):
     """Something that the person is told; `kind` is "command" for the answer of a slash command."""
 
     text: str = ""
@@ -106,8 +100,7 @@ class NoticeItem(BaseItem):
     kind: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class CompactionItem(BaseItem):
+class CompactionItem(BaseItem, kw_only=True):
     """A compaction: running with its stage, then what was written, or why nothing was.
 
     `proposed` says that `entry` waits for the person's word, and is not written.
@@ -126,8 +119,7 @@ class CompactionItem(BaseItem):
     seconds: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class ContextItem(BaseItem):
+class ContextItem(BaseItem, kw_only=True):
     """What filled the window when it was asked for."""
 
     report: ContextReport
@@ -137,8 +129,7 @@ Item = UserItem | AssistantItem | ThinkingItem | ToolItem | ShellItem | NoticeIt
 TimedItem = ThinkingItem | ToolItem | ShellItem | CompactionItem
 
 
-@dataclass(slots=True)
-class Transcript:
+class Transcript(Struct):
     """The items in order. Insertion and removal at the end, and look-up by id, cost the same at any length."""
 
     items: dict[int, Item] = field(default_factory=dict[int, Item])

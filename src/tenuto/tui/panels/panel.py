@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui.line_editor import LineEditor
@@ -17,8 +18,7 @@ PAD = "  "
 POINTER = "❯ "
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """`choices` maps a row to the place of what a click on it chooses. `scrolled` says how far it really went."""
 
     lines: Sequence[Line] = ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.guard.sanitize import sanitize_keeping_colour
 from tenuto.tui.render.line import Span
@@ -16,8 +17,7 @@ _ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("reverse
 _MAX_PARAMETERS = 64
 
 
-@dataclass(slots=True)
-class _Pen:
+class _Pen(Struct):
     foreground: str = ""
     background: str = ""
     attributes: tuple[str, ...] = ()

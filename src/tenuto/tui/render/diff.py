@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.protocol.message import DiffView
 from tenuto.text.lexer import language_of
@@ -84,8 +85,7 @@ def _hunks(rows: Sequence[DiffRow]) -> Iterator[tuple[int, int]]:
     yield begin, len(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawing:
+class _Drawing(Struct, frozen=True):
     """`digits` is how wide the widest number is; `parts` how many rows one line may take (`None`: all)."""
 
     width: int

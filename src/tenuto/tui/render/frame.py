@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
@@ -16,8 +17,7 @@ MAX_ROWS = 2_000
 """An unfolded output shows at most so many of its lines; the whole of it is in the file that the item names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """`width` is the cells right of the item's gutter; `unfolded` says that everything is to be shown."""
 
     width: int

@@ -8,8 +8,9 @@ blank row between two siblings inside a container where the source has one, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct, field
 
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.render.code import code_lines
@@ -39,8 +40,7 @@ MIN_TEXT = 8
 """Containers that would leave their text less than this are drawn without further indentation."""
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Struct):
     """Parsed blocks. `source` are the lines that the tokens' maps count."""
 
     tokens: list[Token]
@@ -79,8 +79,7 @@ def siblings(tokens: Sequence[Token], begin: int, end: int) -> list[Extent]:
     return extents
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRenderer:
+class BlockRenderer(Struct, frozen=True):
     """Renders the blocks of one document. `text` and `wide` are cells: for running text, and for code and tables."""
 
     document: Document

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Detail = Literal["folded", "expanded"]
 DiffLayout = Literal["auto", "unified", "split"]
@@ -16,8 +17,7 @@ MIN_WIDTH = 12
 """Narrower screens are drawn as if they were this wide: nothing can be read there, and nothing may loop there."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(Struct, frozen=True):
     """`now` is the caller's clock in seconds, for what runs; `ascii` draws with 7-bit glyphs only."""
 
     detail: Detail = "folded"
@@ -27,8 +27,7 @@ class RenderOptions:
     diff: DiffLayout = "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(Struct, frozen=True):
     """Every character that the render layer draws by itself."""
 
     bar: str = "▌"

@@ -9,8 +9,9 @@ was read in pieces, and everything when a link definition came after text that m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.render.line import EMPTY, Line, indent
@@ -53,8 +54,7 @@ class Cut(NamedTuple):
     later: Rest = Rest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """One parse of the opener and the tail. Lines that a newline ends are complete."""
 
     document: Document

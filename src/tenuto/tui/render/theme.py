@@ -8,9 +8,10 @@ A colour is `#rrggbb` or the decimal number of one of the terminal's own 256 (`"
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from tenuto.tui.render.palette import PALETTES, STYLES, Palette
 
@@ -32,8 +33,7 @@ class Style(NamedTuple):
 MODIFIERS: Final = frozenset({"bold", "dim", "italic", "underline", "strike", "reverse"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Theme:
+class Theme(Struct, frozen=True, eq=False):
     """`foreground` and `background` are what the theme assumes of the screen; `None`: whatever the terminal has."""
 
     name: str

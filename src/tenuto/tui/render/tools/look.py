@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from tenuto.protocol.part import text_of
 from tenuto.tui.machine.item import ToolItem
@@ -68,8 +68,7 @@ def no_facts(_item: ToolItem, _frame: Frame) -> Sequence[Span]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """How calls of one tool are shown. `subject` is used where the call brings no summary of its own."""
 
     title: str
