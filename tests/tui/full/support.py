@@ -68,6 +68,7 @@ async def running_app(
     ui: UiSettings | None = None,
     tick: bool = False,
     environ: dict[str, str] | None = None,
+    theme: str = "dark",
 ) -> AsyncIterator[Screen]:
     """Run the app on a session that is open, with these events already there. Time stands still unless `tick`."""
     runtime, clock = FakeRuntime(), Clock()
@@ -81,7 +82,7 @@ async def running_app(
     app = TenutoApp(
         late,
         opening,
-        themes=ThemeChooser("dark", environ or {}, runtime.home),
+        themes=ThemeChooser(theme, environ or {}, runtime.home),
         ui=ui or UiSettings(reduce_motion=True),
         home=runtime.home,
         clock=clock,
