@@ -84,3 +84,10 @@ def test_panels(width: int) -> None:
         sheet.title(title)
         drawn(sheet, inputs)
     golden.check(f"panels-{width}", sheet.text())
+
+
+@pytest.mark.parametrize("scene", ["a compaction", "a retry"])
+def test_a_narrow_screen_still_says_what_esc_does(scene: str) -> None:
+    sheet = golden.Sheet(40)
+    drawn(sheet, SCENES[scene])
+    assert "esc to " in sheet.text().split("\n")[0]
