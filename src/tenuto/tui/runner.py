@@ -322,7 +322,7 @@ class Runner:
                 case ReadOwnFiles():
                     self.read_own_files()
                 case Leave():
-                    self.handle(intents.Leave())
+                    self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
 
     async def _try(self, work: Awaitable[object], text: str, images: tuple[ImagePart, ...] = ()) -> None:
         """Do it; an error ends here, as words on the screen, and the text goes back into the editor."""

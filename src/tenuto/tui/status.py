@@ -44,7 +44,7 @@ def _activity(state: UiState, now: float, width: int, frame: int | None) -> list
     seconds = int(now - top.since)
     if seconds >= 1:
         facts.append(f"{seconds}s" if seconds < 60 else f"{seconds // 60}m {seconds % 60}s")
-    escape = "esc to interrupt" if top.kind != "compaction" else "esc to cancel"
+    escape = f"{_interrupt_key(state)} to {'interrupt' if top.kind != 'compaction' else 'cancel'}"
     begin = f"{glyph} {sanitize_line(label)}"
     # What can be done has to stay on the screen: where there is no room, other facts go; what may be long comes last.
     while facts and cell_width(begin) + sum(cell_width(fact) + 3 for fact in (*facts, escape)) > width:
@@ -66,8 +66,12 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
             ", the model does not see it" if kept else " · !! hides it from the model"
         ), "dim"
     if state.waiting and state.queue and not state.running:
-        return "the queue waits: Enter sends it", "dim"
+        return f"the queue waits: {state.keys.phrase('send', 'sends it')}", "dim"
     return None
+
+
+def _interrupt_key(state: UiState) -> str:
+    return " ".join([state.keys.label("escape").lower()] * state.interrupt_presses)
 
 
 def join_spans(parts: Sequence[Span]) -> list[Span]:

@@ -180,6 +180,12 @@ class EndOfInput(IntentBase, frozen=True):
     """Ctrl+D on an empty draft: twice to quit."""
 
 
+class LeaveAsked(IntentBase, frozen=True):
+    """The person asked to leave by a command; `word` says how."""
+
+    word: str
+
+
 class Leave(IntentBase, frozen=True):
     """Quit now (`/quit`, a signal)."""
 
@@ -344,6 +350,12 @@ class ToggleTodo(IntentBase, frozen=True):
     """Show the whole todo list, or its head (Ctrl+T)."""
 
 
+class HelpFilterChanged(IntentBase, frozen=True):
+    """The text that is looked for in the help is now this."""
+
+    text: str
+
+
 class ToggleHelp(IntentBase, frozen=True):
     """Show or hide the table of keys."""
 
@@ -437,6 +449,7 @@ Intent = (
     | Escape
     | Cancel
     | EndOfInput
+    | LeaveAsked
     | Leave
     | MoveApproval
     | AnswerApproval
@@ -455,6 +468,7 @@ Intent = (
     | ToggleItem
     | ToggleTodo
     | ToggleHelp
+    | HelpFilterChanged
     | RepaintScreen
     | KeysLoaded
     | FileOffered
