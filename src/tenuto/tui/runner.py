@@ -17,11 +17,14 @@ from tenuto.command.outcome import (
     Choice,
     Choose,
     CommandOutcome,
+    Copy,
     Edit,
     EditKeys,
     Leave,
+    Page,
     ReadOwnFiles,
     Say,
+    SetMouse,
     ShowContext,
     ShowKeys,
 )
@@ -321,6 +324,12 @@ class Runner:
                     self._edit_keys()
                 case ReadOwnFiles():
                     self.read_own_files()
+                case Copy(text=text):
+                    self.handle(intents.CopyOffered(text))
+                case Page(path=path):
+                    self.handle(intents.PageOffered(path))
+                case SetMouse(mode=mode):
+                    self.handle(intents.MouseChosen(mode))
                 case Leave():
                     self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
 

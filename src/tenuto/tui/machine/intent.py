@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import Choice, RowFilter
+from tenuto.command.outcome import Choice, MouseMode, RowFilter
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
@@ -325,6 +325,12 @@ class PageOffered(IntentBase, frozen=True):
     path: str
 
 
+class MouseChosen(IntentBase, frozen=True):
+    """The mouse is to be used so."""
+
+    mode: MouseMode
+
+
 # --- panels and the rest ---
 
 
@@ -484,6 +490,7 @@ Intent = (
     | LeaveTranscript
     | CopyOffered
     | PageOffered
+    | MouseChosen
     | Said
     | Failed
     | TextOffered
