@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
-
-MouseMode = Literal["full", "wheel", "off"]
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -58,6 +54,12 @@ class Choose(msgspec.Struct, frozen=True):
     in_order: bool = False
 
 
+class ChangeTheme(msgspec.Struct, frozen=True):
+    """Show the screen in another theme, and keep that; without a name, let the person choose."""
+
+    name: str
+
+
 class Edit(msgspec.Struct, frozen=True):
     """Put a text, and images that go with it, into the editor, for the person to change and send."""
 
@@ -91,26 +93,8 @@ class ReadOwnFiles(msgspec.Struct, frozen=True):
     """Read again what belongs to the front-end alone: the person's keys."""
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """Put a text on the clipboard."""
-
-    text: str
-
-
-class Page(msgspec.Struct, frozen=True):
-    """Show a file in the person's pager; whoever shows it removes it."""
-
-    path: str
-
-
-class SetMouse(msgspec.Struct, frozen=True):
-    """Use the mouse so from now on."""
-
-    mode: MouseMode
-
-
 class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-CommandOutcome = Say | Choose | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Copy | Page | SetMouse | Leave
+CommandOutcome = Say | Choose | ChangeTheme | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Leave

@@ -64,9 +64,6 @@ COMMANDS: tuple[Command, ...] = (
     Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
     Command("pins", "what is pinned", "[remove N]"),
     Command("unpin", "take a pin back", "[number]", offers=True),
-    Command("copy", "the last answer, code from it, or everything, on the clipboard", "[N|code [N]|all]"),
-    Command("transcript", "the whole conversation in your pager"),
-    Command("mouse", "what the mouse is for: all, the wheel alone, or nothing", "[full|wheel|off]"),
     Command("title", "name this session", "TEXT", aliases=("rename",)),
     Command(
         "export",
@@ -74,6 +71,12 @@ COMMANDS: tuple[Command, ...] = (
         "[html|md|jsonl] [path] [--force]",
         values=("html", "md", "jsonl", "--force"),
         folders=True,
+    ),
+    Command(
+        "theme",
+        "the colours of the screen",
+        "[NAME]",
+        values=("auto", "dark", "light", "ansi", "contrast", "contrast-dark", "contrast-light"),
     ),
     Command("keys", "which key does what; your own keys", "[edit]"),
     Command("reload", "read instruction files, tools, extensions and your keys again"),

@@ -11,7 +11,6 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import MouseMode
 from tenuto.protocol.entry import Level
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ImagePart
@@ -81,12 +80,6 @@ class OpenPage(EffectBase, frozen=True):
     path: str
 
 
-class UseMouse(EffectBase, frozen=True):
-    """Use the mouse so from now on."""
-
-    mode: MouseMode
-
-
 class StatusChanged(EffectBase, frozen=True):
     """The status line, the spinner, the retry countdown or the hint changed."""
 
@@ -145,6 +138,19 @@ class EditFile(EffectBase, frozen=True):
     """Open a file in the person's editor; afterwards the front-end's own files are read again."""
 
     path: str
+
+
+class ThemeChanged(EffectBase, frozen=True):
+    """Show everything in this theme."""
+
+    name: str
+
+
+class ChoicePreviewed(EffectBase, frozen=True):
+    """Show what picking this value would do, without doing it; an empty one ends that. `command` is the picker's."""
+
+    command: str
+    value: str
 
 
 class Repaint(EffectBase, frozen=True):
@@ -209,7 +215,6 @@ ScreenEffect = (
     | BlockShown
     | OpenBlock
     | OpenPage
-    | UseMouse
     | StatusChanged
     | PanelChanged
     | DraftSet
@@ -219,6 +224,8 @@ ScreenEffect = (
     | CopyText
     | OpenEditor
     | EditFile
+    | ThemeChanged
+    | ChoicePreviewed
     | Repaint
     | Quit
 )

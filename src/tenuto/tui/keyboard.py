@@ -17,7 +17,6 @@ from tenuto.tui.machine.intent import (
     ChordChanged,
     FeedbackChanged,
     FilterChanged,
-    HelpFilterChanged,
     Intent,
     LeaveQueue,
     LeaveTranscript,
@@ -27,9 +26,9 @@ from tenuto.tui.machine.keys import CHORD_SECONDS
 from tenuto.tui.machine.reading import block_actions
 from tenuto.tui.machine.state import ContextName, UiState
 
-LINE_CONTEXTS = ("picker", "feedback", "help", "search")
+LINE_CONTEXTS = ("picker", "feedback", "search")
 READING_CONTEXTS = ("found", "block")
-DIALOG_CONTEXTS = ("approval",)
+DIALOG_CONTEXTS = ("approval", "help")
 TYPED_AWAY: dict[ContextName, Intent] = {
     **dict.fromkeys(READING_CONTEXTS, LeaveTranscript()),
     "queue": LeaveQueue(),
@@ -188,8 +187,6 @@ class Keyboard:
             self.line.set(state.search.query)
         elif state.contexts[0] == "feedback":
             self.line.set(state.approvals.feedback or "")
-        elif state.contexts[0] == "help":
-            self.line.set(state.help_filter)
         else:
             self.line.set("")
 
@@ -221,8 +218,6 @@ class Keyboard:
         match self._machine.state.contexts[0]:
             case "feedback":
                 self._machine.handle(FeedbackChanged(self.line.text))
-            case "help":
-                self._machine.handle(HelpFilterChanged(self.line.text))
             case "search":
                 self._machine.handle(SearchChanged(self.line.text))
             case _:

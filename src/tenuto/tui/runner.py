@@ -7,6 +7,7 @@ times a second; everything else goes through at once (anchors: tui 6).
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -14,17 +15,15 @@ from pathlib import Path
 from typing import Any, Protocol, get_args
 
 from tenuto.command.outcome import (
+    ChangeTheme,
     Choice,
     Choose,
     CommandOutcome,
-    Copy,
     Edit,
     EditKeys,
     Leave,
-    Page,
     ReadOwnFiles,
     Say,
-    SetMouse,
     ShowContext,
     ShowKeys,
 )
@@ -162,6 +161,11 @@ class Runner:
         before = set(self._tasks)
         self.handle(intents.SendText(text, tuple(images)))
         await asyncio.gather(*(self._tasks - before), return_exceptions=True)
+
+    def warn(self, problems: Sequence[str]) -> None:
+        """Tell the person what is wrong with a file of theirs."""
+        for problem in problems:
+            self.handle(intents.Said(problem, "warning"))
 
     def fold_paste(self, text: str) -> str:
         """Return what the editor is to insert for a paste: the text, or a mark that stands for all of it (R-099)."""
@@ -314,6 +318,8 @@ class Runner:
                             outcome.title, outcome.command, outcome.choices, outcome.filters, outcome.in_order
                         )
                     )
+                case ChangeTheme(name=name):
+                    await self._change_theme(name)
                 case ShowContext(report=report):
                     self.handle(intents.ContextShown(report))
                 case Edit(text=text, images=images):
@@ -324,14 +330,17 @@ class Runner:
                     self._edit_keys()
                 case ReadOwnFiles():
                     self.read_own_files()
-                case Copy(text=text):
-                    self.handle(intents.CopyOffered(text))
-                case Page(path=path):
-                    self.handle(intents.PageOffered(path))
-                case SetMouse(mode=mode):
-                    self.handle(intents.MouseChosen(mode))
                 case Leave():
-                    self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
+                    self.handle(intents.Leave())
+
+    async def _change_theme(self, name: str) -> None:
+        from tenuto.tui.theme_choice import answer_theme
+
+        status, home = self.state.status, self._runtime.home
+        for answer in await asyncio.to_thread(
+            answer_theme, name, self.state.theme, home, Path(status.cwd or "."), os.environ
+        ):
+            self.handle(answer)
 
     async def _try(self, work: Awaitable[object], text: str, images: tuple[ImagePart, ...] = ()) -> None:
         """Do it; an error ends here, as words on the screen, and the text goes back into the editor."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tenuto.tui.early.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
+from tenuto.tui.effects import ChoicePreviewed, ScreenEffect, ThemeChanged
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {
@@ -67,6 +68,18 @@ class ThemeChooser:
         self._shown = name
         self._ask_if_needed()
         self._change()
+
+    def carry_out(self, effect: ScreenEffect) -> bool:
+        """Carry out an effect, if it is one of these; say whether it was."""
+        match effect:
+            case ThemeChanged(name=name):
+                self.wanted = name
+                self.show(name)
+            case ChoicePreviewed(command="theme", value=name):
+                self.show(name or self.wanted)
+            case _:
+                return False
+        return True
 
     def learn(self, background: str) -> None:
         """The early phase has heard what the background is (`#rrggbb`), or nothing."""

@@ -110,7 +110,7 @@ class Session:
 
 @asynccontextmanager
 async def running_app(
-    *sent: AnyEvent, size: tuple[int, int] = (80, 24), ui: UiSettings | None = None, **environ: str
+    *sent: AnyEvent, size: tuple[int, int] = (80, 24), ui: UiSettings | None = None, theme: str = "dark", **environ: str
 ) -> AsyncIterator[Session]:
     """Run the app on a session that is open, with these events already there. Time stands still."""
     runtime, clock = FakeRuntime(), Clock()
@@ -124,7 +124,7 @@ async def running_app(
     terminal = Terminal(*size)
     with create_pipe_input() as pipe:
         output = InlineOutput(terminal, terminal.size, "true", synchronised=True)  # type: ignore[arg-type]
-        themes = ThemeChooser("dark", environ, runtime.home)
+        themes = ThemeChooser(theme, environ, runtime.home)
         app = InlineApp(
             late, opening, pipe, output, paint=Paint(themes.theme, "true"), themes=themes,  # type: ignore[arg-type]
             ui=ui or UiSettings(reduce_motion=True), environ={"TERM": "xterm-256color", **environ}, clock=clock,

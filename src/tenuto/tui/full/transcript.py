@@ -35,8 +35,7 @@ class TranscriptView(Widget, can_focus=False):
     """Paints the transcript of `state()`.
 
     `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
-    `reached_start` is called when the person has scrolled to the first row. `selects` says whether the mouse does more
-    than scroll.
+    `reached_start` is called when the person has scrolled to the first row.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class TranscriptView(Widget, can_focus=False):
         self.cache = LineCache(render)
         self.viewport = Viewport(self._measure)
         self.pointer = Pointer(self)
-        self.selects = True
         self._marks = Marks()
         self._kept: tuple[list[int], int] | None = None
         self._ids: list[int] = []
@@ -391,7 +389,7 @@ class TranscriptView(Widget, can_focus=False):
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin to select."""
-        if event.button == 1 and self.selects:
+        if event.button == 1:
             event.stop()
             self.pointer.press(event)
 
@@ -408,5 +406,5 @@ class TranscriptView(Widget, can_focus=False):
     def on_click(self, event: events.Click) -> None:
         """Fold, or select a word or a line."""
         event.stop()
-        if self.selects and (text := self.pointer.click(event)):
+        if text := self.pointer.click(event):
             self._copy(text)

@@ -79,6 +79,7 @@ class InlineApp:
         self._paste_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
         self.runner = Runner(runtime, self.apply, clock, columns=output.get_size().columns)
+        self.runner.state.theme = themes.wanted
         self.runner.state.interrupt_presses = 2 if ui.interrupt == "esc-esc" else 1
         self.printer = Printer(self._render_options)
         self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
@@ -143,6 +144,7 @@ class InlineApp:
     async def _open(self) -> None:
         try:
             await self._opening()
+            self.runner.warn(self.themes.problems)
         except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
             self.failure = error
             self._exit()
@@ -259,7 +261,7 @@ class InlineApp:
                 self.application.renderer.erase(leave_alternate_screen=False)
             case screen_effects.Quit():
                 self._exit()
-            case _ if not (self.outside.carry_out(effect) or self._reading.carry_out(effect)):
+            case _ if not any(one.carry_out(effect) for one in (self.outside, self._reading, self.themes)):
                 self._change_transcript(effect)
             case _:
                 pass

@@ -66,8 +66,7 @@ def restore_draft(change: Change, intent: DraftRestored) -> None:
         state.ladder.stashed_images = intent.stash_extras.images
     if not intent.text and not intent.extras.images:
         if intent.stash:
-            key = state.keys.label("escape")
-            change.toast(f"The draft that you put aside ({intent.at}) is there: {key} {key} brings it back")
+            change.toast(f"The draft that you put aside ({intent.at}) is there: Esc Esc brings it back")
         return
     if not state.draft.empty:
         remember(change, intent.text, intent.extras)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import Choice, MouseMode, RowFilter
+from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
@@ -180,12 +180,6 @@ class EndOfInput(IntentBase, frozen=True):
     """Ctrl+D on an empty draft: twice to quit."""
 
 
-class LeaveAsked(IntentBase, frozen=True):
-    """The person asked to leave by a command; `word` says how."""
-
-    word: str
-
-
 class Leave(IntentBase, frozen=True):
     """Quit now (`/quit`, a signal)."""
 
@@ -232,13 +226,20 @@ class PlanEdited(IntentBase, frozen=True):
 
 
 class ChoiceOffered(IntentBase, frozen=True):
-    """A command asks which: picking runs `/<command> <value>`."""
+    """A command asks which: picking runs `/<command> <value>`. `live`: a selected row shows what it would do."""
 
     title: str
     command: str
     choices: tuple[Choice, ...]
     filters: tuple[RowFilter, ...] = ()
     in_order: bool = False
+    live: bool = False
+
+
+class ThemeChosen(IntentBase, frozen=True):
+    """The person has chosen a theme, which is there."""
+
+    name: str
 
 
 class FilterChanged(IntentBase, frozen=True):
@@ -325,12 +326,6 @@ class PageOffered(IntentBase, frozen=True):
     path: str
 
 
-class MouseChosen(IntentBase, frozen=True):
-    """The mouse is to be used so."""
-
-    mode: MouseMode
-
-
 # --- panels and the rest ---
 
 
@@ -354,12 +349,6 @@ class ShowEarlier(IntentBase, frozen=True):
 
 class ToggleTodo(IntentBase, frozen=True):
     """Show the whole todo list, or its head (Ctrl+T)."""
-
-
-class HelpFilterChanged(IntentBase, frozen=True):
-    """The text that is looked for in the help is now this."""
-
-    text: str
 
 
 class ToggleHelp(IntentBase, frozen=True):
@@ -455,7 +444,6 @@ Intent = (
     | Escape
     | Cancel
     | EndOfInput
-    | LeaveAsked
     | Leave
     | MoveApproval
     | AnswerApproval
@@ -464,6 +452,7 @@ Intent = (
     | EditPlan
     | PlanEdited
     | ChoiceOffered
+    | ThemeChosen
     | FilterChanged
     | MovePicker
     | CycleRowFilter
@@ -474,7 +463,6 @@ Intent = (
     | ToggleItem
     | ToggleTodo
     | ToggleHelp
-    | HelpFilterChanged
     | RepaintScreen
     | KeysLoaded
     | FileOffered
@@ -490,7 +478,6 @@ Intent = (
     | LeaveTranscript
     | CopyOffered
     | PageOffered
-    | MouseChosen
     | Said
     | Failed
     | TextOffered

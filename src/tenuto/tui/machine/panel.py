@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenuto.tui.complete.target import find_target
-from tenuto.tui.effects import Complete, RunCommand
+from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import put_prompt
 from tenuto.tui.machine.intent import (
@@ -12,7 +12,6 @@ from tenuto.tui.machine.intent import (
     CompletionOffered,
     CycleRowFilter,
     FilterChanged,
-    HelpFilterChanged,
     MoveCompletion,
     MovePicker,
     PickChoice,
@@ -96,7 +95,14 @@ def close_completion(change: Change) -> None:
 @TABLE.on(ChoiceOffered)
 def open_picker(change: Change, intent: ChoiceOffered) -> None:
     """Show the choices."""
-    picker = Picker(intent.title, intent.command, intent.choices, filters=intent.filters, in_order=intent.in_order)
+    picker = Picker(
+        intent.title,
+        intent.command,
+        intent.choices,
+        filters=intent.filters,
+        in_order=intent.in_order,
+        live=intent.live,
+    )
     apply_filter(picker)
     present = (row for row, place in enumerate(picker.shown) if picker.choices[place].present)
     picker.selected = next(present, 0)
@@ -111,7 +117,7 @@ def set_filter(change: Change, intent: FilterChanged) -> None:
     if picker is not None and picker.filter != intent.text:
         picker.filter = intent.text
         apply_filter(picker)
-        change.panel()
+        show_selected(change, picker)
 
 
 @TABLE.on(MovePicker)
@@ -121,7 +127,7 @@ def move_picker(change: Change, intent: MovePicker) -> None:
     if picker is not None and picker.shown:
         picker.selected = max(0, min(len(picker.shown) - 1, picker.selected + intent.delta))
         picker.scrolled = 0
-        change.panel()
+        show_selected(change, picker)
 
 
 @TABLE.on(CycleRowFilter)
@@ -134,7 +140,7 @@ def cycle_row_filter(change: Change, intent: CycleRowFilter) -> None:
     picker.row_filter = (picker.row_filter + intent.delta) % len(picker.filters)
     apply_filter(picker)
     picker.selected = max(0, sum(shown <= place for shown in picker.shown) - 1)
-    change.panel()
+    show_selected(change, picker)
 
 
 @TABLE.on(ScrollPreview)
@@ -158,17 +164,28 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
     if not 0 <= place < len(picker.shown):
         return
     choice = picker.choices[picker.shown[place]]
-    close_picker(change)
+    # What is taken goes on showing until the command has done it.
+    state.picker = None
+    change.panel()
     if picker.command and choice.value:
         change.emit(RunCommand(f"/{picker.command} {choice.value}"))
     elif not picker.command:
         put_prompt(change, choice.value)
 
 
-def close_picker(change: Change) -> None:
-    """Close it."""
-    change.state.picker = None
+def show_selected(change: Change, picker: Picker) -> None:
+    """Another row is selected: show it, and in a live picker what it would do."""
     change.panel()
+    if picker.live and picker.current is not None:
+        change.emit(ChoicePreviewed(picker.command, picker.current.value))
+
+
+def close_picker(change: Change) -> None:
+    """Close it, with nothing taken."""
+    picker, change.state.picker = change.state.picker, None
+    change.panel()
+    if picker is not None and picker.live:
+        change.emit(ChoicePreviewed(picker.command, ""))
 
 
 # --- todo and help ---
@@ -185,17 +202,4 @@ def toggle_todo(change: Change, _intent: ToggleTodo) -> None:
 def toggle_help(change: Change, _intent: ToggleHelp) -> None:
     """Show or hide the keys."""
     change.state.help_open = not change.state.help_open
-    change.state.help_filter = ""
-    change.panel()
-
-
-@TABLE.on(HelpFilterChanged)
-def filter_help(change: Change, intent: HelpFilterChanged) -> None:
-    """Look for something in the help; its own key, which is a character, closes it as long as nothing is looked for."""
-    state = change.state
-    found = state.keys.find(("empty",), intent.text)
-    if not state.help_filter and found is not None and isinstance(found.intent, ToggleHelp):
-        toggle_help(change, ToggleHelp())
-        return
-    state.help_filter = intent.text
     change.panel()

@@ -29,7 +29,7 @@ from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 KEPT = frozenset(
-    {"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open", "keys"}
+    {"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open", "keys", "theme"}
 )
 """What belongs to the person and not to the session, and outlives a change of session."""
 

@@ -201,7 +201,7 @@ class Picker(msgspec.Struct):
 
     `shown` are the places of the choices that match the filter, best first, or in their own order where they are
     `in_order`; `selected` is a place in `shown`. `row_filter` is a place in `filters`. `scrolled` is how many lines of
-    the selected row's preview are above what shows.
+    the selected row's preview are above what shows. `live`: what the selected row would do shows meanwhile.
     """
 
     title: str
@@ -214,6 +214,7 @@ class Picker(msgspec.Struct):
     row_filter: int = 0
     in_order: bool = False
     scrolled: int = 0
+    live: bool = False
 
     @property
     def current(self) -> Choice | None:
@@ -230,7 +231,6 @@ class Ladder(msgspec.Struct):
     escape_at: float = float("-inf")
     cancel_at: float = float("-inf")
     end_at: float = float("-inf")
-    leave_at: float = float("-inf")
     interrupted_at: float | None = None
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
@@ -274,7 +274,6 @@ class UiState(msgspec.Struct):
     approvals: Approvals = msgspec.field(default_factory=Approvals)
     picker: Picker | None = None
     help_open: bool = False
-    help_filter: str = ""
     detail: Detail = "folded"
     ladder: Ladder = msgspec.field(default_factory=Ladder)
     interrupt_presses: int = 1
@@ -293,6 +292,7 @@ class UiState(msgspec.Struct):
     search: Search | None = None
     block: int = 0
     terminal_title: str = ""
+    theme: str = "auto"
     last_tick: float = 0.0
     replaying: bool = False
 

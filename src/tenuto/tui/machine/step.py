@@ -25,6 +25,7 @@ from tenuto.tui.machine import (
     quit,
     search,
     session,
+    theme,
     tick,
     tools,
     turn,
@@ -50,6 +51,7 @@ TOPICS = (
     draft,
     history,
     keys,
+    theme,
     tick,
 )
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)

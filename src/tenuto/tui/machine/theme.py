@@ -1,0 +1,17 @@
+"""The colours that the person has chosen."""
+
+from __future__ import annotations
+
+from tenuto.tui.effects import ThemeChanged
+from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.intent import ThemeChosen
+
+TABLE = HandlerTable()
+
+
+@TABLE.on(ThemeChosen)
+def choose_theme(change: Change, intent: ThemeChosen) -> None:
+    """Show everything in this theme from now on."""
+    change.state.theme = intent.name
+    change.emit(ThemeChanged(intent.name))
+    change.toast(f"Theme: {intent.name}")
