@@ -12,11 +12,14 @@ BASELINE = 13.5
 PADDING = 12
 FONTS = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 # Drawn as rectangles (left, top, width, height, in parts of a cell), so that no font leaves gaps between rows.
-BLOCKS = {
-    "█": (0, 0, 1, 1), "▌": (0, 0, 0.5, 1), "▐": (0.5, 0, 0.5, 1), "▎": (0, 0, 0.25, 1), "▏": (0, 0, 0.125, 1),
-    "▀": (0, 0, 1, 0.5), "▄": (0, 0.5, 1, 0.5), "━": (0, 0.46, 1, 0.12), "─": (0, 0.49, 1, 0.05),
-    "│": (0.43, 0, 0.14, 1), "┃": (0.4, 0, 0.18, 1),
-    **{character: (0, 1 - eighths / 8, 1, eighths / 8) for eighths, character in enumerate("▁▂▃▄▅▆▇", 1)},
+Rectangle = tuple[float, float, float, float]
+_THIN, _UPRIGHT = (0.0, 0.475, 1.0, 0.06), (0.43, 0.0, 0.14, 1.0)
+BLOCKS: dict[str, tuple[Rectangle, ...]] = {
+    "█": ((0, 0, 1, 1),), "▌": ((0, 0, 0.5, 1),), "▐": ((0.5, 0, 0.5, 1),), "▎": ((0, 0, 0.25, 1),),
+    "▏": ((0, 0, 0.125, 1),), "▀": ((0, 0, 1, 0.5),), "▄": ((0, 0.5, 1, 0.5),), "━": ((0, 0.45, 1, 0.12),),
+    "─": (_THIN,), "│": (_UPRIGHT,), "┃": ((0.4, 0, 0.2, 1),), "┼": (_THIN, _UPRIGHT),
+    "┿": ((0, 0.45, 1, 0.12), (0.43, 0.2, 0.14, 0.6)),
+    **{character: ((0, 1 - eighths / 8, 1, eighths / 8),) for eighths, character in enumerate("▁▂▃▄▅▆▇", 1)},
 }  # fmt: skip
 
 
@@ -145,13 +148,21 @@ def _text(text: str, cells: int, left: float, top: float, style: str) -> str:
 
 
 def _block(character: str, count: int, left: float, top: float, colour: str) -> str:
-    x, y, width, height = BLOCKS[character]
-    if width < 1:
-        return "".join(
-            _rectangle(left + (place + x) * CELL_WIDTH, top + y * CELL_HEIGHT, width * CELL_WIDTH, height * CELL_HEIGHT, colour)
-            for place in range(count)
-        )  # fmt: skip
-    return _rectangle(left, top + y * CELL_HEIGHT, count * CELL_WIDTH, height * CELL_HEIGHT, colour)
+    pieces: list[str] = []
+    for x, y, width, height in BLOCKS[character]:
+        # What reaches from edge to edge is one long rectangle.
+        places, long = (range(1), count) if width == 1 else (range(count), 1)
+        pieces.extend(
+            _rectangle(
+                left + (place + x) * CELL_WIDTH,
+                top + y * CELL_HEIGHT,
+                long * width * CELL_WIDTH,
+                height * CELL_HEIGHT,
+                colour,
+            )
+            for place in places
+        )
+    return "".join(pieces)
 
 
 def _rectangle(left: float, top: float, width: float, height: float, colour: str) -> str:

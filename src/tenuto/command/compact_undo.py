@@ -23,7 +23,7 @@ async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
     """Carry out what `words` say. Raises `TaskFailedError` when it cannot be."""
     live = runtime.live
     if live.submissions or runtime.executor.tasks.running(live.id) is not None:
-        raise TaskFailedError(f"something is running; /compact {words} works when it has ended, Esc stops it")
+        raise TaskFailedError(f"something is running; /compact {words} works when it has ended, or is interrupted")
     if words == "undo fork":
         return await _fork_before(runtime)
     if words.startswith("undo up-to"):

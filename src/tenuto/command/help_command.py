@@ -20,7 +20,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         lines += [
             "",
             "@path names a file, !command runs a command here, !!command keeps its output from the model.",
-            "Enter sends; while something runs it queues. Esc interrupts. Shift+Tab: next mode. Ctrl+C twice exits.",
+            "What is sent while something runs is queued. /keys lists the keys, ? shows them.",
         ]
     return [Say("\n".join(lines))]
 

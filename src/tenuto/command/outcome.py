@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
+
+MouseMode = Literal["full", "wheel", "off"]
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -93,8 +97,30 @@ class ReadOwnFiles(msgspec.Struct, frozen=True):
     """Read again what belongs to the front-end alone: the person's keys."""
 
 
+class Copy(msgspec.Struct, frozen=True):
+    """Put a text on the clipboard."""
+
+    text: str
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Show a file in the person's pager; whoever shows it removes it."""
+
+    path: str
+
+
+class SetMouse(msgspec.Struct, frozen=True):
+    """Use the mouse so from now on."""
+
+    mode: MouseMode
+
+
 class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
+<<<<<<< 81cb837
+CommandOutcome = Say | Choose | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Copy | Page | SetMouse | Leave
+=======
 CommandOutcome = Say | Choose | ChangeTheme | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Leave
+>>>>>>> e8ecf5a

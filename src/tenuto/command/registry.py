@@ -64,6 +64,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
     Command("pins", "what is pinned", "[remove N]"),
     Command("unpin", "take a pin back", "[number]", offers=True),
+    Command("copy", "the last answer, code from it, or everything, on the clipboard", "[N|code [N]|all]"),
+    Command("transcript", "the whole conversation in your pager"),
+    Command("mouse", "what the mouse is for: all, the wheel alone, or nothing", "[full|wheel|off]"),
     Command("title", "name this session", "TEXT", aliases=("rename",)),
     Command(
         "export",

@@ -79,7 +79,7 @@ async def _ask(runtime: Runtime, message: UserMessage) -> list[CommandOutcome]:
 def _restore(runtime: Runtime, seq: int) -> list[CommandOutcome]:
     live = runtime.live
     if live.submissions or runtime.executor.tasks.running(live.id) is not None:
-        raise TaskFailedError("something is running; wait for it, or stop it with Esc, and ask again")
+        raise TaskFailedError("something is running; wait for it, or interrupt it, and ask again")
     if restore_files(live, seq):
         return []  # the core has put a notice into the transcript
     return [Say("No file was changed since.")]

@@ -48,7 +48,7 @@ async def _ask(runtime: Runtime, seq: int) -> list[CommandOutcome]:
         return await go(runtime, seq)
     rows = (
         Choice(WITHOUT, "Without notes", "what is left stays in the tree, out of the model's sight"),
-        Choice(NOTES, "With notes on what is left", "a model writes them; Esc cancels, and nothing has moved"),
+        Choice(NOTES, "With notes on what is left", "a model writes them; interrupted, nothing has moved"),
         Choice(OWN, "With notes by your own instructions", "write them behind the command"),
     )
     return [Choose(f"Go to #{seq}, and what is left?", f"tree {seq}", rows)]

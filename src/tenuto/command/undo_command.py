@@ -14,6 +14,6 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         raise TaskFailedError("/undo takes back the edits of the last turn; /rewind goes to a message of your choice")
     live = runtime.live
     if live.submissions or runtime.executor.tasks.running(live.id) is not None:
-        raise TaskFailedError("something is running; /undo works when it has ended, Esc stops it")
+        raise TaskFailedError("something is running; /undo works when it has ended, or is interrupted")
     undo_turn(live)
     return []  # the core has put a notice into the transcript

@@ -138,7 +138,8 @@ class UiSettings(Section, frozen=True, kw_only=True):
     status_command: str = ""
     status_interval: float = 0.5
     copy_on_select: bool = True
-    mouse: Literal["full", "off"] = "full"
+    mouse: Literal["full", "wheel", "off"] = "full"
+    leave_transcript: Literal["screen", "answer", "off"] = "screen"
 
 
 class RequestSettings(Section, frozen=True, kw_only=True):

@@ -134,7 +134,7 @@ class Executor:
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
         if running is not None and running.kind == "compaction":
-            raise TaskFailedError("a compaction is running already; Esc cancels it")
+            raise TaskFailedError("a compaction is running already; interrupt it, or wait")
         if running is not None and operation.reason != "manual":
             return
         if running is not None:
@@ -178,7 +178,7 @@ class Executor:
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
         if running is not None and running.kind == "compaction":
-            raise TaskFailedError("a compaction is running; Esc cancels it, then ask again")
+            raise TaskFailedError("a compaction is running; interrupt it, or wait, then ask again")
         from tenuto.core.leaving import MoveTask
 
         if running is not None:

@@ -10,15 +10,27 @@ import os
 import signal
 import sys
 
+from pathlib import Path
+
 import msgspec
 
 from tenuto.command.outcome import (
+<<<<<<< 81cb837
+    Choice,
+    Choose,
+    CommandOutcome,
+    Copy,
+    Edit,
+    EditKeys,
+    Page,
+=======
     ChangeTheme,
     Choice,
     Choose,
     CommandOutcome,
     Edit,
     EditKeys,
+>>>>>>> e8ecf5a
     Say,
     ShowContext,
     ShowKeys,
@@ -155,18 +167,28 @@ def is_command(prompt: str) -> bool:
 def describe_outcome(outcome: CommandOutcome) -> str:
     """Return what a command's outcome says where nothing can be picked or cleared."""
     match outcome:
-        case Say() | Edit() | ShowContext():
+        case Say() | Edit() | ShowContext() | Copy():
             return outcome.text
         case Choose():
             width = max((len(choice.value) for choice in outcome.choices), default=0)
             rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in outcome.choices]
             return "\n".join([f"{outcome.title}:", *rows])
+        case Page(path=path):
+            return _read_page(Path(path))
         case ShowKeys() | EditKeys():
             return "Keys are for the screen; tenuto without -p has one."
         case ChangeTheme():
             return "Themes are for the screen; tenuto without -p has one."
         case _:
             return ""
+
+
+def _read_page(path: Path) -> str:
+    """Return what a pager would show; the file was made for it."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _describe_choice(choice: Choice) -> str:

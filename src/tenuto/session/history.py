@@ -145,26 +145,30 @@ class History:
 
     def entries(self, start: int, stop: int, bits: int = ANY) -> Iterator[HistoryEvent]:
         """Yield the entries from one position up to another; blocks that have none of the kinds `bits` are left out."""
+        number = self.block_at(start)
         while start < stop:
             with self._lock:
-                number = self.block_at(start)
+                while not self.block_kinds(number) & bits and self._block_end(number) < stop:
+                    number += 1
                 first, end = self.block_start(number), min(stop, self._block_end(number))
                 wanted = self.block_kinds(number) & bits
-                found = self.block_entries(number)[start - first : end - first] if wanted else ()
+                found = self.block_entries(number)[max(start, first) - first : end - first] if wanted else ()
             yield from found
-            start = end
+            start, number = end, number + 1
 
     def entries_backwards(self, start: int, stop: int, bits: int = ANY) -> Iterator[HistoryEvent]:
         """Yield the same entries, the last one first."""
+        number = self.block_at(stop - 1)
         while start < stop:
             with self._lock:
-                number = self.block_at(stop - 1)
-                first = self.block_start(number)
+                while not self.block_kinds(number) & bits and self.block_start(number) > start:
+                    number -= 1
+                first, end = self.block_start(number), min(stop, self._block_end(number))
                 begin = max(start, first)
                 wanted = self.block_kinds(number) & bits
-                found = self.block_entries(number)[begin - first : stop - first] if wanted else ()
+                found = self.block_entries(number)[begin - first : end - first] if wanted else ()
             yield from reversed(found)
-            stop = begin
+            stop, number = begin, number - 1
 
     def besides(self, *kinds: type[HistoryEvent]) -> Iterator[HistoryEvent]:
         """Yield the entries that are of none of the kinds, in order."""

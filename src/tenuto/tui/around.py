@@ -126,7 +126,7 @@ class Around:
         state = self._machine.state
         self._keyboard.follow_state()
         request = state.approvals.current
-        shown = request.request_id if request is not None else state.contexts[0]
+        shown = request.request_id if request is not None else f"{state.contexts[0]}{state.help_filter}"
         if shown != self._shown:
             self._shown, self._full, self._scroll = shown, False, 0
         self._panel = self._open_panel(width, rows)
@@ -143,7 +143,7 @@ class Around:
             case "picker":
                 return panels.picker_panel(state, width, rows, line)
             case "help":
-                return panels.help_panel(state.keys, width, rows, self._scroll)
+                return panels.help_panel(state, width, rows, self._scroll, line)
             case "completion":
                 return panels.completion_panel(state, width, rows)
             case "search" | "found":
@@ -176,7 +176,13 @@ class Around:
         state = self._machine.state
         if not self._full and state.contexts[0] != "help" and not state.approvals.plan:
             return False
-        self.scroll(direction * max(1, len(self._panel.lines) - 8))
+        kept = 3 if state.contexts[0] == "help" else 8
+        self.scroll(direction * max(1, len(self._panel.lines) - kept))
+        return True
+
+    def scroll_help(self, rows: int) -> bool:
+        """Scroll the help by rows."""
+        self.scroll(rows)
         return True
 
     def toggle_whole_approval(self) -> None:

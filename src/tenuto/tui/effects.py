@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.command.outcome import MouseMode
 from tenuto.protocol.entry import Level
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ImagePart
@@ -78,6 +79,12 @@ class OpenPage(EffectBase, frozen=True):
     """Show a file in the person's pager, and remove it."""
 
     path: str
+
+
+class UseMouse(EffectBase, frozen=True):
+    """Use the mouse so from now on."""
+
+    mode: MouseMode
 
 
 class StatusChanged(EffectBase, frozen=True):
@@ -215,6 +222,7 @@ ScreenEffect = (
     | BlockShown
     | OpenBlock
     | OpenPage
+    | UseMouse
     | StatusChanged
     | PanelChanged
     | DraftSet

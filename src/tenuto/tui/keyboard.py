@@ -17,6 +17,7 @@ from tenuto.tui.machine.intent import (
     ChordChanged,
     FeedbackChanged,
     FilterChanged,
+    HelpFilterChanged,
     Intent,
     LeaveQueue,
     LeaveTranscript,
@@ -26,9 +27,9 @@ from tenuto.tui.machine.keys import CHORD_SECONDS
 from tenuto.tui.machine.reading import block_actions
 from tenuto.tui.machine.state import ContextName, UiState
 
-LINE_CONTEXTS = ("picker", "feedback", "search")
+LINE_CONTEXTS = ("picker", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")
-DIALOG_CONTEXTS = ("approval", "help")
+DIALOG_CONTEXTS = ("approval",)
 TYPED_AWAY: dict[ContextName, Intent] = {
     **dict.fromkeys(READING_CONTEXTS, LeaveTranscript()),
     "queue": LeaveQueue(),
@@ -187,6 +188,8 @@ class Keyboard:
             self.line.set(state.search.query)
         elif state.contexts[0] == "feedback":
             self.line.set(state.approvals.feedback or "")
+        elif state.contexts[0] == "help":
+            self.line.set(state.help_filter)
         else:
             self.line.set("")
 
@@ -218,6 +221,8 @@ class Keyboard:
         match self._machine.state.contexts[0]:
             case "feedback":
                 self._machine.handle(FeedbackChanged(self.line.text))
+            case "help":
+                self._machine.handle(HelpFilterChanged(self.line.text))
             case "search":
                 self._machine.handle(SearchChanged(self.line.text))
             case _:

@@ -30,15 +30,21 @@ SIGNAL_CODE = 128
 
 
 class Ended(Struct, frozen=True):
-    """How it ended: the exit code, what to print afterwards, and the error that ended it."""
+    """How it ended: the exit code, what to print afterwards, and the error that ended it.
+
+    `parting` is the end of the conversation, as it is written to the terminal.
+    """
 
     code: int
     hint: str
     failure: BaseException | None
+    parting: str = ""
 
     def report(self, noise: Path) -> int:
         """Say on the normal screen what there is to say; return the exit code. `noise` takes the traceback."""
         code = self.code if self.failure is None else explain(self.failure, noise)
+        if self.parting and self.failure is None:
+            print(self.parting)  # noqa: T201
         if self.hint:
             print(self.hint)  # noqa: T201
         return code

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.machine.item import Item, ShellItem, ToolItem
 from tenuto.tui.paint import ROW_END, Paint
 from tenuto.tui.render.items import render_item
@@ -95,3 +96,12 @@ def write_page(text: str) -> Path:
     with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
     return Path(name)
+
+
+def read_page(path: Path) -> str:
+    """Return what is in a file that was made for the pager, where there is none, and remove it."""
+    try:
+        return sanitize_for_terminal(path.read_text(encoding="utf-8", errors="replace"))
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()

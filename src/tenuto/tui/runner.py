@@ -19,11 +19,14 @@ from tenuto.command.outcome import (
     Choice,
     Choose,
     CommandOutcome,
+    Copy,
     Edit,
     EditKeys,
     Leave,
+    Page,
     ReadOwnFiles,
     Say,
+    SetMouse,
     ShowContext,
     ShowKeys,
 )
@@ -330,8 +333,14 @@ class Runner:
                     self._edit_keys()
                 case ReadOwnFiles():
                     self.read_own_files()
+                case Copy(text=text):
+                    self.handle(intents.CopyOffered(text))
+                case Page(path=path):
+                    self.handle(intents.PageOffered(path))
+                case SetMouse(mode=mode):
+                    self.handle(intents.MouseChosen(mode))
                 case Leave():
-                    self.handle(intents.Leave())
+                    self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
 
     async def _change_theme(self, name: str) -> None:
         from tenuto.tui.theme_choice import answer_theme

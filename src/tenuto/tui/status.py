@@ -18,7 +18,7 @@ STILL_FRAME = "●"
 
 def status_line(state: UiState, now: float, width: int, frame: int | None, toast: Span | None) -> Line:
     """Return the line above the editor: what goes on and since when, or a hint. `frame` is `None` for no motion."""
-    left = _activity(state, now, frame)
+    left = _activity(state, now, width, frame)
     notice = _notice(state, toast)
     if not notice:
         return fit(left, width)
@@ -28,7 +28,7 @@ def status_line(state: UiState, now: float, width: int, frame: int | None, toast
     return Line((*left, (" " * gap, "status"), notice)) if gap >= 2 else fit([("  ", "status"), notice], width)
 
 
-def _activity(state: UiState, now: float, frame: int | None) -> list[Span]:
+def _activity(state: UiState, now: float, width: int, frame: int | None) -> list[Span]:
     top = state.spinner.top
     if top is None:
         return []
@@ -44,11 +44,13 @@ def _activity(state: UiState, now: float, frame: int | None) -> list[Span]:
     seconds = int(now - top.since)
     if seconds >= 1:
         facts.append(f"{seconds}s" if seconds < 60 else f"{seconds // 60}m {seconds % 60}s")
-    facts.append("esc to interrupt" if top.kind != "compaction" else "esc to cancel")
-    if state.retry is not None:
-        # Last, for it may be long: what can be done has to stay on the screen.
-        facts.append(sanitize_line(state.retry.reason))
-    return join_spans([(f"{glyph} {sanitize_line(label)}", "accent"), *((fact, "dim") for fact in facts)])
+    escape = f"{_interrupt_key(state)} to {'interrupt' if top.kind != 'compaction' else 'cancel'}"
+    begin = f"{glyph} {sanitize_line(label)}"
+    # What can be done has to stay on the screen: where there is no room, other facts go; what may be long comes last.
+    while facts and cell_width(begin) + sum(cell_width(fact) + 3 for fact in (*facts, escape)) > width:
+        facts.pop(0)
+    last = [sanitize_line(state.retry.reason)] if state.retry is not None else []
+    return join_spans([(begin, "accent"), *((fact, "dim") for fact in (*facts, escape, *last))])
 
 
 def _notice(state: UiState, toast: Span | None) -> Span | None:
@@ -64,8 +66,12 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
             ", the model does not see it" if kept else " · !! hides it from the model"
         ), "dim"
     if state.waiting and state.queue and not state.running:
-        return "the queue waits: Enter sends it", "dim"
+        return f"the queue waits: {state.keys.phrase('send', 'sends it')}", "dim"
     return None
+
+
+def _interrupt_key(state: UiState) -> str:
+    return " ".join([state.keys.label("escape").lower()] * state.interrupt_presses)
 
 
 def join_spans(parts: Sequence[Span]) -> list[Span]:

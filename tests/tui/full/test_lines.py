@@ -9,7 +9,6 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.usage import Usage
-from tenuto.tui.bindings import default_bindings
 from tenuto.tui.footer import footer_line, home_relative
 from tenuto.tui.full.line_cache import LineCache
 from tenuto.tui.launch import resume_hint
@@ -108,7 +107,7 @@ def test_panels_fit_the_screen(width: int, rows: int, text: str, scroll: int, fu
         approval_panel(state, width, rows, UNICODE, line, full=full, scroll=scroll),
         picker_panel(state, width, rows, line),
         completion_panel(state, width, rows),
-        help_panel(default_bindings(), width, rows, scroll),
+        help_panel(state, width, rows, scroll, line),
         side_panel(state, width, UNICODE),
     ]
     for panel in shown:

@@ -169,17 +169,17 @@ def test_rows_are_shown_in_order_with_what_is_left_out_counted():
         ImagePart(sha256="0" * 64, media_type="image/png", name="shot.png", width=8, height=6),
     )
     assert shown(driver) == [
-        "  queued first [image shot.png 8×6]  Alt+Q",
-        "  queued two … +1 line",
-        "  queued a … +2 lines",
-        f"  queued {'x' * 67}…",
+        "  queued  first [image shot.png 8×6]  Alt+Q",
+        "  queued  two … +1 line",
+        "  queued  a … +2 lines",
+        f"  queued  {'x' * 67}…",
     ]
     assert max(map(len, shown(driver, 40))) <= 40 and "Alt+Q" not in shown(driver, 40)[0]
     driver = busy(*"abcdef")
     assert shown(driver)[-1] == "  … +3 queued"
     driver.feed(FocusQueue())
     lines = shown(driver)
-    assert lines[5] == "❯ queued f"
+    assert lines[5] == "❯ queued  f"
     assert (
         lines[-1] == "  Enter edits · d deletes · s steers at the next tool · Alt+↑ Alt+↓ moves · Esc back"[:79] + "…"
     )
@@ -189,7 +189,7 @@ def test_a_long_queue_is_scrolled_with_the_keyboard_in_it_and_clicks_find_their_
     driver = busy(*(f"row {number}" for number in range(30)))
     driver.feed(FocusQueue())
     panel = queue_panel(driver.state, 120)
-    assert "23 before" in panel.lines[-2].text and "❯ queued row 29" in panel.lines[-3].text
+    assert "23 before" in panel.lines[-2].text and "❯ queued  row 29" in panel.lines[-3].text
     assert panel.choices[0] == 3 + 23
     driver.feed(MoveInQueue(-30))
     assert queue_panel(driver.state, 120).choices[0] == 3

@@ -26,6 +26,8 @@ class ScreenActions:
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
             "approval.full": around.show_whole_approval,
+            "help.up": lambda: around.scroll_help(-1),
+            "help.down": lambda: around.scroll_help(1),
             "suspend": self._suspend,
             "escape": transcript.pointer.clear,
             "cancel": self._copy_selection,

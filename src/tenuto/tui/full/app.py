@@ -16,6 +16,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.around import FRAME_SECONDS, PLACEHOLDER, TOAST_STYLES
@@ -84,7 +85,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.keyboard = Keyboard(self.runner, lambda: self.composer, actions, clock)
         self.transcript = TranscriptView(
             lambda: self.runner.state,
-            ItemRenderer(self._render_options),
+            ItemRenderer(self.render_options),
             self.palette,
             toggle=lambda item_id: self.runner.handle(intents.ToggleItem(item_id)),
             reached_start=lambda: self.runner.handle(intents.ShowEarlier()),
@@ -138,6 +139,9 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Show the empty screen; everything else comes after it is painted."""
         self.runner.start()
         self.outside.begin()
+        self.transcript.selects = self.ui.mouse == "full"
+        if self.ui.mouse == "wheel":
+            self.use_mouse("wheel")
         self.themes.begin(self.write, asked=self._early is not None and self._early.asked)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
@@ -258,7 +262,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.around.show_all()
         self.transcript.repaint()
 
-    def _render_options(self) -> RenderOptions:
+    def render_options(self) -> RenderOptions:
+        """Return how items are drawn at this moment."""
         return RenderOptions(
             detail=self.runner.state.detail,
             now=self._clock(),
@@ -322,6 +327,15 @@ class TenutoApp(App[None], inherit_bindings=False):
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work beside everything else."""
         self.run_worker(work, exit_on_error=False)
+
+    def parting(self, columns: int, rows: int) -> str:
+        """Return what stays on the normal screen, on a terminal of this size; nothing where there is none."""
+        return self._reading.parting(columns, rows) if columns and rows else ""
+
+    def use_mouse(self, mode: MouseMode) -> None:
+        """Take the mouse, its wheel alone, or leave it to the terminal."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.use_mouse(mode)
 
     def write(self, sequence: str) -> None:
         """Write a control sequence to the terminal, in order with what is painted."""

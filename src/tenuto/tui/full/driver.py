@@ -18,6 +18,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from tenuto.command.outcome import MouseMode
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
 from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
@@ -66,11 +67,20 @@ class TerminalDriver(LinuxDriver):
         self.write(NO_BACKGROUND_REPORTS)
         super().stop_application_mode()
 
+    drags = True
+    """Whether movement with a button held down is asked for."""
+
+    def use_mouse(self, mode: MouseMode) -> None:
+        """Take the mouse, its wheel alone, or leave it to the terminal."""
+        self._disable_mouse_support()
+        self._mouse, self.drags = mode != "off", mode == "full"
+        self._enable_mouse_support()
+
     def _enable_mouse_support(self) -> None:
         if not self._mouse:
             return
         # Motion only while a button is down (1002): hovering means nothing here and would cost bytes and wake-ups.
-        self.write("\x1b[?1000h\x1b[?1002h\x1b[?1006h")
+        self.write("\x1b[?1000h\x1b[?1002h\x1b[?1006h" if self.drags else "\x1b[?1000h\x1b[?1006h")
         self.flush()
 
     def _disable_mouse_support(self) -> None:

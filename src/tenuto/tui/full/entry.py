@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import UiSettings, load_settings
@@ -44,9 +45,17 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     themes = ThemeChooser(ui.theme, start.environ, start.home)
     app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, texts=texts)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
-        await app.run_async(mouse=ui.mouse == "full")
+        await app.run_async(mouse=ui.mouse != "off")
         await app.finish()
     hint = hint_after(app.runner.state, temporary=start.temporary)
     hint = await opening.close() or hint
     code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
-    return Ended(code, hint, app.failure)
+    return Ended(code, hint, app.failure, app.parting(*_size(terminal)))
+
+
+def _size(terminal: Terminal) -> tuple[int, int]:
+    try:
+        size = os.get_terminal_size(terminal.output.fileno())
+    except OSError:  # it is gone
+        return 0, 0
+    return size.columns, size.lines

@@ -7,14 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenuto.command.outcome import MouseMode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.pager import Page, page_of, show_page
-from tenuto.tui.paint import Paint, colour_depth
+from tenuto.tui.paint import ROW_END, Paint, colour_depth
+from tenuto.tui.parting import parting_lines
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp
+
+MOUSE_WORDS: dict[MouseMode, str] = {
+    "full": "The mouse scrolls, selects and folds; with Shift the terminal selects",
+    "wheel": "The wheel scrolls; hold Shift to select",
+    "off": "The mouse is the terminal's; PageUp and PageDown scroll",
+}
 
 
 class Reading:
@@ -46,9 +54,27 @@ class Reading:
                 self._open_block(item_id)
             case screen_effects.OpenPage(path=path):
                 self._app.spawn(self._show(Page(Path(path), passing=True)))
+            case screen_effects.UseMouse(mode=mode):
+                self.use_mouse(mode)
             case _:
                 return False
         return True
+
+    def use_mouse(self, mode: MouseMode) -> None:
+        """Use the mouse so from now on."""
+        self._app.transcript.selects = mode == "full"
+        self._app.use_mouse(mode)
+        self._app.around.show_toast(MOUSE_WORDS[mode], "dim")
+
+    def parting(self, columns: int, rows: int) -> str:
+        """Return the end of the conversation as it is written to the terminal when the full screen goes."""
+        app = self._app
+        items = app.runner.state.transcript.ordered()
+        lines = parting_lines(items, app.ui.leave_transcript, columns, rows, app.render_options())
+        return self._paint().rows(lines).replace(ROW_END, "\x1b[0m\n")
+
+    def _paint(self) -> Paint:
+        return Paint(self._app.palette.theme, colour_depth(os.environ))
 
     def _read_now(self) -> int:
         return self._app.transcript.last_seen()
@@ -61,8 +87,7 @@ class Reading:
         app = self._app
         item = app.runner.state.transcript.get(item_id)
         if item is not None:
-            paint = Paint(app.palette.theme, colour_depth(os.environ))
-            app.spawn(self._show(page_of(item, paint, app.size.width)))
+            app.spawn(self._show(page_of(item, self._paint(), app.size.width)))
 
     async def _show(self, page: Page) -> None:
         """Show a page in the pager; the app goes on behind it."""

@@ -113,6 +113,11 @@ class Surroundings:
             self.show_panels()
         return scrolled
 
+    def scroll_help(self, rows: int) -> bool:
+        """Scroll the help by rows."""
+        self._wheel(rows)
+        return True
+
     def show_whole_approval(self) -> bool:
         """Show all of the command or change, or its head again."""
         self._around.toggle_whole_approval()

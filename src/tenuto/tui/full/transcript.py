@@ -35,7 +35,8 @@ class TranscriptView(Widget, can_focus=False):
     """Paints the transcript of `state()`.
 
     `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
-    `reached_start` is called when the person has scrolled to the first row.
+    `reached_start` is called when the person has scrolled to the first row. `selects` says whether the mouse does more
+    than scroll.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class TranscriptView(Widget, can_focus=False):
         self.cache = LineCache(render)
         self.viewport = Viewport(self._measure)
         self.pointer = Pointer(self)
+        self.selects = True
         self._marks = Marks()
         self._kept: tuple[list[int], int] | None = None
         self._ids: list[int] = []
@@ -389,7 +391,7 @@ class TranscriptView(Widget, can_focus=False):
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin to select."""
-        if event.button == 1:
+        if event.button == 1 and self.selects:
             event.stop()
             self.pointer.press(event)
 
@@ -406,5 +408,5 @@ class TranscriptView(Widget, can_focus=False):
     def on_click(self, event: events.Click) -> None:
         """Fold, or select a word or a line."""
         event.stop()
-        if text := self.pointer.click(event):
+        if self.selects and (text := self.pointer.click(event)):
             self._copy(text)

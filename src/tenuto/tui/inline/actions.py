@@ -26,6 +26,8 @@ class ScreenActions:
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
             "approval.full": self._show_whole_approval,
+            "help.up": lambda: app.around.scroll_help(-1),
+            "help.down": lambda: app.around.scroll_help(1),
             "detail": self._unfold,
             "suspend": self._suspend,
             "scroll.page_up": lambda: app.around.scroll_page(-1),
@@ -50,7 +52,9 @@ class ScreenActions:
         lines = app.printer.unfold(app.columns)
         app.printer.say(lines)
         if not lines:
-            app.around.show_toast("Nothing more to unfold; the next Ctrl+O begins at the end", "dim")
+            app.around.show_toast(
+                f"Nothing more to unfold; the next {app.runner.state.keys.label('detail')} begins at the end", "dim"
+            )
         app.show()
         return True
 

@@ -36,6 +36,8 @@ class Reading:
                     self._app.spawn(self._show(page_of(item, self._app.paint, self._app.columns)))
             case screen_effects.OpenPage(path=path):
                 self._app.spawn(self._show(Page(Path(path), passing=True)))
+            case screen_effects.UseMouse():
+                self._app.around.show_toast("The mouse is the terminal's own here", "dim")
             case _:
                 return False
         return True

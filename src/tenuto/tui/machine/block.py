@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tenuto.tui.effects import BlockShown, CopyText, OpenBlock, OpenPage, RunCommand
+from tenuto.tui.effects import BlockShown, CopyText, OpenBlock, OpenPage, RunCommand, UseMouse
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ActOnBlock, CopyOffered, LeaveTranscript, MoveBlock, PageOffered
+from tenuto.tui.machine.intent import ActOnBlock, CopyOffered, LeaveTranscript, MouseChosen, MoveBlock, PageOffered
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, Item, UserItem
 from tenuto.tui.machine.older import ask_for_older
 from tenuto.tui.machine.prompt import put_text
@@ -58,6 +58,12 @@ def copy_text(change: Change, intent: CopyOffered) -> None:
 def open_page(change: Change, intent: PageOffered) -> None:
     """A command shows a file in the pager."""
     change.emit(OpenPage(intent.path))
+
+
+@TABLE.on(MouseChosen)
+def use_mouse(change: Change, intent: MouseChosen) -> None:
+    """A command says what the mouse is for."""
+    change.emit(UseMouse(intent.mode))
 
 
 def leave_transcript(change: Change) -> None:

@@ -44,7 +44,7 @@ def show_progress(change: Change, event: CompactionProgressEvent) -> None:
         item.stage, item.summary_tokens = event.stage, event.summary_tokens
         label = _label(item.reason)
         change.touch(item)
-    tokens = f"{event.summary_tokens} tokens" if event.summary_tokens else ""
+    tokens = f"{event.summary_tokens:,} tokens" if event.summary_tokens else ""
     set_label(change, "compaction", label, ", ".join(part for part in (event.stage, tokens) if part))
 
 

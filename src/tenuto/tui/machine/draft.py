@@ -66,7 +66,8 @@ def restore_draft(change: Change, intent: DraftRestored) -> None:
         state.ladder.stashed_images = intent.stash_extras.images
     if not intent.text and not intent.extras.images:
         if intent.stash:
-            change.toast(f"The draft that you put aside ({intent.at}) is there: Esc Esc brings it back")
+            key = state.keys.label("escape")
+            change.toast(f"The draft that you put aside ({intent.at}) is there: {key} {key} brings it back")
         return
     if not state.draft.empty:
         remember(change, intent.text, intent.extras)

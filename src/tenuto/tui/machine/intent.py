@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import Choice, RowFilter
+from tenuto.command.outcome import Choice, MouseMode, RowFilter
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
@@ -180,6 +180,12 @@ class EndOfInput(IntentBase, frozen=True):
     """Ctrl+D on an empty draft: twice to quit."""
 
 
+class LeaveAsked(IntentBase, frozen=True):
+    """The person asked to leave by a command; `word` says how."""
+
+    word: str
+
+
 class Leave(IntentBase, frozen=True):
     """Quit now (`/quit`, a signal)."""
 
@@ -326,6 +332,12 @@ class PageOffered(IntentBase, frozen=True):
     path: str
 
 
+class MouseChosen(IntentBase, frozen=True):
+    """The mouse is to be used so."""
+
+    mode: MouseMode
+
+
 # --- panels and the rest ---
 
 
@@ -349,6 +361,12 @@ class ShowEarlier(IntentBase, frozen=True):
 
 class ToggleTodo(IntentBase, frozen=True):
     """Show the whole todo list, or its head (Ctrl+T)."""
+
+
+class HelpFilterChanged(IntentBase, frozen=True):
+    """The text that is looked for in the help is now this."""
+
+    text: str
 
 
 class ToggleHelp(IntentBase, frozen=True):
@@ -444,6 +462,7 @@ Intent = (
     | Escape
     | Cancel
     | EndOfInput
+    | LeaveAsked
     | Leave
     | MoveApproval
     | AnswerApproval
@@ -463,6 +482,7 @@ Intent = (
     | ToggleItem
     | ToggleTodo
     | ToggleHelp
+    | HelpFilterChanged
     | RepaintScreen
     | KeysLoaded
     | FileOffered
@@ -478,6 +498,7 @@ Intent = (
     | LeaveTranscript
     | CopyOffered
     | PageOffered
+    | MouseChosen
     | Said
     | Failed
     | TextOffered

@@ -12,6 +12,7 @@ from tenuto.tui.machine.intent import (
     CompletionOffered,
     CycleRowFilter,
     FilterChanged,
+    HelpFilterChanged,
     MoveCompletion,
     MovePicker,
     PickChoice,
@@ -202,4 +203,17 @@ def toggle_todo(change: Change, _intent: ToggleTodo) -> None:
 def toggle_help(change: Change, _intent: ToggleHelp) -> None:
     """Show or hide the keys."""
     change.state.help_open = not change.state.help_open
+    change.state.help_filter = ""
+    change.panel()
+
+
+@TABLE.on(HelpFilterChanged)
+def filter_help(change: Change, intent: HelpFilterChanged) -> None:
+    """Look for something in the help; its own key, which is a character, closes it as long as nothing is looked for."""
+    state = change.state
+    found = state.keys.find(("empty",), intent.text)
+    if not state.help_filter and found is not None and isinstance(found.intent, ToggleHelp):
+        toggle_help(change, ToggleHelp())
+        return
+    state.help_filter = intent.text
     change.panel()

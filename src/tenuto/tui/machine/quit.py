@@ -13,14 +13,18 @@ from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.block import leave_transcript
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import remember_draft
-from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave, LeaveQueue
+from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker
 from tenuto.tui.machine.queued import leave_queue
 from tenuto.tui.machine.search import close_search
 from tenuto.tui.machine.spin import set_label
+from tenuto.tui.machine.state import UiState
 
 TABLE = HandlerTable()
+RUNNING = {"agent": "the turn", "shell": "the command", "compaction": "the compaction"}
+LEAVE_AGAIN = 10.0
+"""Seconds in which a second `/exit` leaves although something runs."""
 ESCAPE_AGAIN = 1.0
 """Seconds in which a second Esc counts as a double one."""
 QUIT_AGAIN = 2.0
@@ -84,7 +88,7 @@ def cancel(change: Change, _intent: Cancel) -> None:
         change.emit(Quit())
     else:
         state.ladder.cancel_at = change.now
-        change.hint("Press Ctrl+C again to quit", QUIT_AGAIN)
+        change.hint(f"Press {state.keys.label('cancel')} again to quit{_what_stops(state)}", QUIT_AGAIN)
 
 
 @TABLE.on(EndOfInput)
@@ -97,7 +101,18 @@ def end_input(change: Change, _intent: EndOfInput) -> None:
         change.emit(Quit())
     else:
         state.ladder.end_at = change.now
-        change.hint("Press Ctrl+D again to quit", QUIT_AGAIN)
+        change.hint(f"Press {state.keys.label('quit.end')} again to quit{_what_stops(state)}", QUIT_AGAIN)
+
+
+@TABLE.on(LeaveAsked)
+def ask_to_leave(change: Change, intent: LeaveAsked) -> None:
+    """Leave on the person's word; when something runs, on the second one."""
+    ladder = change.state.ladder
+    if not change.state.running or change.now - ladder.leave_at <= LEAVE_AGAIN:
+        leave(change, Leave())
+        return
+    ladder.leave_at = change.now
+    change.hint(f"{intent.word} again to leave{_what_stops(change.state)}", LEAVE_AGAIN)
 
 
 @TABLE.on(Leave)
@@ -109,6 +124,12 @@ def leave(change: Change, _intent: Leave) -> None:
     change.emit(Quit())
 
 
+def _what_stops(state: UiState) -> str:
+    """Return what quitting now would interrupt, to be put behind a hint."""
+    top = state.spinner.top
+    return f": {RUNNING[top.kind]} is interrupted" if top is not None and state.running else ""
+
+
 def press_interrupt(change: Change) -> None:
     """Interrupt at the first press, or at the second where the person wants it so."""
     ladder = change.state.ladder
@@ -116,7 +137,7 @@ def press_interrupt(change: Change) -> None:
         return
     if change.state.interrupt_presses > 1 and change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint("Press Esc again to interrupt", ESCAPE_AGAIN)
+        change.hint(f"Press {change.state.keys.label('escape')} again to interrupt", ESCAPE_AGAIN)
         return
     # The press that interrupted does not count towards a double one.
     ladder.escape_at = float("-inf")
@@ -152,7 +173,7 @@ def press_when_idle(change: Change) -> None:
         return
     if change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint(f"Press Esc again to {words}", ESCAPE_AGAIN)
+        change.hint(f"Press {state.keys.label('escape')} again to {words}", ESCAPE_AGAIN)
         return
     ladder.escape_at = float("-inf")
     act(change)
@@ -166,7 +187,8 @@ def stash_draft(change: Change) -> None:
     state.ladder.stash, state.ladder.stashed_images = draft.text, draft.images
     draft.images = ()
     change.set_draft("")
-    change.hint("The draft is put aside; Esc Esc brings it back", QUIT_AGAIN)
+    key = state.keys.label("escape")
+    change.hint(f"The draft is put aside; {key} {key} brings it back", QUIT_AGAIN)
 
 
 def restore_draft(change: Change) -> None:

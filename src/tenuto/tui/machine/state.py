@@ -231,6 +231,7 @@ class Ladder(msgspec.Struct):
     escape_at: float = float("-inf")
     cancel_at: float = float("-inf")
     end_at: float = float("-inf")
+    leave_at: float = float("-inf")
     interrupted_at: float | None = None
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
@@ -274,6 +275,7 @@ class UiState(msgspec.Struct):
     approvals: Approvals = msgspec.field(default_factory=Approvals)
     picker: Picker | None = None
     help_open: bool = False
+    help_filter: str = ""
     detail: Detail = "folded"
     ladder: Ladder = msgspec.field(default_factory=Ladder)
     interrupt_presses: int = 1

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.bindings import Bindings, join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import ApprovalOption, approval_options
 from tenuto.tui.machine.state import UiState
@@ -76,7 +77,9 @@ def approval_panel(
         detail = [*detail, *_patterns(request, width)]
     free = max(2, rows - len(head) - len(answers) - 2 * len(gap))
     scrolls = full or request.kind == "plan"
-    shown, scrolled = _bounded(detail, free if full else min(free, most), scroll if scrolls else 0, scrolls=scrolls)
+    shown, scrolled = _bounded(
+        detail, free if full else min(free, most), scroll if scrolls else 0, state.keys, scrolls=scrolls
+    )
     above = [*head, *gap, *shown, *gap]
     return Panel(
         fit_lines([*above, *answers], width), {len(above) + row: place for row, place in choices.items()}, scrolled
@@ -102,7 +105,10 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     if request.reason and not room.is_tight:
         reason = wrap([(sanitize_line(request.reason), "dim")], room.width - 4)
         if len(reason) > REASON_ROWS and not room.full:
-            reason = [*reason[: REASON_ROWS - 1], plain(f"{room.glyphs.ellipsis} Ctrl+E shows all", "dim")]
+            reason = [
+                *reason[: REASON_ROWS - 1],
+                plain(f"{room.glyphs.ellipsis} {state.keys.phrase('approval.full', 'shows all')}", "dim"),
+            ]
         head += [padded(line) for line in reason]
     return head
 
@@ -126,7 +132,7 @@ def plan_lines(plan: str, width: int, glyphs: Glyphs) -> Sequence[Line]:
     return tuple(render_markdown(plan, width, RenderOptions(ascii=glyphs is not UNICODE)))
 
 
-def _bounded(lines: list[Line], rows: int, scroll: int, *, scrolls: bool) -> tuple[list[Line], int]:
+def _bounded(lines: list[Line], rows: int, scroll: int, names: Bindings, *, scrolls: bool) -> tuple[list[Line], int]:
     """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
     if len(lines) <= rows:
         return lines, 0
@@ -134,8 +140,9 @@ def _bounded(lines: list[Line], rows: int, scroll: int, *, scrolls: bool) -> tup
     first = max(0, min(scroll, len(lines) - room))
     below = len(lines) - first - room
     hidden = f"{first} above, {below} below" if first else f"{below} more rows"
-    keys = "PageUp/PageDown · Ctrl+E" if scrolls else "Ctrl+E shows all"
-    hint = f"{PAD}… {hidden} · {keys}"
+    pages = f"{names.label('scroll.page_up')}/{names.label('scroll.page_down')}"
+    ways = (pages, names.label("approval.full")) if scrolls else (names.phrase("approval.full", "shows all"),)
+    hint = f"{PAD}… {join_phrases(hidden, *ways)}"
     return [*lines[first : first + room], plain(hint, "dim")], first
 
 
@@ -180,9 +187,12 @@ def _answers(
 
 
 def _hint(state: UiState, request: ApprovalRequestedEvent) -> str:
+    names = state.keys
+    confirm = names.label("approval.confirm")
     if state.approvals.feedback is not None:
-        return "Enter sends · Esc back"
-    keys = "number · ↑ ↓ and Enter" if state.draft.text else "Enter · number or letter"
+        return join_phrases(names.phrase("feedback.confirm", "sends"), names.phrase("escape", "back"))
+    keys = f"number · ↑ ↓ and {confirm}" if state.draft.text else f"{confirm} · number or letter"
     if request.kind == "plan":
-        return f"{keys} · Ctrl+G edits the plan · Esc goes on planning"
-    return f"{keys} · Esc denies"
+        edit, back = names.phrase("approval.edit", "edits the plan"), names.phrase("escape", "goes on planning")
+        return join_phrases(keys, edit, back)
+    return join_phrases(keys, names.phrase("escape", "denies"))

@@ -1,28 +1,61 @@
-"""The table of keys. Pure."""
+"""The table of keys, or what of it holds the words that are looked for. Pure."""
 
 from __future__ import annotations
 
-from tenuto.tui.bindings import Bindings
+from collections.abc import Sequence
+
+from tenuto.tui.bindings import join_phrases
 from tenuto.tui.keys import help_rows
-from tenuto.tui.panels.panel import PAD, Panel
+from tenuto.tui.line_editor import LineEditor
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.panels.panel import PAD, Panel, editor_spans
 from tenuto.tui.render.fit import fit_lines
-from tenuto.tui.render.line import EMPTY, Line, plain
+from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.width import cell_width, pad, truncate
 
+KEY_SHARE = 0.45
+Section = tuple[str, list[tuple[str, str]]]
 
-def help_panel(bindings: Bindings, width: int, rows: int, scroll: int) -> Panel:
-    """Return the table of keys."""
-    sections = help_rows(bindings)
-    key_width = min(max(cell_width(keys) for _, entries in sections for keys, _ in entries), width // 2)
+
+def help_panel(state: UiState, width: int, rows: int, scroll: int, looked_for: LineEditor) -> Panel:
+    """Return the keys that hold now, with the person's own among them."""
+    sections = find_help(help_rows(state.keys), state.help_filter)
+    lines = _section_lines(sections, width) or [plain(f"{PAD}nothing matches", "dim")]
+    typed = editor_spans(looked_for, width // 2) if looked_for.text else [("type to search", "placeholder")]
+    title: list[Span] = [(PAD, "text"), ("Keys", "panel.title"), ("  ", "text"), *typed]
+    room = max(1, rows - 2)
+    first = max(0, min(scroll, len(lines) - room))
+    below = max(0, len(lines) - first - room)
+    pages = f"{state.keys.label('scroll.page_up')}/{state.keys.label('scroll.page_down')}"
+    hint = join_phrases(
+        f"{first} above, {below} below" if len(lines) > room else "",
+        f"↑ ↓ {pages}" if len(lines) > room else "",
+        state.keys.phrase("escape", "closes"),
+        "/keys edit changes them",
+    )
+    shown = [Line(tuple(title)), *lines[first : first + room], plain(f"{PAD}{hint}", "faint")]
+    return Panel(fit_lines(shown, width), scrolled=first)
+
+
+def find_help(sections: Sequence[Section], words: str) -> list[Section]:
+    """Return the sections with the rows that hold all of the words; a section whose title does is there whole."""
+    wanted = words.lower().split()
+    found: list[Section] = []
+    for title, rows in sections:
+        fitting = [row for row in rows if all(word in f"{title} {row[0]} {row[1]}".lower() for word in wanted)]
+        found += [(title, fitting)] if fitting else []
+    return found
+
+
+def _section_lines(sections: Sequence[Section], width: int) -> list[Line]:
+    widest = max((cell_width(keys) for _, rows in sections for keys, _ in rows), default=0)
+    key_width = min(widest, int(width * KEY_SHARE))
     lines: list[Line] = []
-    for title, entries in sections:
+    for title, rows in sections:
         lines += [EMPTY] if lines else []
         lines.append(Line(((PAD, "text"), (title, "panel.title"))))
-        for keys, text in entries:
+        for keys, text in rows:
             shown = pad(truncate(keys, key_width), key_width)
             meaning = truncate(text, width - key_width - 8)
             lines.append(Line((("    ", "text"), (shown, "accent"), ("  ", "text"), (meaning, "text"))))
-    room = max(3, rows - 1)
-    first = max(0, min(scroll, len(lines) - room))
-    hint = f"{PAD}Esc closes" + (" · PageUp/PageDown" if len(lines) > room else "")
-    return Panel(fit_lines([*lines[first : first + room], plain(hint, "faint")], width), scrolled=first)
+    return lines

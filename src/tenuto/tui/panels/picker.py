@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import Choice
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.tui.bindings import join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import Picker, UiState
 from tenuto.tui.panels.panel import (
@@ -36,7 +37,10 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
     first = first_shown(picker.selected, len(picker.shown), room)
     title: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
     if picker.filters:
-        title += [(f"{picker.filters[picker.row_filter].name} (Tab)", "accent"), ("  ", "text")]
+        title += [
+            (f"{picker.filters[picker.row_filter].name} ({state.keys.label('picker.filter')})", "accent"),
+            ("  ", "text"),
+        ]
     typed = editor_spans(filter_line, width // 2) if filter_line.text else [("type to filter", "placeholder")]
     lines = [Line((*title, *typed))]
     choices: dict[int, int] = {}
@@ -48,10 +52,17 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
         lines.append(entry_line(label, choice.detail, widest, width, selected=row == picker.selected))
     if not shown:
         lines.append(plain(f"{PAD}  nothing matches", "dim"))
-    lines += _scrolled(preview, preview_rows, picker.scrolled, width)
-    more = f"{picker.selected + 1} of {len(picker.shown)} · " if len(picker.shown) > room else ""
-    lines.append(plain(f"{PAD}  {more}Enter takes · Esc closes", "faint"))
+    lines += _scrolled(preview, preview_rows, picker.scrolled, width, _scroll_keys(state))
+    more = f"{picker.selected + 1} of {len(picker.shown)}" if len(picker.shown) > room else ""
+    hint = join_phrases(more, state.keys.phrase("picker.pick", "takes"), state.keys.phrase("escape", "closes"))
+    lines.append(plain(f"{PAD}  {hint}", "faint"))
     return Panel(fit_lines(lines, width), choices)
+
+
+def _scroll_keys(state: UiState) -> str:
+    """Return the keys that scroll the preview, to be put behind the figures."""
+    labels = [state.keys.label("picker.preview_up"), state.keys.label("picker.preview_down")]
+    return f" · {' '.join(labels)}" if all(labels) else ""
 
 
 def _indented(choice: Choice) -> str:
@@ -75,13 +86,13 @@ def _preview(picker: Picker, width: int) -> list[Line]:
     return [padded(line) for part in safe.split("\n") for line in wrap([(part, "dim")], width - 6) or [EMPTY] if safe]
 
 
-def _scrolled(preview: list[Line], rows: int, scrolled: int, width: int) -> list[Line]:
+def _scrolled(preview: list[Line], rows: int, scrolled: int, width: int, keys: str) -> list[Line]:
     """Return a rule and as much of the preview as there is room for, with how much there is beside."""
     if rows < 2:
         return []
     room = rows - 1
     first = max(0, min(scrolled, len(preview) - room))
     below = len(preview) - first - room
-    more = f" {first} above, {below} below · Shift+↑↓ " if first or below > 0 else ""
+    more = f" {first} above, {below} below{keys} " if first or below > 0 else ""
     rule = f"{'─' * max(0, width - 4 - len(more) - 2)}{more}──"
     return [plain(f"{PAD}{rule}", "rule"), *preview[first : first + room]]

@@ -14,7 +14,7 @@ QUEUE_ROWS = 4
 FOCUSED_ROWS = 8
 HINT_COLUMNS = 60
 """A narrower screen shows a text in the place of the key that leads to the queue."""
-MARKS = {False: "queued", True: "steer "}
+MARKS = {False: "queued ", True: "steer  "}
 
 
 def queue_panel(state: UiState, width: int) -> Panel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenuto.tui.bindings import join_phrases
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import PAD, Panel, padded
 from tenuto.tui.panels.queue import queue_panel
@@ -34,4 +35,9 @@ def _todo(state: UiState, width: int, glyphs: Glyphs) -> list[Line]:
     first = max(0, min(begin, len(items) - room))
     shown = [todo_lines([item], width - 4, glyphs)[0] for item in items[first : first + room]]
     done = len(items) - len(open_items)
-    return [*map(padded, shown), plain(f"{PAD * 2}{done} of {len(items)} done · Ctrl+T shows all", "faint")]
+    return [
+        *map(padded, shown),
+        plain(
+            f"{PAD * 2}{join_phrases(f'{done} of {len(items)} done', state.keys.phrase('todo', 'shows all'))}", "faint"
+        ),
+    ]

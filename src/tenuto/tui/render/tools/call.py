@@ -10,7 +10,7 @@ from tenuto.tui.machine.item import Item, ThinkingItem, ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.frame import Frame, below, head, rows_of
 from tenuto.tui.render.line import Line, Span
-from tenuto.tui.render.tools.look import FOLDED_LINES, Look, read_arguments, result_text
+from tenuto.tui.render.tools.look import FOLDED_LINES, Look, no_subject, read_arguments, result_text
 from tenuto.tui.render.tools.looks import LOOKS, live_tail
 from tenuto.tui.render.width import cell_width, truncate
 
@@ -82,7 +82,7 @@ def _head(item: ToolItem, look: Look, frame: Frame, *, whole: bool) -> list[Span
 def _subject(item: ToolItem, look: Look, *, whole: bool) -> str:
     arguments = read_arguments(item.arguments)
     if item.name in LOOKS:
-        text = look.subject(arguments) or item.summary
+        text = look.subject(arguments) or (item.summary if look.subject is not no_subject else "")
         # A command keeps its own lines where there is room for them.
         return sanitize_for_terminal(text).strip() if whole else sanitize_line(text)
     if item.summary:

@@ -1,0 +1,25 @@
+"""/mouse: who has the mouse, this screen or the terminal."""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, MouseMode, SetMouse
+from tenuto.core.errors import UsageError
+from tenuto.core.runtime import Runtime
+
+MODES: dict[MouseMode, str] = {
+    "full": "the wheel scrolls, dragging selects, a click folds; with Shift the terminal selects",
+    "wheel": "the wheel scrolls; with Shift the terminal selects",
+    "off": "the terminal keeps the mouse, and selects by itself",
+}
+
+
+async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Offer the ways, or take the one that is named, until the program ends; the setting is for good."""
+    del runtime
+    word = argument.strip().lower()
+    if not word:
+        rows = tuple(Choice(mode, mode, description) for mode, description in MODES.items())
+        return [Choose("What is the mouse for? (ui.mouse is for good)", "mouse", rows)]
+    if word not in MODES:
+        raise UsageError(f"/mouse takes {', '.join(MODES)}")
+    return [SetMouse(word)]
