@@ -119,8 +119,17 @@ class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-<<<<<<< 81cb837
-CommandOutcome = Say | Choose | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Copy | Page | SetMouse | Leave
-=======
-CommandOutcome = Say | Choose | ChangeTheme | Edit | ShowContext | ShowKeys | EditKeys | ReadOwnFiles | Leave
->>>>>>> e8ecf5a
+CommandOutcome = (
+    Say
+    | Choose
+    | ChangeTheme
+    | Edit
+    | ShowContext
+    | ShowKeys
+    | EditKeys
+    | ReadOwnFiles
+    | Copy
+    | Page
+    | SetMouse
+    | Leave
+)

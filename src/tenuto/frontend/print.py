@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.command.outcome import (
-<<<<<<< 81cb837
+    ChangeTheme,
     Choice,
     Choose,
     CommandOutcome,
@@ -23,14 +23,6 @@ from tenuto.command.outcome import (
     Edit,
     EditKeys,
     Page,
-=======
-    ChangeTheme,
-    Choice,
-    Choose,
-    CommandOutcome,
-    Edit,
-    EditKeys,
->>>>>>> e8ecf5a
     Say,
     ShowContext,
     ShowKeys,
