@@ -54,7 +54,7 @@ PREVIEW_STEP = 4
 KEYS: tuple[Key, ...] = (
     Key("send", ("enter",), "prompt", SendDraft(), "send; while something runs, queue"),
     Key("newline", ("shift+enter", "ctrl+j", "alt+enter"), "prompt", None, "new line (also \\ and Enter)"),
-    Key("steer", ("ctrl+s",), "prompt", SteerDraft(), "send now, at the next tool boundary"),
+    Key("steer", ("ctrl+s",), "prompt", SteerDraft(), "steer: send at the next tool boundary"),
     Key("queue", ("alt+q", "ctrl+x q"), "prompt", FocusQueue(), "go to what is queued: change, order, delete it"),
     Key("mode.cycle", ("shift+tab",), "prompt", CycleMode(), "next approval mode"),
     Key("model.pick", ("alt+p",), "prompt", PickModel(), "choose a model"),

@@ -22,7 +22,7 @@ from tenuto.tui.machine.spin import set_label
 from tenuto.tui.machine.state import UiState
 
 TABLE = HandlerTable()
-RUNNING = {"agent": "the turn", "shell": "the command", "compaction": "the compaction"}
+RUNNING = {"compaction": "the compaction", "shell": "the command", "agent": "the turn"}
 LEAVE_AGAIN = 10.0
 """Seconds in which a second `/exit` leaves although something runs."""
 ESCAPE_AGAIN = 1.0
@@ -126,8 +126,8 @@ def leave(change: Change, _intent: Leave) -> None:
 
 def _what_stops(state: UiState) -> str:
     """Return what quitting now would interrupt, to be put behind a hint."""
-    top = state.spinner.top
-    return f": {RUNNING[top.kind]} is interrupted" if top is not None and state.running else ""
+    words = next((words for kind, words in RUNNING.items() if kind in state.tasks.values()), "")
+    return f": {words} is interrupted" if words else ""
 
 
 def press_interrupt(change: Change) -> None:
