@@ -26,7 +26,9 @@ NAMES: dict[PartName, str] = {
 SHADES = "█▓▒"
 """Neighbours differ in shade too, so that the picture can be read without colours."""
 FREE, RESERVE, MARK = "·", "░", "▲"
+"""Free until compaction begins; held back above that, for the answer; where it begins."""
 LEVELS = " ▁▂▃▄▅▆▇█"
+_ASCII = str.maketrans("█▓▒·░▲▁▂▃▄▅▆▇…", "#=+.:^__--==#~")
 PICTURE_ROWS = 4
 CHART_ROWS = 4
 MAX_WIDTH = 72
@@ -42,6 +44,11 @@ def context_rows(report: ContextReport, width: int) -> list[Row]:
     if len(report.history) >= MIN_CHART:
         rows += [[], *_chart(report.history, cells)]
     return rows
+
+
+def in_ascii(row: Row) -> Row:
+    """Return a row in 7-bit glyphs, for terminals that have no others."""
+    return [(text.translate(_ASCII), style) for text, style in row]
 
 
 def _title(report: ContextReport) -> Row:
@@ -97,7 +104,7 @@ def _legend(report: ContextReport) -> list[Row]:
         for place, part in enumerate(report.parts)
     ]
     rows.append(_legend_row(FREE, "free", "free", report.free, window))
-    rows.append(_legend_row(RESERVE, "reserve", "reserve", report.reserve, window))
+    rows.append(_legend_row(RESERVE, "reserve", "held back", report.reserve, window))
     rows.append([(f"{MARK} ", "context.trigger"), (f"compacts over {report.trigger:,}", "dim")])
     return rows
 

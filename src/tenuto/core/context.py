@@ -45,16 +45,27 @@ def report_context(live: LiveSession) -> ContextReport:
     )
 
 
+def _held_back(budget: Budget) -> str:
+    """Say which number decides what of the window is held back for the answer (DESIGN section 4)."""
+    held = budget.window - budget.trigger
+    if held == budget.reserve:
+        return "so much is held back"
+    if held == budget.output_budget:
+        return "the output budget is larger and is held back"
+    return "half of the window is held back at most"
+
+
 def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
     window = f"{budget.window:,}" if budget.known else f"{budget.window:,} (assumed; the model's window is not known)"
     raised = budget.reserve_raised_from
     reserve = f"{budget.reserve:,}"
     if raised is not None:
         reserve += f" (the configured {raised:,} is too small for this model)"
+    reserve += f"; {_held_back(budget)}"
     return (
         ("window", f"{window}, from {live.facts.source}"),
         ("output budget", f"{budget.output_budget:,}"),
-        ("reserve", reserve),
+        ("reserve_tokens", reserve),
         ("kept word for word", f"{budget.keep_recent:,}"),
         ("summary at most", f"{budget.max_summary:,}"),
         ("automatic", "on" if live.settings.compaction.enabled else "off (compaction.enabled = false)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keyboard import Machine
 from tenuto.tui.keys import help_text
@@ -114,6 +114,9 @@ class Menus:
 
 def _picker(picker: Picker) -> list[str]:
     lines = [sanitize_line(picker.title)]
+    previews = {choice.preview for choice in picker.choices}
+    if len(previews) == 1:  # all rows are about the same text
+        lines += [sanitize_for_terminal(preview) for preview in previews if preview]
     for number, place in enumerate(picker.shown[:PICKER_ROWS], 1):
         choice = picker.choices[place]
         detail = f", {sanitize_line(choice.detail)}" if choice.detail else ""

@@ -78,8 +78,13 @@ def _question(event: CompactionProposedEvent) -> str:
 def _answers(event: CompactionProposedEvent) -> tuple[Choice, ...]:
     entry = event.entry
     kept = f"from #{entry.first_kept_index} on stays word for word" if entry.first_kept_index else "results only"
-    edit = (Choice("edit", "Edit the summary", "in the editor; Enter there accepts it"),) if event.summary else ()
-    return (Choice("accept", "Accept", kept), *edit, Choice("drop", "Drop it", "nothing changes"))
+    summary = entry.summary
+    change = Choice("edit", "Edit the summary", "in the prompt; Enter there accepts it", preview=summary)
+    return (
+        Choice("accept", "Accept", kept, preview=summary),
+        *((change,) if event.summary else ()),
+        Choice("drop", "Drop it", "nothing changes", preview=summary),
+    )
 
 
 @TABLE.on(CompactionEndEvent)

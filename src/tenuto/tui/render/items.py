@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from tenuto.command.context_rows import context_rows
+from tenuto.command.context_rows import context_rows, in_ascii
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
@@ -25,7 +25,7 @@ from tenuto.tui.machine.item import (
 from tenuto.tui.render.frame import Frame, below, frame_for, head
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
-from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, RenderOptions
+from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, UNICODE, RenderOptions
 from tenuto.tui.render.tools import has_body, render_tool
 from tenuto.tui.render.tools.looks import live_tail, shell_output
 from tenuto.tui.render.width import cell_width
@@ -159,7 +159,8 @@ def _second_column(line: str, width: int) -> int:
 
 def _context(item: ContextItem, frame: Frame) -> list[Line]:
     blank = (" " * GUTTER, "text")
-    rows = [Line(tuple(row)) for row in context_rows(item.report, frame.width)]
+    drawn = context_rows(item.report, frame.width)
+    rows = [Line(tuple(row)) for row in (drawn if frame.glyphs is UNICODE else map(in_ascii, drawn))]
     lines = [part for row in rows for part in (wrap(row.spans, frame.width) if row.width > frame.width else [row])]
     return indent(lines, blank, blank)
 
@@ -212,10 +213,24 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         lines.append(EMPTY)
         lines.extend(render_markdown(item.entry.summary or "(no text)", width, options))
         lines.extend(_details(item.entry, frame))
+    if item.final:
+        lines.extend(below(wrap([(_way_back(item.entry, frame), "dim")], min(frame.body, MEASURE))))
     if item.proposed:
         lines.append(EMPTY)
         lines.extend(below([plain("/compact accept · /compact edit · /compact drop", "dim")]))
     return lines
+
+
+def _way_back(entry: CompactionEntry, frame: Frame) -> str:
+    """Return how what was compacted can be read, and whether it can be taken back by itself (R-056)."""
+    parts = [] if frame.unfolded or not entry.summary else ["unfolds to its summary"]
+    before = entry.tokens_before or 0
+    if entry.trigger and before > entry.trigger:
+        limit = f"{format_count(before)} would be over the limit of {format_count(entry.trigger)} again"
+        parts.append(f"cannot simply be undone: {limit}; /compact undo offers other ways")
+    else:
+        parts.append("/compact undo takes it back")
+    return f" {frame.glyphs.middle} ".join(parts)
 
 
 def _details(entry: CompactionEntry, frame: Frame) -> list[Line]:
