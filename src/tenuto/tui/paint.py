@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from tenuto.tui.hyperlinks import Hyperlinks, hyperlink
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 
@@ -29,12 +30,12 @@ def colour_depth(environ: Mapping[str, str]) -> Depth:
 
 
 class Paint:
-    """A theme on a terminal. `links` says whether links may be sent (OSC 8)."""
+    """A theme on a terminal. `links` says which links are sent to it."""
 
-    def __init__(self, theme: Theme, depth: Depth, *, links: bool = True) -> None:
+    def __init__(self, theme: Theme, depth: Depth, *, links: Hyperlinks | None = None) -> None:
         self.theme = theme
         self._depth: Depth = depth
-        self._links = links
+        self.links = links
         self._sgr: dict[str, str] = {}
         self._names: dict[str, str] = {}
 
@@ -50,8 +51,8 @@ class Paint:
         for text, name in line.spans:
             codes = self._codes(name)
             shown = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
-            link = self.theme.resolve(name).link if self._links else ""
-            pieces.append(_linked(shown, link) if link else shown)
+            target = self.links.target(self.theme.resolve(name).link) if self.links is not None else ""
+            pieces.append(hyperlink(shown, target) if target else shown)
         return "".join(pieces)
 
     def rows(self, lines: Sequence[Line]) -> str:
@@ -146,8 +147,3 @@ def _named(colour: str) -> str:
     if number < 16:
         return f"ansi{_ANSI_NAMES[number]}"
     return "#{:02x}{:02x}{:02x}".format(*xterm_channels(number))
-
-
-def _linked(shown: str, target: str) -> str:
-    safe = "".join(character for character in target if character.isprintable() and character.isascii())
-    return f"\x1b]8;;{safe}\x1b\\{shown}\x1b]8;;\x1b\\" if safe == target else shown

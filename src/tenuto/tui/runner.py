@@ -333,12 +333,8 @@ class Runner:
                     self._edit_keys()
                 case ReadOwnFiles():
                     self.read_own_files()
-                case Copy(text=text):
-                    self.handle(intents.CopyOffered(text))
-                case Page(path=path):
-                    self.handle(intents.PageOffered(path))
-                case SetMouse(mode=mode):
-                    self.handle(intents.MouseChosen(mode))
+                case Copy() | Page() | SetMouse():
+                    self.handle(_told_reader(outcome))
                 case Leave():
                     self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
 
@@ -374,3 +370,14 @@ class Runner:
             self.handle(intents.Said(f"{self._own_keys.path} cannot be written: {error.strerror}", "error"))
         else:
             self.handle(intents.FileOffered(str(self._own_keys.path)))
+
+
+def _told_reader(outcome: Copy | Page | SetMouse) -> Intent:
+    """Return the intent for what a command does for somebody who reads."""
+    match outcome:
+        case Copy(text=text):
+            return intents.CopyOffered(text)
+        case Page(path=path):
+            return intents.PageOffered(path)
+        case SetMouse(mode=mode):
+            return intents.MouseChosen(mode)

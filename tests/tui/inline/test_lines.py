@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.output import synchronises
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.inline.resize import rewraps, rows_above_cursor
+from tenuto.tui.inline.resize import rewraps, rows_above_cursor, used_widths
 from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line
@@ -123,11 +126,24 @@ def test_escape_codes_of_styles() -> None:
 
 
 def test_rows_carry_links_and_end_plain() -> None:
-    paint = Paint(find_theme("dark"), "true")
+    links = Hyperlinks({"TERM": "xterm"}, "/work dir")
+    paint = Paint(find_theme("dark"), "true", links=links)
     row = paint.rows([Line((("site", "link @https://example.org"), (" end", "text")))])
-    assert "\x1b]8;;https://example.org\x1b\\" in row and row.endswith("\x1b[0m\x1b[K\r\n")
-    assert "\x1b]8" not in Paint(find_theme("dark"), "true", links=False).row(Line((("s", "link @https://e.org"),)))
-    assert "]8;;" not in paint.row(Line((("s", "@https://e.org/\x07evil"),)))
+    assert re.search(r"\x1b]8;id=[0-9a-f]+;https://example.org\x1b\\", row) and row.endswith("\x1b[0m\x1b[K\r\n")
+    assert ";file:///work%20dir/src/a%20b.py\x1b" in paint.row(Line((("s", "@path:src/a%20b.py#12"),)))
+    assert "\x1b]8" not in Paint(find_theme("dark"), "true").row(Line((("s", "link @https://e.org"),)))
+
+
+def test_r088_only_known_kinds_of_links_are_sent_and_nothing_in_them_ends_them() -> None:
+    links = Hyperlinks({"TERM": "xterm"}, "/w")
+    assert links.target("https://e.org/\x07\x1b\\evil") == "https://e.org/%07%1B%5Cevil"
+    assert links.target("https://例え.jp/ä") == "https://%E4%BE%8B%E3%81%88.jp/%C3%A4"
+    for refused in ("javascript:alert(1)", "ssh://host", "vscode://x", "", "https://e.org/" + "x" * 3_000):
+        assert links.target(refused) == ""
+    for environ in ({}, {"TERM": "dumb"}, {"TERM": "linux"}, {"TERM": "screen"}, {"TERM": "xterm", "STY": "1"}):
+        assert Hyperlinks(environ).target("https://e.org") == ""
+    assert Hyperlinks({"TERM": "screen", "TMUX": "x"}).target("https://e.org")
+    assert Hyperlinks({"TERM": "xterm-kitty"}, "/w").target("path:a.py#12") == "file:///w/a.py#12"
 
 
 def test_a_row_with_a_ground_of_its_own_has_it_to_the_edge() -> None:
@@ -158,6 +174,11 @@ def test_where_the_bottom_begins_after_a_change_of_width(
     widths: list[int], column: int, columns: int, wraps: bool, up: int
 ) -> None:
     assert rows_above_cursor(widths, column, columns, wraps=wraps) == up
+
+
+def test_what_was_erased_behind_a_shorter_row_still_counts() -> None:
+    assert used_widths([], [90, 0, 12]) == [90, 0, 12]
+    assert used_widths([90, 20, 12], [40, 0, 30, 5]) == [90, 0, 30, 5]
 
 
 def test_terminals_that_wrap_again_and_that_show_frames_at_once() -> None:

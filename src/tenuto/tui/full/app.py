@@ -29,6 +29,7 @@ from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.surroundings import Surroundings
 from tenuto.tui.full.transcript import TranscriptView
+from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
@@ -71,7 +72,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.failure: BaseException | None = None
         self.ui = ui or UiSettings()
         self.themes = themes
-        self.palette = Palette(themes.theme)
+        self.palette = Palette(themes.theme, Hyperlinks(os.environ))
         themes.watch(self._recolour)
         self.runner = Runner(runtime, self.apply, clock)
         self.runner.state.theme = themes.wanted
@@ -228,6 +229,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             case screen_effects.ItemRemoved(id=item_id):
                 self.transcript.remove_item(item_id)
             case screen_effects.TranscriptReset():
+                self.palette.start_from(self.runner.state.status.cwd)
                 self.transcript.reset()
             case _:
                 pass  # a changed item shows with the next repaint

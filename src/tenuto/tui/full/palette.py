@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.strip import Strip
 
+from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 
@@ -17,10 +18,11 @@ MAX_STRIPS = 1_500
 
 
 class Palette:
-    """The styles of one theme, and the strips painted with them lately. `choose` changes the theme."""
+    """The styles of one theme, and the strips painted with them lately. `links` says which links are sent."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, links: Hyperlinks | None = None) -> None:
         self.theme = theme
+        self.links = links
         self._styles: dict[str, RichStyle] = {}
         self._strips: OrderedDict[tuple[Line, int], Strip] = OrderedDict()
 
@@ -34,8 +36,18 @@ class Palette:
         """Return what a style name looks like."""
         style = self._styles.get(name)
         if style is None:
-            style = self._styles[name] = _rich_style(self.theme.resolve(name))
+            style = self._styles[name] = self._made(self.theme.resolve(name))
         return style
+
+    def _made(self, style: Style) -> RichStyle:
+        target = self.links.target(style.link) if self.links is not None else ""
+        return _rich_style(style._replace(link=target))
+
+    def start_from(self, directory: str) -> None:
+        """Let the paths in links start from a directory."""
+        if self.links is not None and self.links.directory != directory:
+            self.links.directory = directory
+            self.choose(self.theme)
 
     def strip(self, line: Line, width: int) -> Strip:
         """Return a line as a strip of exactly `width` cells."""

@@ -74,7 +74,7 @@ class Reading:
         return self._paint().rows(lines).replace(ROW_END, "\x1b[0m\n")
 
     def _paint(self) -> Paint:
-        return Paint(self._app.palette.theme, colour_depth(os.environ))
+        return Paint(self._app.palette.theme, colour_depth(os.environ), links=self._app.palette.links)
 
     def _read_now(self) -> int:
         return self._app.transcript.last_seen()

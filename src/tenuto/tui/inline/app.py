@@ -276,6 +276,8 @@ class InlineApp:
             case screen_effects.ItemRemoved(id=item_id):
                 self.printer.remove(item_id)
             case screen_effects.TranscriptReset():
+                if self.paint.links is not None:
+                    self.paint.links.directory = state.status.cwd
                 title = sanitize_line(state.status.title) or state.session_id
                 self.printer.reset(state.transcript.ordered(), title, self.columns)
             case _:

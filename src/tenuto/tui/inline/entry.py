@@ -11,6 +11,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.tui.early.reader import Handover
+from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
 from tenuto.tui.paint import Paint, colour_depth
@@ -79,7 +80,7 @@ async def _run(
         synchronised=synchronises(environ),
         gone=lambda: app.leave(),  # noqa: PLW0108 - there is no app yet
     )
-    paint = Paint(themes.theme, depth, links=environ.get("TERM") != "linux")
+    paint = Paint(themes.theme, depth, links=Hyperlinks(environ))
     app = InlineApp(
         late, open_session, keyboard, output, paint=paint, themes=themes, ui=ui, environ=environ, texts=texts
     )

@@ -12,11 +12,13 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui import effects as screen_effects
+from tenuto.tui.clipboard import copy_text
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.lines import LineReader
 from tenuto.tui.inline.menus import Menus, wanted_answer
@@ -25,6 +27,8 @@ from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.item import UserItem
+from tenuto.tui.pager import read_page
+from tenuto.tui.panels.chips import chip_text
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
@@ -69,9 +73,11 @@ class PlainApp:
         self._said_state = ""
         self._hint = ""
         self._queued: list[str] = []
+        self._images = 0
         self._ticker: asyncio.TimerHandle | None = None
         self._asker: asyncio.TimerHandle | None = None
         self._ended = asyncio.Event()
+        self._copying: asyncio.Future[None] | None = None
         self.runner = Runner(runtime, self.apply, clock, columns=columns)
         self.printer = Printer(lambda: self._options)
         self._menus = Menus(self.runner, columns, self._options)
@@ -126,10 +132,13 @@ class PlainApp:
         self._show()
 
     def _send(self, line: str) -> None:
-        state = self.runner.state
         if line.strip() == "?" and not self._continuing:
             self._say(HELP.split("\n"))
-            return
+        elif self._continuing or not self.runner.take_images(line, self._send_text):
+            self._send_text(line)
+
+    def _send_text(self, line: str) -> None:
+        state = self.runner.state
         self._sending = True
         if state.draft.text and not self._continuing and line.strip():
             self.runner.handle(intents.SendText(line))
@@ -168,8 +177,25 @@ class PlainApp:
                 case screen_effects.Quit():
                     self._ended.set()
                 case _:
-                    pass
+                    self._serve_reader(effect)
         self._show()
+
+    def _serve_reader(self, effect: ScreenEffect) -> None:
+        match effect:
+            case screen_effects.CopyText(text=text):
+                self._copying = asyncio.ensure_future(self._copy(text))
+            case screen_effects.OpenPage(path=path):
+                self._say(read_page(Path(path)).split("\n"))
+            case screen_effects.UseMouse():
+                self._say(["The mouse is the terminal's own here."])
+            case _:
+                pass
+
+    async def _copy(self, text: str) -> None:
+        result = await copy_text(text, os.environ)
+        if os.environ.get("TERM") != "dumb":
+            self._write(result.sequence)
+        self._say([result.message])
 
     def _show(self) -> None:
         """Print what is new: blocks, states, questions; and the prompt where a line is waited for."""
@@ -187,6 +213,9 @@ class PlainApp:
         queued = [row.text for row in state.queue]
         self._print([f"queued: {sanitize_line(text)}" for text in queued[len(self._queued) :]])
         self._queued = queued
+        images = [chip_text(image, number) for number, image in enumerate(state.draft.images, 1)]
+        self._print([f"{chip} goes along with the next prompt" for chip in images[self._images :]])
+        self._images = len(images)
         self._print(self._menus.news())
         if self._asker is not None:
             self._asker.cancel()

@@ -15,6 +15,7 @@ from tenuto.tui.machine.item import Item
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, plain
+from tenuto.tui.render.links import link_addresses
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import GUTTER, RenderOptions, glyphs_for
 
@@ -130,7 +131,7 @@ class Printer:
 
     def whole(self, item: Item, width: int) -> list[Line]:
         """Return all of an item, to be printed again below."""
-        return [EMPTY, *render_item(item, width, replace(self._options(), detail="expanded"))]
+        return [EMPTY, *link_addresses(render_item(item, width, replace(self._options(), detail="expanded")))]
 
     def unfold(self, width: int) -> list[Line]:
         """Return the last printed item that has more to show, unfolded; the next call goes further back.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.render.line import Span
+from tenuto.tui.render.links import file_in_code, linked_spans
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -105,6 +106,11 @@ class _Inline:
         if self._link:
             self._link_text += text
             words = [*words, f"@{self._link}"]
+        elif style == "code.inline" and (link := file_in_code(text)):
+            words = [*words, link]
+        elif "://" in text:
+            self._spans.extend(linked_spans(text, " ".join(words)))
+            return
         self._spans.append((text, " ".join(words)))
 
     def _close_link(self) -> None:

@@ -9,6 +9,7 @@ from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.render.frame import frame_for
 from tenuto.tui.render.items import interruption, render_item
 from tenuto.tui.render.line import Line
+from tenuto.tui.render.links import link_addresses
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.stream import StreamRenderer
@@ -46,7 +47,7 @@ class ItemRenderer:
 
     def _render(self, item: Item, width: int, options: RenderOptions) -> list[Line]:
         if not isinstance(item, AssistantItem):
-            return render_item(item, width, options)
+            return link_addresses(render_item(item, width, options))
         return self._finished(item, width, options) if item.final else self._growing(item, width, options)
 
     def settled(self, item_id: int) -> int:

@@ -10,10 +10,13 @@ from tenuto.tui.machine.item import Item, ThinkingItem, ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.frame import Frame, below, head, rows_of
 from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.links import file_link
 from tenuto.tui.render.tools.look import FOLDED_LINES, Look, no_subject, read_arguments, result_text
 from tenuto.tui.render.tools.looks import LOOKS, live_tail
 from tenuto.tui.render.width import cell_width, truncate
 
+FILE_TOOLS = frozenset({"read", "write", "edit"})
+"""Whose subject is a file."""
 ELAPSED_AFTER = 2.0
 """Seconds that a call runs before the screen counts them."""
 LONG_AFTER = 1.0
@@ -75,7 +78,9 @@ def _head(item: ToolItem, look: Look, frame: Frame, *, whole: bool) -> list[Span
         taken = sum(cell_width(text) for text, _style in (*spans, *facts)) + 1
         room = max(frame.width - taken, frame.width // 3)
         text = subject if whole else truncate(subject, room, frame.glyphs.ellipsis)
-        spans.extend(((" ", "text"), (text, "tool.subject")))
+        path = read_arguments(item.arguments).get("path") if item.name in FILE_TOOLS else None
+        link = f" {file_link(path)}" if isinstance(path, str) and path else ""
+        spans.extend(((" ", "text"), (text, f"tool.subject{link}")))
     return [*spans, *facts]
 
 
@@ -143,4 +148,4 @@ def _whole_output(item: ToolItem, frame: Frame) -> list[Line]:
     if item.result is None or not item.result.output_path or not frame.unfolded:
         return []
     path = sanitize_line(item.result.output_path)
-    return rows_of([[("whole output: ", "dim"), (path, "path")]], frame, 1, 0)
+    return rows_of([[("whole output: ", "dim"), (path, f"path {file_link(path)}")]], frame, 1, 0)
