@@ -77,8 +77,11 @@ async def test_the_edited_plan_is_the_one_that_the_model_gets_and_the_log_keeps(
     edited = f"{PLAN}\n4. Tell </plan> the team."
     async with agent(tmp_path, [HAND_OVER, Reply("Off I go.")], mode="plan") as running:
         await running.send("go")
-        await answer(running, await running.until(ApprovalRequestedEvent), mode="edits", plan=edited)
+        request = await running.until(ApprovalRequestedEvent)
+        await asyncio.sleep(0.3)
+        await answer(running, request, mode="edits", plan=edited)
         await settled(running)
+        assert plan_result(running).duration < 0.3, "waiting for the person is no running time"
         told = running.server.requests[1].items[-1].text
         assert "changed it first" in told and "4. Tell" in told
         assert told.count("</plan>") == 1

@@ -6,6 +6,7 @@ nobody can be asked the plan is the run's answer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from tenuto.core.approvals import Answer, Question
@@ -45,14 +46,17 @@ async def present_plan(live: LiveSession, plan: str, *, call_id: str, submission
     if not live.interactive:
         return _output(UNASKED, PlanView(text=plan, outcome="unasked"))
     question = Question(call_id=call_id, tool="plan", summary="", detail=plan, reason="", kind="plan")
+    started = time.monotonic()
     answer = await live.desk.ask(question, submission_id)
+    waited = time.monotonic() - started
     if answer.decision == "deny":
         said = f" They said: {answer.feedback}" if answer.feedback else ""
-        return _output(f"{CONTINUE}{said}", PlanView(text=plan, outcome="continued", feedback=answer.feedback))
-    return _approve(live, plan, answer)
+        view = PlanView(text=plan, outcome="continued", feedback=answer.feedback)
+        return _output(f"{CONTINUE}{said}", view, waited)
+    return _approve(live, plan, answer, waited)
 
 
-def _approve(live: LiveSession, plan: str, answer: Answer) -> ToolOutput:
+def _approve(live: LiveSession, plan: str, answer: Answer, waited: float) -> ToolOutput:
     text = answer.plan.strip() or plan
     mode = answer.mode or (live.settings.mode if live.settings.mode != "plan" else DEFAULT_MODE)
     live.session.append(PlanEntry(text=text))
@@ -62,11 +66,11 @@ def _approve(live: LiveSession, plan: str, answer: Answer) -> ToolOutput:
     edited = text != plan
     if edited:
         said = f"{said}\n{CHANGED}\n{tagged('plan', text)}"
-    return _output(said, PlanView(text=text, outcome="approved", mode=mode, edited=edited))
+    return _output(said, PlanView(text=text, outcome="approved", mode=mode, edited=edited), waited)
 
 
-def _output(text: str, view: PlanView) -> ToolOutput:
-    return ToolOutput(parts=(TextPart(text=text),), ui=(view,))
+def _output(text: str, view: PlanView, waited: float = 0.0) -> ToolOutput:
+    return ToolOutput(parts=(TextPart(text=text),), ui=(view,), waited=waited)
 
 
 def is_handed_over(results: Sequence[ToolResultMessage]) -> bool:

@@ -92,7 +92,7 @@ def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, durati
         truncated=output.truncated,
         output_path=output.output_path,
         output_size=output.output_size,
-        duration=duration,
+        duration=max(0.0, duration - output.waited),
     )
 
 
