@@ -125,7 +125,7 @@ class UiSettings(Section, frozen=True, kw_only=True):
 
     theme: str = "auto"
     inline: bool = False
-    reduce_motion: bool = False
+    reduce_motion: bool | Literal["off", "on", "strict"] = "off"
     interrupt: Literal["esc", "esc-esc"] = "esc"
     show_thinking: bool = True
     diff: Literal["auto", "unified", "split"] = "auto"

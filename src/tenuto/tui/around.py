@@ -13,13 +13,13 @@ from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.motion import motion_of
 from tenuto.tui.panels.chips import image_chips
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.status import status_line
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
-FRAME_SECONDS = 0.1
 TOAST_SECONDS = 4.0
 FOCUS_SECONDS = 0.3
 """Seconds after the terminal got the focus in which a click is not taken for an answer."""
@@ -74,6 +74,7 @@ class Around:
         self._machine = machine
         self._keyboard = keyboard
         self._ui = ui
+        self._motion = motion_of(ui)
         self._home = home
         self._glyphs = glyphs
         self._clock = clock
@@ -93,9 +94,9 @@ class Around:
     def status(self, width: int) -> Line:
         """Return the line above the editor."""
         now = self._clock()
-        frame = None if self._ui.reduce_motion else int(now / FRAME_SECONDS)
+        frame = self._motion.frame(now)
         toast = self._toast[0] if self._toast is not None else None
-        return status_line(self._machine.state, now, width, frame, toast)
+        return status_line(self._machine.state, self._motion.shown_time(now), width, frame, toast)
 
     def footer(self, width: int) -> Line:
         """Return the last line of the screen."""

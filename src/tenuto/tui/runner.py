@@ -88,7 +88,8 @@ class Runner:
     """Feeds the machine and carries out what it asks of the core.
 
     `apply_effects` gets the effects that are the screen's, after the state has changed. `clock` is monotonic seconds,
-    `call_later(seconds, function)` the scheduler (the running loop's unless given).
+    `call_later(seconds, function)` the scheduler (the running loop's unless given), `flush_interval` the seconds
+    between two paints of a stream at least.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Runner:
         clock: Callable[[], float] = time.monotonic,
         *,
         call_later: CallLater | None = None,
+        flush_interval: float = FLUSH_INTERVAL,
         state: UiState | None = None,
         columns: int = 80,
     ) -> None:
@@ -112,7 +114,7 @@ class Runner:
         self._buffer = DeltaBuffer()
         self._timer: Timer | None = None
         self._flushed_at = float("-inf")
-        self._interval = FLUSH_INTERVAL
+        self._least_interval = self._interval = flush_interval
         self._tasks: set[asyncio.Task[None]] = set()
         self._desk = Desk(
             runtime.home,
@@ -245,7 +247,7 @@ class Runner:
         for event in self._buffer.drain():
             self._feed(event)
         self._flushed_at = self._clock()
-        self._interval = min(max(FLUSH_INTERVAL, COST_FACTOR * (self._flushed_at - started)), MAX_FLUSH_INTERVAL)
+        self._interval = min(max(self._least_interval, COST_FACTOR * (self._flushed_at - started)), MAX_FLUSH_INTERVAL)
 
     def painted(self, seconds: float) -> None:
         """Say what a frame cost that was painted after its flush: the next flush waits in proportion."""

@@ -19,7 +19,7 @@ from textual.timer import Timer
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.around import FRAME_SECONDS, PLACEHOLDER, TOAST_STYLES
+from tenuto.tui.around import PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.actions import ScreenActions
 from tenuto.tui.full.composer import Composer
@@ -33,6 +33,7 @@ from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.motion import motion_of
 from tenuto.tui.outside import Outside
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
@@ -74,8 +75,10 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.themes = themes
         self.palette = Palette(themes.theme, Hyperlinks(os.environ))
         themes.watch(self._recolour)
-        self.runner = Runner(runtime, self.apply, clock)
+        self._motion = motion_of(self.ui)
+        self.runner = Runner(runtime, self.apply, clock, flush_interval=self._motion.flush)
         self.runner.state.theme = themes.wanted
+        self.runner.state.second_step = self._motion.step
         self.runner.state.interrupt_presses = 2 if self.ui.interrupt == "esc-esc" else 1
         self._opening = opening
         self._opening_texts = list(texts)
@@ -268,7 +271,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Return how items are drawn at this moment."""
         return RenderOptions(
             detail=self.runner.state.detail,
-            now=self._clock(),
+            now=self._motion.shown_time(self._clock()),
             show_thinking=self.ui.show_thinking,
             diff=self.ui.diff,
         )
@@ -294,7 +297,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Tick while something on the screen moves with time; sleep otherwise."""
         moving = self.runner.state.animating or self.around.moving
         if moving and self._ticker is None:
-            self._ticker = self.set_interval(FRAME_SECONDS, self._tick)
+            self._ticker = self.set_interval(self._motion.tick, self._tick)
         elif not moving and self._ticker is not None:
             self._ticker.stop()
             self._ticker = None

@@ -15,7 +15,7 @@ from tenuto.config.settings import UiSettings
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
-from tenuto.tui.around import FRAME_SECONDS, LISTED, TOAST_STYLES, Around
+from tenuto.tui.around import LISTED, TOAST_STYLES, Around
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
@@ -30,6 +30,7 @@ from tenuto.tui.inline.resize import rewraps
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.motion import motion_of
 from tenuto.tui.outside import Outside
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Span
@@ -78,8 +79,12 @@ class InlineApp:
         self._ticker: asyncio.TimerHandle | None = None
         self._paste_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
-        self.runner = Runner(runtime, self.apply, clock, columns=output.get_size().columns)
+        self._motion = motion_of(ui)
+        self.runner = Runner(
+            runtime, self.apply, clock, columns=output.get_size().columns, flush_interval=self._motion.flush
+        )
         self.runner.state.theme = themes.wanted
+        self.runner.state.second_step = self._motion.step
         self.runner.state.interrupt_presses = 2 if ui.interrupt == "esc-esc" else 1
         self.printer = Printer(self._render_options)
         self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
@@ -225,7 +230,9 @@ class InlineApp:
         self.show()
 
     def _render_options(self) -> RenderOptions:
-        return RenderOptions(now=self._clock(), show_thinking=self._ui.show_thinking, diff=self._ui.diff)
+        return RenderOptions(
+            now=self._motion.shown_time(self._clock()), show_thinking=self._ui.show_thinking, diff=self._ui.diff
+        )
 
     def _recolour(self, theme: Theme) -> None:
         """Paint in another theme; what is printed keeps its colours."""
@@ -295,7 +302,7 @@ class InlineApp:
         """Tick while something moves with time; sleep otherwise."""
         moving = self.runner.state.animating or self.around.moving
         if moving and self._ticker is None:
-            self._ticker = asyncio.get_running_loop().call_later(FRAME_SECONDS, self._tick)
+            self._ticker = asyncio.get_running_loop().call_later(self._motion.tick, self._tick)
 
     def _tick(self) -> None:
         self._ticker = None

@@ -22,6 +22,8 @@ ERASE_DOWN = "\x1b7\x1b[K\x1b[B\x1b[J\x1b8"
 """Erases from the cursor on, without the one way to do so that tmux takes for "clear": from the first cell of all. It
 would put what was there into the scrollback.
 """
+NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
+"""What prompt-toolkit writes for a frame that is like the one before: it leaves the terminal as that left it."""
 DEFAULT_SIZE = Size(rows=24, columns=80)
 COLOUR_DEPTHS = {"true": ColorDepth.DEPTH_24_BIT, "256": ColorDepth.DEPTH_8_BIT}
 
@@ -62,8 +64,10 @@ class InlineOutput(Vt100_Output):
         if self._holding or not self._buffer:
             return
         begin, end = self._marks
-        data = f"{begin}{''.join(self._buffer)}{end}"
-        self._buffer = []
+        drawn, self._buffer = "".join(self._buffer), []
+        if drawn == NOTHING:
+            return
+        data = f"{begin}{drawn}{end}"
         if self._gone is None:
             return
         try:

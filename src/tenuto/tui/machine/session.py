@@ -29,7 +29,19 @@ from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 KEPT = frozenset(
-    {"draft", "pastes", "history", "detail", "ladder", "interrupt_presses", "help_open", "todo_open", "keys", "theme"}
+    {
+        "draft",
+        "pastes",
+        "history",
+        "detail",
+        "ladder",
+        "interrupt_presses",
+        "help_open",
+        "todo_open",
+        "keys",
+        "theme",
+        "second_step",
+    }
 )
 """What belongs to the person and not to the session, and outlives a change of session."""
 

@@ -250,7 +250,8 @@ class UiState(msgspec.Struct):
     resumed session's entries come in: then no effects come out until one `TranscriptReset`. `earlier` is the seq
     before which older entries can be asked for (0: none, or asked for already), `earlier_item` the item that says so,
     `earlier_left` how many they are. `interrupt_presses` is how often Esc interrupts (1 or 2). `block` is the item
-    under the block cursor (0: none).
+    under the block cursor (0: none). `theme` is the name of the
+    one that was chosen; `second_step` is in how many seconds those that are counted change.
     """
 
     session_id: str = ""
@@ -295,6 +296,7 @@ class UiState(msgspec.Struct):
     block: int = 0
     terminal_title: str = ""
     theme: str = "auto"
+    second_step: int = 1
     last_tick: float = 0.0
     replaying: bool = False
 

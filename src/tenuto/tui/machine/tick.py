@@ -18,13 +18,13 @@ def pass_time(change: Change, _intent: Tick) -> None:
         item = state.transcript.items[item_id]
         if isinstance(item, ThinkingItem | ToolItem | ShellItem | CompactionItem):
             seconds = change.now - item.started
-            if int(seconds) != int(item.seconds):
+            if seconds // state.second_step != item.seconds // state.second_step:
                 item.seconds = seconds
                 change.touch(item)
     if state.hint is not None and change.now >= state.hint.until:
         state.hint = None
         change.status()
-    if (state.spinner.top or state.retry) and int(change.now) != int(state.last_tick):
+    if (state.spinner.top or state.retry) and change.now // state.second_step != state.last_tick // state.second_step:
         change.status()
     state.last_tick = change.now
     open_if_due(change)
