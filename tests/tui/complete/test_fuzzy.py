@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.complete.fuzzy import is_subsequence, rank, rank_folded
+from tenuto.tui.complete.fuzzy import is_subsequence, rank, rank_folded, subsequence_pattern
 
 PATHS = [
     "docs/state.md",
@@ -46,3 +46,8 @@ def test_a_good_match_is_found_behind_many_bad_ones():
     paths = [f"generated/aaa/zzz{number}/eta.txt" for number in range(5_000)] + ["src/zeta.py"]
     assert rank_folded("zeta", paths, 5)[0] == 5_000
     assert rank_folded("z", paths, 5)[0] == 5_000
+
+
+@given(st.text("ab/._-[^]\\", min_size=1, max_size=6), st.text("abc/._-[^]\\\n", max_size=20))
+def test_the_pattern_finds_what_has_the_characters_in_order(query: str, text: str) -> None:
+    assert bool(subsequence_pattern(query).match(text)) == is_subsequence(query, text)

@@ -61,6 +61,16 @@ async def test_chips_are_taken_out_by_key_and_by_click(tmp_path: Path) -> None:
         assert "b.png" not in screen.text()
 
 
+async def test_a_paste_arrives_though_the_terminal_is_not_looked_at() -> None:
+    async with running_app() as screen:
+        screen.app.post_message(events.AppBlur())
+        await screen.settle()
+        await paste(screen, "dropped while elsewhere")
+        assert screen.app.composer.text == "dropped while elsewhere"
+        await screen.burst("!")
+        assert screen.app.composer.text == "dropped while elsewhere!"
+
+
 async def test_a_path_that_is_no_image_stays_a_text(tmp_path: Path) -> None:
     async with running_app() as screen:
         await paste(screen, "/nowhere/at/all.png")

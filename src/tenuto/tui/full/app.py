@@ -349,6 +349,13 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     # --- events ---
 
+    async def on_event(self, event: events.Event) -> None:
+        """Hand a paste to the editor though the terminal is not looked at: what is dropped on it comes so."""
+        if isinstance(event, events.Paste) and not event.is_forwarded:
+            self.composer.post_message(event)
+        else:
+            await super().on_event(event)
+
     def on_resize(self, event: events.Resize) -> None:
         """Another width: everything that is cut to it."""
         self.runner.resize(event.size.width)

@@ -1,0 +1,39 @@
+"""What may stand behind a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tenuto.command.registry import COMMANDS
+from tests.core.harness import agent
+from tests.server import Reply
+
+
+async def values(running, name: str, typed: str = "") -> list[str]:
+    return [choice.value for choice in await running.runtime.complete_argument(name, typed)]
+
+
+async def test_fixed_words_lists_of_the_command_and_directories(tmp_path: Path) -> None:
+    for name in ("work/out/deep", "work/.hidden", "work/src"):
+        (tmp_path / name).mkdir(parents=True)
+    async with agent(tmp_path, [Reply("hi")]) as running:
+        assert await values(running, "mode") == ["ask", "edits", "auto", "plan"]
+        assert "undo" in await values(running, "compact")
+        assert "openai-chat/test" in await values(running, "model") or await values(running, "model")
+        assert {"html", "out/", "src/"} <= set(await values(running, "export"))
+        assert "html out/deep/" in await values(running, "export", "html out/d")
+        assert ".hidden/" in await values(running, "move", ".")
+        assert await values(running, "move", "nowhere/x") == []
+        assert await values(running, "nonsense") == []
+        assert await values(running, "unpin") == [], "a list with nothing in it"
+
+
+async def test_completing_changes_and_says_nothing(tmp_path: Path) -> None:
+    async with agent(tmp_path, [Reply("hi")]) as running:
+        await running.ask("hello")
+        before = list(running.session.entries())
+        told = len(running.events)
+        for command in COMMANDS:
+            await values(running, command.name, "x")
+        assert list(running.session.entries()) == before
+        assert len(running.events) == told
