@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyte
 
-from tests.terminal.screen import BIN, PATIENCE, frame
+from tests.terminal.screen import BIN, PATIENCE, frame, source_path
 
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;$]*[a-z]")
 ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": b"\x1b[?2026;2$y"}
@@ -39,6 +39,7 @@ class PseudoTerminal:
                 "LANG": "C.UTF-8",
                 "TENUTO_HOME": str(home),
                 "PATH": os.environ["PATH"],
+                **source_path(),
             }
             os.execve(BIN / "tenuto", ["tenuto", *arguments], {**settings, **environ, "HOME": str(home)})
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))

@@ -38,6 +38,11 @@ set -g history-limit 20000
 _numbers = itertools.count()
 
 
+def source_path() -> dict[str, str]:
+    """Where the program's source is, if the tests were told: those of another tree test that tree."""
+    return {"PYTHONPATH": os.environ["PYTHONPATH"]} if os.environ.get("PYTHONPATH") else {}
+
+
 class Screen:
     """A terminal of `columns` x `rows` cells in `cwd`; `environ` comes on top of a small clean environment."""
 
@@ -55,6 +60,7 @@ class Screen:
             "SHELL": "/bin/sh",
             "PS1": SHELL_PROMPT,
             "TMUX_TMPDIR": os.environ.get("TMUX_TMPDIR", "/tmp"),
+            **source_path(),
             **(environ or {}),
         }
         settings = folder / "tmux.conf"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import select
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ GC_THRESHOLDS = (20_000, 20, 50)
 """The collector runs rarely, and never over what the start made: it would be felt while typing."""
 NOISE_FILE = "stderr.log"
 BAD_USAGE = 2
+HINT_SECONDS = 1.0
 SIGNAL_CODE = 128
 """Plus the signal's number: the exit code of a program that a signal ended."""
 
@@ -43,6 +45,8 @@ class Ended(Struct, frozen=True):
     def report(self, noise: Path) -> int:
         """Say on the normal screen what there is to say; return the exit code. `noise` takes the traceback."""
         code = self.code if self.failure is None else explain(self.failure, noise)
+        if not takes_text():
+            return code
         if self.parting and self.failure is None:
             print(self.parting)  # noqa: T201
         if self.hint:
@@ -88,6 +92,14 @@ def _import_runtime() -> type[CommandRuntime]:
 def opening_texts(prompt: str, *, choose: bool) -> list[str]:
     """Return what is to be sent first: the choice of an earlier session, the prompt."""
     return [*(["/resume"] if choose else []), *([prompt] if prompt.strip() else [])]
+
+
+def takes_text(descriptor: int = 1) -> bool:
+    """Say whether the terminal takes what is written to it; one that does not would keep us here for ever."""
+    try:
+        return bool(select.select([], [descriptor], [], HINT_SECONDS)[1])
+    except (OSError, ValueError):
+        return False
 
 
 def explain(failure: BaseException, noise: Path) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Generator
 from types import FrameType
 from typing import TextIO
+
+from tenuto.tui.writer import TerminalWriter
 
 RESTORE = (
     "\x1b[?2026l\x1b[?2004l\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2048l\x1b[?2031l"
@@ -20,28 +23,37 @@ keyboard, screen.
 """
 
 
+PATIENCE = 1.0
+"""Seconds that the terminal has to take what is left."""
+
+
 class Terminal:
     """The terminal that the app draws on: a descriptor of its own, and the state it was found in.
 
     Textual draws on `sys.__stderr__`. While the app runs that is this descriptor, and descriptor 2 is `noise`, so that
-    a library that writes there cannot tear the screen.
+    a library that writes there cannot tear the screen. `writer` writes to it without ever keeping the loop waiting;
+    `owed` is what else has to be written at an end that is not in order, `found` what the terminal was like before.
     """
 
     def __init__(self, output: TextIO, attributes: list[int | list[bytes]] | None, restore: str = RESTORE) -> None:
         self.output = output
-        self._attributes = attributes
+        self.writer = TerminalWriter(output.fileno())
+        self.owed: Callable[[], str] = str
+        self.found = attributes
         self._restore = restore
 
     def write(self, text: str) -> None:
-        """Write to the terminal; one that is gone is no error."""
+        """Write to the terminal; one that is gone is no error, and one that takes nothing is left to itself."""
+        self.writer.close(PATIENCE)
         with contextlib.suppress(OSError, ValueError):
-            self.output.write(text)
-            self.output.flush()
+            if select.select([], [self.output], [], PATIENCE)[1]:
+                self.output.write(text)
+                self.output.flush()
 
     def restore(self) -> None:
         """Put the terminal back by force: for ends that do not go through the app's own."""
-        self.write(self._restore)
-        _set_attributes(self._attributes)
+        self.write(self.owed() + self._restore)
+        _set_attributes(self.found)
 
 
 @contextlib.contextmanager
@@ -53,7 +65,7 @@ def borrow_terminal(
     `found` is what the terminal was like before, if somebody has changed it since. `restore` ends every mode that the
     app may have begun.
     """
-    attributes = found or _attributes()
+    attributes = mend(found or _attributes())
     own = os.dup(2)
     output = os.fdopen(own, "w", encoding="utf-8", errors="replace")
     noise_descriptor = os.open(noise, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -100,6 +112,25 @@ def leave_on_signals(
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:
+    """Return what the terminal is to be like afterwards: as found, unless a killed program has left it raw (T-34)."""
+    import termios
+
+    if not attributes:
+        return None
+    mended = list(attributes)
+    for place, raw, flags in (
+        (3, termios.ICANON | termios.ECHO, termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN),
+        (0, termios.ICRNL, termios.ICRNL | termios.IXON),
+        (1, termios.OPOST, termios.OPOST | termios.ONLCR),
+    ):
+        found, local = attributes[place], attributes[3]
+        assert isinstance(found, int) and isinstance(local, int)
+        if not local & (termios.ICANON | termios.ECHO) and not found & raw:
+            mended[place] = found | flags
+    return mended
 
 
 def _attributes() -> list[int | list[bytes]] | None:

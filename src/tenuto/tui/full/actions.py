@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tenuto.tui.editor import edit_file, edit_text
+from tenuto.tui.job_control import NO_SHELL, has_shell
 from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ class ScreenActions:
         return True
 
     def _suspend(self) -> bool:
-        self._app.action_suspend_process()
+        if has_shell():
+            self._app.action_suspend_process()
+        else:
+            self._app.around.show_toast(NO_SHELL, "warning")
         return True
 
     def _copy_selection(self) -> bool:

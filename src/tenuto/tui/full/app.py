@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -142,6 +143,7 @@ class TenutoApp(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Show the empty screen; everything else comes after it is painted."""
         self.runner.start()
+        self._watch_terminal()
         self.outside.begin()
         self.transcript.selects = self.ui.mouse == "full"
         if self.ui.mouse == "wheel":
@@ -309,7 +311,12 @@ class TenutoApp(App[None], inherit_bindings=False):
         self._watch_time()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Paint, with the terminal's cursor at the caret wherever the layout has put it by now (R-100)."""
+        """Paint, with the terminal's cursor at the caret wherever the layout has put it by now (R-100).
+
+        Not while the terminal is far behind: once it has caught up, everything is painted anew.
+        """
+        if isinstance(self._driver, TerminalDriver) and self._driver.writer.stalled:
+            return
         if self.composer.is_attached:
             self.cursor_position = self.composer.cursor_screen_offset
         super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType]
@@ -341,6 +348,12 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Take the mouse, its wheel alone, or leave it to the terminal."""
         if isinstance(self._driver, TerminalDriver):
             self._driver.use_mouse(mode)
+
+    def _watch_terminal(self) -> None:
+        """Hear when a terminal that took nothing has caught up."""
+        if isinstance(self._driver, TerminalDriver):
+            loop = asyncio.get_running_loop()
+            self._driver.writer.drained = lambda: loop.call_soon_threadsafe(self.repaint_everything)
 
     def write(self, sequence: str) -> None:
         """Write a control sequence to the terminal, in order with what is painted."""

@@ -3,15 +3,20 @@
 - Invalid UTF-8 in the input ended the program; now it is a replacement character.
 - A bracketed paste lost escape sequences, and one without its end swallowed all keys (`paste_splitter.py`).
 - A terminal that went away made the input thread spin; now it ends the app.
+
+And three habits: it looked for the end ten times a second; a terminal that takes nothing stopped the loop; it stopped
+itself alone, and for ever where no shell could continue it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import selectors
 import time
 from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -21,14 +26,20 @@ from textual.message import Message
 from tenuto.command.outcome import MouseMode
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
 from tenuto.tui.full.key_sequences import rewrite_keys
+from tenuto.tui.job_control import stop_in_background, stop_job
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
+from tenuto.tui.writer import TerminalWriter
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 READ_BYTES = 65_536
 PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
-POLL_IDLE = 0.1
 POLL_WAITING = 0.02
-"""Seconds between looks at the clock: nothing waited for, or a lone ESC that may become a sequence."""
+"""Seconds between looks at the clock while a lone ESC may become a sequence; else there are none."""
+CLOSE_SECONDS = 2.0
+"""How long the end waits for a terminal to take what is left."""
 
 
 _NOT_KEYS = re.compile(
@@ -55,7 +66,17 @@ class BackgroundHeard(Message):
 
 
 class TerminalDriver(LinuxDriver):
-    """The driver of `TenutoApp`."""
+    """The driver of `TenutoApp`. `writer` is what it draws with."""
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
+        assert self._file is not None
+        self.writer = TerminalWriter(self._file.fileno())
+        self._suspended = False
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
 
     def start_application_mode(self) -> None:
         """Begin; the terminal is to say when its background changes."""
@@ -95,7 +116,45 @@ class TerminalDriver(LinuxDriver):
     def write(self, data: str) -> None:
         """Draw."""
         if not self.muted:
-            super().write(data)
+            self.writer.write(data)
+
+    def close(self) -> None:
+        """Wait for what is left to be written, but not for ever."""
+        super().close()
+        self.writer.close(CLOSE_SECONDS)
+
+    def disable_input(self) -> None:
+        """Stop reading the terminal."""
+        with contextlib.suppress(OSError):
+            os.write(self._wake, b"x")
+        super().disable_input()
+
+    # --- stopping and going on ---
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Ctrl+Z, or somebody else: give the terminal back, stop, and take it again."""
+        if not self._auto_restart:  # an editor has the terminal
+            stop_job()
+            return
+        self.suspend_application_mode()
+        self._suspended = True
+        stop_job()
+        self._go_on()
+
+    def _sigcont_application(self, *_: object) -> None:
+        """We go on after a stop that nobody announced: the terminal may have been somebody else's meanwhile."""
+        if not self._auto_restart or self._suspended or self._key_thread is None:
+            return
+        stop_in_background(self.fileno)
+        self.suspend_application_mode()
+        self._suspended = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        stop_in_background(self.fileno)
+        self._suspended = False
+        self._must_signal_resume = True
+        self.resume_application_mode()
 
     def suspend_application_mode(self) -> None:
         """Give the terminal to somebody else for a while."""
@@ -113,10 +172,16 @@ class TerminalDriver(LinuxDriver):
 
     def read_input(self, reader: InputReader) -> None:
         """Read the terminal with this reader until the app ends."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, READ_BYTES)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                if selector.select(reader.timeout):
+                ready = [key.fd for key, _ in selector.select(reader.timeout)]
+                if self._woken in ready and self.fileno not in ready:
+                    continue  # the end is near
+                if ready:
                     data = self._read()
                     if not data:
                         self.send_message(HungUp())
@@ -146,11 +211,11 @@ class InputReader:
         self._last_input = time.monotonic()
 
     @property
-    def timeout(self) -> float:
-        """Seconds after which `idle` wants to be called."""
+    def timeout(self) -> float | None:
+        """Seconds after which `idle` wants to be called; `None` while nothing is waited for."""
         held = self._splitter.holding or self._answers.holding
         waiting = held or self._parser._timeout_time is not None  # pyright: ignore[reportPrivateUsage]
-        return POLL_WAITING if waiting else POLL_IDLE
+        return POLL_WAITING if waiting else PASTE_SILENCE if self._splitter.inside else None
 
     def feed(self, data: bytes) -> list[Message]:
         """Return the keys, pastes and mouse events that are complete with `data`."""

@@ -44,6 +44,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
 
     themes = ThemeChooser(ui.theme, start.environ, start.home)
     app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, texts=texts)
+    terminal.owed = lambda: app.outside.owed
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse != "off")
         await app.finish()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tenuto.tui.editor import edit_file, edit_text
+from tenuto.tui.job_control import NO_SHELL, has_shell
 from tenuto.tui.machine.intent import PlanEdited
 
 if TYPE_CHECKING:
@@ -59,12 +59,11 @@ class ScreenActions:
         return True
 
     def _suspend(self) -> bool:
-        self._app.spawn(self._stop())
+        if has_shell():
+            self._app.application.suspend()
+        else:
+            self._app.around.show_toast(NO_SHELL, "warning")
         return True
-
-    async def _stop(self) -> None:
-        async with self._app.application.lend():
-            os.kill(os.getpid(), signal.SIGTSTP)
 
     async def edit(self, text: str, plan: str = "") -> None:
         """Let the person write the prompt, or a request's plan, in their own editor; the app goes on behind it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,9 @@ from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
 from tenuto.tui.themes import ThemeChooser
 
-BEGIN_MODES = f"\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
+LEAKED = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?47l"
+"""Ends what a program that was killed may have left: the mouse, the other screen (without moving the cursor)."""
+BEGIN_MODES = f"{LEAKED}\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
 END_MODES = f"\x1b[<u\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Keys told apart (kitty's protocol), word of being looked at, and of another background."""
 PASTE_SILENCE = 2.0
@@ -63,6 +66,7 @@ class InlineApp:
         themes: ThemeChooser,
         ui: UiSettings,
         environ: Mapping[str, str],
+        found: list[int | list[bytes]] | None = None,
         texts: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -121,6 +125,7 @@ class InlineApp:
             paste=self._paste,
             wraps=rewraps(environ),
             modes=("", "") if environ.get("TERM") == "linux" else (BEGIN_MODES, END_MODES),
+            found=found,
         )
 
     # --- life ---
@@ -131,12 +136,16 @@ class InlineApp:
         self.outside.begin()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fail)
+        loop.add_signal_handler(signal.SIGTSTP, self.application.suspend)
+        loop.add_signal_handler(signal.SIGCONT, self.application.go_on)
         opening = loop.create_task(self._open(), name="open")
         try:
             await self.application.run_async(set_exception_handler=False, handle_sigint=False)
         except EOFError:
             self.leave()
         finally:
+            loop.remove_signal_handler(signal.SIGTSTP)
+            loop.remove_signal_handler(signal.SIGCONT)
             opening.cancel()
             for task in self._work:
                 task.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import termios
 from collections.abc import AsyncGenerator, Callable
 
 from prompt_toolkit.application import Application
@@ -23,7 +24,9 @@ from prompt_toolkit.styles import DummyStyle
 from tenuto.tui.inline.keys import Pasted, Press
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.resize import STABLE_SECONDS, rows_above_cursor
+from tenuto.tui.job_control import stop_in_background, stop_job
 
+Attributes = list[int | list[bytes]]
 ESCAPE_SECONDS = 0.05
 """After which a lone Escape is a key."""
 
@@ -32,7 +35,8 @@ class InlineApplication(Application[None]):
     """`paint` gets what redraws the bottom and calls it. `press` and `paste` get the input.
 
     `wraps` says whether the terminal wraps rows again at another width; `modes` are the sequences that begin and end
-    what the terminal is asked for.
+    what the terminal is asked for. While the output is stalled, nothing is painted; who made it invalidates afterwards.
+    `found` is what the terminal was like before, for whoever it is lent to.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class InlineApplication(Application[None]):
         paste: Callable[[str], None],
         wraps: bool,
         modes: tuple[str, str],
+        found: Attributes | None = None,
     ) -> None:
         super().__init__(
             layout=layout,
@@ -61,6 +66,9 @@ class InlineApplication(Application[None]):
         self._paint = paint
         self._wraps = wraps
         self._modes = modes
+        self._found = found
+        self._raw: Attributes = []
+        self._stopping: asyncio.Task[None] | None = None
         self._painted = output.get_size()
         self._resizing: asyncio.TimerHandle | None = None
         self._lent = False
@@ -91,11 +99,46 @@ class InlineApplication(Application[None]):
         try:
             with set_app(self):
                 async with in_terminal():
+                    self.frame_output.settle()
+                    self._set_attributes(self._found)  # prompt-toolkit's own idea of it lacks Ctrl+S and Ctrl+Q
                     yield
         finally:
             self.write(self._modes[0])
             self._lent = False
             self.invalidate()
+
+    def suspend(self) -> None:
+        """Stop the job, and take the terminal again when it goes on."""
+        if self._lent:  # an editor has it
+            stop_job()
+        elif self._stopping is None or self._stopping.done():
+            self._stopping = asyncio.ensure_future(self._stop())
+
+    async def _stop(self) -> None:
+        async with self.lend():
+            stop_job()
+            stop_in_background(self.input.fileno())
+
+    def go_on(self) -> None:
+        """We go on after a stop that nobody announced: paint below what is there now, in a raw terminal again."""
+        if self._lent or not self._begun:
+            return
+        stop_in_background(self.input.fileno())
+        self._set_attributes(self._raw)
+        self.renderer.reset(leave_alternate_screen=False)
+        self.write(f"\r{self._modes[0]}")
+        self.invalidate()
+
+    def _attributes(self) -> Attributes:
+        try:
+            return termios.tcgetattr(self.input.fileno())
+        except termios.error:
+            return []
+
+    def _set_attributes(self, attributes: Attributes | None) -> None:
+        if attributes:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self.input.fileno(), termios.TCSANOW, attributes)
 
     # --- painting ---
 
@@ -103,7 +146,7 @@ class InlineApplication(Application[None]):
         if render_as_done:
             super()._redraw(render_as_done)
             self.write(self._modes[1])
-        elif self.can_paint:
+        elif self.can_paint and not self.frame_output.stalled():
             self._begin()
             self._paint(super()._redraw)
             self._painted = self.output.get_size()
@@ -112,6 +155,7 @@ class InlineApplication(Application[None]):
         """Ask the terminal for what we want of it, now that it does not echo any more what comes back."""
         if not self._begun:
             self._begun = True
+            self._raw = self._attributes()
             self.write(f"\r\x1b[K{self._modes[0]}")
 
     def _on_resize(self) -> None:

@@ -17,7 +17,7 @@ from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
 from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
-from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
@@ -74,19 +74,32 @@ async def _run(
     environ = os.environ
     depth = colour_depth(environ)
     output = InlineOutput(
-        terminal.output,
+        terminal.writer,
         terminal_size(terminal.output.fileno()),
         depth,
         synchronised=synchronises(environ),
-        gone=lambda: app.leave(),  # noqa: PLW0108 - there is no app yet
     )
     paint = Paint(themes.theme, depth, links=Hyperlinks(environ))
     app = InlineApp(
-        late, open_session, keyboard, output, paint=paint, themes=themes, ui=ui, environ=environ, texts=texts
+        late,
+        open_session,
+        keyboard,
+        output,
+        paint=paint,
+        themes=themes,
+        ui=ui,
+        environ=environ,
+        found=terminal.found,
+        texts=texts,
     )
     app.take_over(typed)
-    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
+    terminal.owed = lambda: app.outside.owed
+    loop = asyncio.get_running_loop()
+    terminal.writer.drained = lambda: loop.call_soon_threadsafe(app.show)
+    terminal.writer.gone = lambda: loop.call_soon_threadsafe(app.leave)
+    with leave_on_signals(loop, app.leave, terminal) as signals:
         await app.run()
+    terminal.writer.close(PATIENCE)
     hint = hint_after(app.runner.state, temporary=start.temporary)
     hint = await opening.close() or hint
     code = SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Generator, Mapping
-from typing import TextIO
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import TextIO, cast
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output.color_depth import ColorDepth
-from prompt_toolkit.output.flush_stdout import flush_stdout
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from tenuto.tui.paint import Depth
+from tenuto.tui.writer import TerminalWriter
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)
@@ -24,25 +24,26 @@ would put what was there into the scrollback.
 """
 NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
 """What prompt-toolkit writes for a frame that is like the one before: it leaves the terminal as that left it."""
+SETTLE_SECONDS = 2.0
+FRAME_CHARACTERS = 8_192
+"""Terminals show what they have of a frame that takes them too long."""
 DEFAULT_SIZE = Size(rows=24, columns=80)
 COLOUR_DEPTHS = {"true": ColorDepth.DEPTH_24_BIT, "256": ColorDepth.DEPTH_8_BIT}
 
 
 class InlineOutput(Vt100_Output):
-    """Writes frames to `stdout`. `gone` is called once, when the terminal does not take them any more."""
+    """Writes frames to `stdout`."""
 
     def __init__(
         self,
-        stdout: TextIO,
+        stdout: TextIO | TerminalWriter,
         get_size: Callable[[], Size],
         depth: Depth,
         *,
         synchronised: bool,
-        gone: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(stdout, get_size, default_color_depth=COLOUR_DEPTHS[depth], enable_cpr=False)
+        super().__init__(cast("TextIO", stdout), get_size, default_color_depth=COLOUR_DEPTHS[depth], enable_cpr=False)
         self._marks = (SYNC_BEGIN, SYNC_END) if synchronised else ("", "")
-        self._gone: Callable[[], None] | None = gone
         self._holding = False
 
     @contextlib.contextmanager
@@ -55,6 +56,16 @@ class InlineOutput(Vt100_Output):
             self._holding = False
             self.flush()
 
+    def settle(self) -> None:
+        """Wait until everything is written, where that happens elsewhere: somebody else will write next."""
+        self.flush()
+        if isinstance(self.stdout, TerminalWriter):
+            self.stdout.drain(SETTLE_SECONDS)
+
+    def stalled(self) -> bool:
+        """Say whether the terminal is far behind."""
+        return isinstance(self.stdout, TerminalWriter) and self.stdout.stalled
+
     def erase_down(self) -> None:
         """Erase from the cursor to the end of the screen."""
         self.write_raw(ERASE_DOWN)
@@ -64,17 +75,26 @@ class InlineOutput(Vt100_Output):
         if self._holding or not self._buffer:
             return
         begin, end = self._marks
-        drawn, self._buffer = "".join(self._buffer), []
-        if drawn == NOTHING:
+        data, self._buffer = "".join(self._buffer), []
+        if data == NOTHING:
             return
-        data = f"{begin}{drawn}{end}"
-        if self._gone is None:
-            return
-        try:
-            flush_stdout(self.stdout, data)
-        except (OSError, ValueError):
-            gone, self._gone = self._gone, None
-            gone()
+        for piece in split_frame(data):
+            self.stdout.write(f"{begin}{piece}{end}")
+        self.stdout.flush()
+
+
+def split_frame(data: str) -> Iterator[str]:
+    """Return what is to be written in pieces of about `FRAME_CHARACTERS`, each of whole rows: none is ever torn."""
+    start = 0
+    while len(data) - start > FRAME_CHARACTERS:
+        end = data.rfind("\r\n", start, start + FRAME_CHARACTERS)
+        if end < 0:
+            end = data.find("\r\n", start + FRAME_CHARACTERS)
+        if end < 0:
+            break
+        yield data[start : end + 2]
+        start = end + 2
+    yield data[start:]
 
 
 def terminal_size(descriptor: int) -> Callable[[], Size]:

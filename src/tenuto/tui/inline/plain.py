@@ -31,7 +31,7 @@ from tenuto.tui.pager import read_page
 from tenuto.tui.panels.chips import chip_text
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.runner import Runner
-from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
@@ -273,9 +273,10 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     except OSError:
         columns = 80
     plain = ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
-    app = PlainApp(late, open_session, terminal.write, ui=ui, ascii=plain, columns=columns, texts=texts)
+    app = PlainApp(late, open_session, terminal.writer.write, ui=ui, ascii=plain, columns=columns, texts=texts)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run()
+    terminal.writer.close(PATIENCE)
     hint = hint_after(app.runner.state, temporary=start.temporary)
     hint = await opening.close() or hint
     return Ended(SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)

@@ -1,0 +1,103 @@
+"""Ctrl+Z and `fg` in a real shell, on both screens: the terminal is the shell's meanwhile, and then ours again."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.server import Reply, Request
+from tests.terminal.conftest import MODEL, Workplace
+from tests.terminal.screen import SHELL_PROMPT, Screen
+from tests.terminal.test_leaving import state_of
+
+pytestmark = pytest.mark.terminal
+SCREENS = pytest.mark.parametrize("options", [(), ("--inline",)], ids=["full", "inline"])
+
+
+def answer(_request: Request) -> Reply:
+    return Reply("An answer.")
+
+
+def submit(screen: Screen, text: str) -> None:
+    screen.type(text)
+    screen.wait_for(f"❯ {text}")
+    screen.keys("Enter")
+
+
+def begin(place: Workplace, options: tuple[str, ...]) -> tuple[Screen, tuple[str, str]]:
+    place.serve(answer)
+    screen = place.open()
+    before = state_of(screen)
+    screen.start("--model", MODEL, *options)
+    screen.wait_for(MODEL)
+    submit(screen, "hello")
+    screen.wait_settled("An answer.")
+    screen.type("half a draft")
+    screen.wait_for("half a draft")
+    return screen, before
+
+
+def stopped(screen: Screen) -> str:
+    return screen.wait_until(
+        lambda shown: "topped" in shown and shown.rstrip().endswith(SHELL_PROMPT.strip()), "the shell's prompt"
+    )
+
+
+def enter(screen: Screen, command: str) -> None:
+    """Give the shell a command, after which the program may have the terminal."""
+    screen.type(f"clear; {command}; echo exit''code=$?")
+    screen.keys("Enter")
+
+
+def assert_lives(screen: Screen, before: tuple[str, str]) -> None:
+    """It is there again with the draft, takes keys one by one, and leaves the terminal as it was."""
+    screen.wait_for("half a draft")
+    screen.type(" and more")
+    screen.wait_for("half a draft and more")
+    screen.keys("C-c")
+    screen.wait_gone("half a draft and more")
+    submit(screen, "/exit")
+    code, _ = screen.wait_exit()
+    assert code == 0
+    assert state_of(screen) == before
+
+
+@SCREENS
+@pytest.mark.parametrize("outside", [False, True], ids=["key", "signal"])
+def test_t34_r080_stopping_gives_the_terminal_to_the_shell(place, options, outside):
+    screen, before = begin(place, options)
+    if outside:
+        os.kill(screen.program_pid(), signal.SIGTSTP)
+    else:
+        screen.keys("C-z")
+    stopped(screen)
+    assert state_of(screen) == before
+    enter(screen, "fg")
+    assert_lives(screen, before)
+
+
+@SCREENS
+def test_in_the_background_it_leaves_the_shell_alone(place, options):
+    screen, before = begin(place, options)
+    screen.keys("C-z")
+    stopped(screen)
+    enter(screen, "bg")
+    screen.wait_for("exitcode=0")
+    screen.keys("Enter")
+    screen.wait_for("topped")
+    assert state_of(screen) == before
+    enter(screen, "fg")
+    assert_lives(screen, before)
+
+
+@SCREENS
+def test_a_stop_that_nobody_announced_is_repaired(place, options):
+    screen, before = begin(place, options)
+    os.kill(screen.program_pid(), signal.SIGSTOP)
+    screen.type("clear; stty sane; printf '\\033[?2004l\\033[?1049l\\033[?1000l'")
+    screen.keys("C-j")  # nobody has put the terminal back: Enter is no end of a line in it
+    screen.wait_until(lambda shown: shown.strip() == SHELL_PROMPT.strip(), "a sane shell")
+    enter(screen, "fg")
+    assert_lives(screen, before)

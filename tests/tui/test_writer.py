@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import os
+import pty
+import threading
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.tui.inline.output import FRAME_CHARACTERS, split_frame
+from tenuto.tui.writer import STALLED_BYTES, TerminalWriter
+
+PATIENCE = 20.0
+
+
+class Slow:
+    """A terminal that is read only when the test says so."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        self.writer = TerminalWriter(self.slave)
+
+    def read(self, size: int) -> bytes:
+        got = b""
+        deadline = time.monotonic() + PATIENCE
+        while len(got) < size:
+            assert time.monotonic() < deadline
+            got += os.read(self.master, 65_536)
+        return got
+
+    def close(self) -> None:
+        os.close(self.master)
+        os.close(self.slave)
+
+
+def test_a_terminal_that_takes_nothing_keeps_nobody_waiting_and_is_told_of_when_it_has():
+    terminal = Slow()
+    caught_up = threading.Event()
+    terminal.writer.drained = caught_up.set
+    text = "".join(f"{number:07} " for number in range(STALLED_BYTES // 4))
+    terminal.writer.write(text[:100])
+    assert not terminal.writer.stalled
+    terminal.writer.write(text[100:])
+    assert terminal.writer.stalled
+    assert not terminal.writer.drain(0.05)
+    assert not caught_up.is_set()
+    assert terminal.read(len(text)) == text.encode(), "in order, and nothing is lost"
+    assert caught_up.wait(PATIENCE)
+    assert not terminal.writer.stalled
+    terminal.writer.close(PATIENCE)
+    terminal.close()
+
+
+def test_the_end_waits_for_what_is_left_but_not_for_ever():
+    terminal = Slow()
+    terminal.writer.write("x" * 500_000)
+    terminal.writer.close(0.05)
+    terminal.read(500_000)
+    terminal.writer.write("the end")
+    terminal.writer.close(PATIENCE)
+    assert terminal.read(7) == b"the end"
+    terminal.close()
+
+
+def test_a_terminal_that_somebody_made_non_blocking_gets_everything():
+    terminal = Slow()
+    os.set_blocking(terminal.slave, False)
+    terminal.writer.write("y" * 300_000)
+    assert terminal.read(300_000) == b"y" * 300_000
+    terminal.writer.close(PATIENCE)
+    terminal.close()
+
+
+def test_a_terminal_that_is_gone_is_told_of_once():
+    terminal = Slow()
+    gone: list[int] = []
+    terminal.writer.gone = lambda: gone.append(1)
+    os.close(terminal.master)
+    for _ in range(5):
+        terminal.writer.write("z")
+        terminal.writer.drain(0.2)
+    assert gone == [1] and not terminal.writer.stalled
+    os.close(terminal.slave)
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=8))
+def test_long_frames_are_parted_between_rows(lengths):
+    rows = ["".join(chr(97 + place % 26) for place in range(length)) for length in lengths]
+    data = "\r\n".join(rows)
+    pieces = list(split_frame(data))
+    assert "".join(pieces) == data
+    assert all(piece.endswith("\r\n") for piece in pieces[:-1])
+    for piece in pieces:
+        assert len(piece) <= FRAME_CHARACTERS + 2 or "\r\n" not in piece[:-2]
