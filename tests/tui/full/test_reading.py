@@ -7,8 +7,13 @@ import stat
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.widget import Widget
 
+from tenuto.command.outcome import SetMouse
+from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent, AssistantTextDeltaEvent, EarlierEntriesEvent
+from tenuto.tui.full.driver import TerminalDriver
 from tests.tui.full.fake_runtime import SESSION, answer, opened, replay, tool, user
 from tests.tui.full.support import Screen, running_app
 
@@ -144,3 +149,63 @@ async def test_what_came_meanwhile_is_counted_once() -> None:
         await screen.burst(["ctrl+end"])
         assert "new" not in screen.rows()[17]
         assert view.viewport.follow
+
+
+async def test_with_the_wheel_alone_clicks_and_drags_are_the_terminals() -> None:
+    async with running_app(*conversation(), ui=UiSettings(mouse="wheel", reduce_motion=True)) as screen:
+        view = screen.app.transcript
+        await screen.pilot.click("#transcript", offset=(4, 8))
+        assert all(item.folded for item in screen.app.runner.state.transcript.items.values())
+        await screen.pilot.mouse_down("#transcript", offset=(2, 3))
+        await screen.pilot.hover("#transcript", offset=(12, 6))
+        await screen.pilot.mouse_up("#transcript", offset=(12, 6))
+        assert view.pointer.selection is None
+        view.post_message(_wheel_up(view))
+        await screen.settle()
+        assert not view.viewport.follow
+        screen.runtime.outcomes = [SetMouse("full")]
+        await screen.burst([*"/mouse full", "enter"])
+        assert view.selects
+        assert "with Shift the terminal selects" in screen.text()
+
+
+def _wheel_up(view: Widget) -> events.MouseScrollUp:
+    return events.MouseScrollUp(view, 3, 3, 0, -1, 0, shift=False, meta=False, ctrl=False)
+
+
+def test_each_way_to_use_the_mouse_asks_for_no_more_than_it_needs() -> None:
+    written: list[str] = []
+
+    class Driver(TerminalDriver):
+        def __init__(self) -> None:
+            self._mouse = True
+
+        def write(self, data: str) -> None:
+            written.append(data)
+
+        def flush(self) -> None:
+            pass
+
+    driver = Driver()
+    for mode, begun in (
+        ("wheel", ["\x1b[?1000h\x1b[?1006h"]),
+        ("off", []),
+        ("full", ["\x1b[?1000h\x1b[?1002h\x1b[?1006h"]),
+    ):
+        written.clear()
+        driver.use_mouse(mode)  # type: ignore[arg-type]
+        assert [data for data in written if data.endswith("h")] == begun
+        assert mode == "full" or "\x1b[?1006l\x1b[?1002l\x1b[?1000l" in written
+
+
+async def test_copying_over_the_screens_edge_gives_logical_text_without_links() -> None:
+    address = "https://example.org/a/path/that/is/so/long/that/it/is/wrapped/over/two/rows/of/the/screen"
+    text = f"See {address} now.\n\n```python\n\tx = 1\n```"
+    async with running_app(opened(), user("go", 1), answer(text, 2), size=(60, 20)) as screen:
+        view = screen.app.transcript
+        await screen.pilot.mouse_down("#transcript", offset=(0, 0))
+        await screen.pilot.hover("#transcript", offset=(59, 19))
+        view.pointer._scroll_on()
+        await screen.pilot.mouse_up("#transcript", offset=(59, 13))
+        assert screen.app.clipboard.strip() == "go\n\n" + text.replace("```python\n", "").replace("\n```", "").strip()
+        assert "\x1b" not in screen.app.clipboard

@@ -138,3 +138,85 @@ def test_nothing_to_show_is_no_error() -> None:
     viewport.go_to_row(7)
     viewport.go_to_start()
     assert viewport.visible() == []
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 20), st.integers(1, 20)),
+        st.tuples(st.just("grow"), st.integers(0, 100), st.integers(1, 30)),
+        st.tuples(st.just("prepend"), st.integers(1, 20), st.integers(1, 20)),
+        st.tuples(st.just("remove"), st.integers(0, 100), st.integers(0, 0)),
+    ),
+    max_size=20,
+)
+
+
+@given(HEIGHTS, st.integers(1, 200), st.integers(0, 12), STEPS)
+def test_nothing_that_comes_in_moves_the_text_that_is_read(
+    heights: list[int], up: int, page: int, steps: list[tuple[str, int, int]]
+) -> None:
+    """A stream, a resize below, older items above, items that go: the row at the top stays the row at the top."""
+    names = list(range(len(heights)))
+    viewport = make(heights)
+    viewport.scroll(-up)
+    viewport.scroll(-page)
+    if viewport.follow:
+        return
+    top, line, added = names[viewport.index], viewport.line, 0
+    for number, (what, place, height) in enumerate(steps, 1_000):
+        index = place % len(heights)
+        if what == "append":
+            heights.append(height)
+            names.append(number)
+            viewport.append(1)
+            added += 1
+        elif what == "grow" and index != viewport.index:
+            heights[index] += height
+        elif what == "prepend":
+            heights.insert(0, height)
+            names.insert(0, number)
+            viewport.reset_at([1] * len(heights), viewport.index + 1, viewport.line, viewport.unseen)
+        elif what == "remove" and index != viewport.index:
+            added -= index >= len(heights) - added
+            del heights[index], names[index]
+            viewport.remove(index)
+        viewport.settle()
+        if viewport.follow:
+            return  # what went has brought the end on the screen
+        assert (names[viewport.index], viewport.line) == (top, line)
+        assert viewport.unseen == added
+        assert viewport.extent()[1] == sum(viewport.heights)
+
+
+@given(HEIGHTS, st.lists(st.integers(1, 20), min_size=1, max_size=8))
+def test_what_is_looked_at_holds_still_until_it_is_left(heights: list[int], added: list[int]) -> None:
+    viewport = make(heights)
+    viewport.held = True
+    viewport.settle()
+    before = viewport.visible()
+    for height in added:
+        heights.append(height)
+        viewport.append(height)
+        viewport.settle()
+    if len(before) == 10:
+        assert viewport.visible() == before
+        assert viewport.unseen == len(added)
+    viewport.held = False
+    viewport.go_to_end()
+    assert viewport.follow
+    assert viewport.visible() == flat(heights)[-10:]
+
+
+@given(HEIGHTS, st.integers(0, 200), st.integers(0, 59), st.integers(0, 29))
+def test_what_is_revealed_is_on_the_screen(heights: list[int], up: int, index: int, line: int) -> None:
+    viewport = make(heights)
+    viewport.scroll(-up)
+    index %= len(heights)
+    if not heights[index]:
+        return
+    viewport.reveal(index, line % heights[index])
+    assert (index, line % heights[index]) in viewport.visible()
+    viewport.scroll(-up)
+    viewport.reveal_item(index)
+    shown = [row for place, row in viewport.visible() if place == index]
+    assert shown == list(range(min(heights[index], 10)))

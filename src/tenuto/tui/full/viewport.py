@@ -116,12 +116,7 @@ class Viewport:
         if not self.heights or delta == 0:
             return
         self.settle()
-        index, line = self.index, self.line + delta
-        while line < 0 and index > 0:
-            index -= 1
-            line += self.height(index)
-        self.index, self.line, self.follow = index, max(0, line), False
-        self._stop_at_end()
+        self._put(self.index, self.line + delta)
 
     def scroll_page(self, direction: int) -> None:
         """Move by a screenful less two rows, so that the eye keeps its place."""
@@ -148,8 +143,7 @@ class Viewport:
         """Bring a line of an item on the screen, a third from the top unless it is there already."""
         self.settle()
         if (index, line) not in self.visible():
-            self.index, self.line, self.follow = index, line, False
-            self.scroll(-(self.rows // 3))
+            self._put(index, line - self.rows // 3)
 
     def reveal_item(self, index: int) -> None:
         """Bring all of an item on the screen, or as much of it from its first line on as there is room for."""
@@ -160,8 +154,7 @@ class Viewport:
             return
         below = not shown and index > self.index
         if (shown and shown[0] == 0) or below:  # it is cut at the bottom: up with it, as far as its head allows
-            self.index, self.line, self.follow = index, 0, False
-            self.scroll(-max(0, self.rows - height))
+            self._put(index, -max(0, self.rows - height))
         else:
             self.go_to_item(index)
 
@@ -201,6 +194,14 @@ class Viewport:
                 return index, height - left
             left -= height
         return 0, 0
+
+    def _put(self, index: int, line: int) -> None:
+        """Put a line of an item at the top; one before its first is a line of the items before."""
+        while line < 0 and index > 0:
+            index -= 1
+            line += self.height(index)
+        self.index, self.line, self.follow = index, max(0, line), False
+        self._stop_at_end()
 
     def _stop_at_end(self) -> None:
         while self.index < len(self.heights) - 1 and self.line >= (height := self.height(self.index)):
