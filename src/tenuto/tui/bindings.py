@@ -87,6 +87,12 @@ class Bindings:
         """Return all keys of a binding as people read them. Raises `KeyError`."""
         return ", ".join(key_label(key) for key in self._by_id[id].keys)
 
+    def newline_label(self, *, tells_shift_enter: bool) -> str:
+        """Return the key that begins a new line: where Shift+Enter does not arrive, one that always does."""
+        keys = self._by_id["newline"].keys
+        arriving = [key for key in keys if tells_shift_enter or normal_key(key) != "shift+enter"]
+        return key_label((arriving or keys)[0]) if keys else ""
+
     def phrase(self, id: str, does: str) -> str:
         """Return `Ctrl+E shows all`, or nothing when no key does it. Raises `KeyError`."""
         label = self.label(id)

@@ -329,12 +329,8 @@ class Runner:
                     self.handle(intents.ContextShown(report))
                 case Edit(text=text, images=images):
                     self.handle(intents.TextOffered(text, images))
-                case ShowKeys():
-                    self.handle(intents.Said(self._own_keys.describe(self.state.keys)))
-                case EditKeys():
-                    self._edit_keys()
-                case ReadOwnFiles():
-                    self.read_own_files()
+                case ShowKeys() | EditKeys() | ReadOwnFiles():
+                    self._mind_keys(outcome)
                 case Copy() | Page() | SetMouse():
                     self.handle(_told_reader(outcome))
                 case Leave():
@@ -364,6 +360,15 @@ class Runner:
         """Read the person's keys, and say what is wrong with them."""
         for problem in self._own_keys.read(self.handle):
             self.handle(intents.Said(problem, "warning"))
+
+    def _mind_keys(self, outcome: ShowKeys | EditKeys | ReadOwnFiles) -> None:
+        match outcome:
+            case ShowKeys():
+                self.handle(intents.Said(self._own_keys.describe(self.state.keys)))
+            case EditKeys():
+                self._edit_keys()
+            case ReadOwnFiles():
+                self.read_own_files()
 
     def _edit_keys(self) -> None:
         try:

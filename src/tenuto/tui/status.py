@@ -11,6 +11,8 @@ from tenuto.tui.render.fit import fit
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.width import cell_width
 
+LONG_DRAFT = 60
+"""Characters on one line from which on somebody may look for the key that begins another."""
 SEPARATOR: Span = (" · ", "faint")
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 STILL_FRAME = "●"
@@ -67,6 +69,8 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
         ), "dim"
     if state.waiting and state.queue and not state.running:
         return f"the queue waits: {state.keys.phrase('send', 'sends it')}", "dim"
+    if len(state.draft.text) >= LONG_DRAFT and "\n" not in state.draft.text and state.newline_key:
+        return f"{state.newline_key} begins a new line", "faint"
     return None
 
 

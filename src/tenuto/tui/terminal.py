@@ -16,7 +16,7 @@ from tenuto.tui.writer import TerminalWriter
 
 RESTORE = (
     "\x1b[?2026l\x1b[?2004l\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2048l\x1b[?2031l"
-    "\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"
+    "\x1b[>4;0m\x1b[<u\x1b[?7h\x1b[?1049l\x1b[=0;1u\x1b[?25h\x1b[0m"
 )
 """Ends every mode that the driver may have begun: synchronised output, paste, mouse, focus, size, background,
 keyboard, screen.

@@ -181,7 +181,7 @@ def test_rows_are_shown_in_order_with_what_is_left_out_counted():
     lines = shown(driver)
     assert lines[5] == "❯ queued  f"
     assert (
-        lines[-1] == "  Enter edits · d deletes · s steers at the next tool · Alt+↑ Alt+↓ moves · Esc back"[:79] + "…"
+        lines[-1] == "  Enter edits · d deletes · s steers · Alt+↑ Alt+↓ moves · Esc back"
     )
 
 

@@ -27,6 +27,7 @@ from tenuto.command.outcome import MouseMode
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
 from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.job_control import stop_in_background, stop_job
+from tenuto.tui.newline import NO_MORE_KEYS, more_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 from tenuto.tui.writer import TerminalWriter
 
@@ -81,11 +82,11 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Begin; the terminal is to say when its background changes."""
         super().start_application_mode()
-        self.write(BACKGROUND_REPORTS)
+        self.write(BACKGROUND_REPORTS + more_keys(os.environ))
 
     def stop_application_mode(self) -> None:
         """End."""
-        self.write(NO_BACKGROUND_REPORTS)
+        self.write(NO_BACKGROUND_REPORTS + (NO_MORE_KEYS if more_keys(os.environ) else ""))
         super().stop_application_mode()
 
     drags = True

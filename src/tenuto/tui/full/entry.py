@@ -11,6 +11,7 @@ from tenuto.config.settings import UiSettings, load_settings
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
+from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 
@@ -41,6 +42,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
 
     async def open_session() -> None:
         await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+        await learn_keyboard(start.home, os.environ, app.runner.handle)
 
     themes = ThemeChooser(ui.theme, start.environ, start.home)
     app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, texts=texts)

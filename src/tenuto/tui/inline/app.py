@@ -32,6 +32,7 @@ from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.motion import motion_of
+from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_KEYS, more_keys
 from tenuto.tui.outside import Outside
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Span
@@ -42,8 +43,8 @@ from tenuto.tui.themes import ThemeChooser
 
 LEAKED = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?47l"
 """Ends what a program that was killed may have left: the mouse, the other screen (without moving the cursor)."""
-BEGIN_MODES = f"{LEAKED}\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
-END_MODES = f"\x1b[<u\x1b[?1004l{NO_BACKGROUND_REPORTS}"
+BEGIN_MODES = f"{LEAKED}{CLEAN_KEYBOARD}\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
+END_MODES = f"{NO_MORE_KEYS}\x1b[<u{CLEAN_KEYBOARD}\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Keys told apart (kitty's protocol), word of being looked at, and of another background."""
 PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
@@ -124,7 +125,7 @@ class InlineApp:
             press=self._press,
             paste=self._paste,
             wraps=rewraps(environ),
-            modes=("", "") if environ.get("TERM") == "linux" else (BEGIN_MODES, END_MODES),
+            modes=("", "") if environ.get("TERM") == "linux" else (BEGIN_MODES + more_keys(environ), END_MODES),
             found=found,
         )
 

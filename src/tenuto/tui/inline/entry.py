@@ -14,9 +14,10 @@ from tenuto.tui.early.reader import Handover
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
-from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
+from tenuto.tui.newline import learn_keyboard
+from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 
@@ -70,6 +71,7 @@ async def _run(
 
     async def open_session() -> None:
         await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+        await learn_keyboard(start.home, environ, app.runner.handle)
 
     environ = os.environ
     depth = colour_depth(environ)

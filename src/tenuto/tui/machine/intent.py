@@ -379,6 +379,12 @@ class KeysLoaded(IntentBase, frozen=True):
     keys: Bindings
 
 
+class KeyboardKnown(IntentBase, frozen=True):
+    """Whether the terminal tells Shift+Enter from Enter."""
+
+    tells_shift_enter: bool
+
+
 class FileOffered(IntentBase, frozen=True):
     """A command opens a file of the person's in their editor."""
 
@@ -485,6 +491,7 @@ Intent = (
     | HelpFilterChanged
     | RepaintScreen
     | KeysLoaded
+    | KeyboardKnown
     | FileOffered
     | ChordChanged
     | PickModel

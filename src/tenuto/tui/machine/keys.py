@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.effects import EditFile
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ChordChanged, FileOffered, KeysLoaded
+from tenuto.tui.machine.intent import ChordChanged, FileOffered, KeyboardKnown, KeysLoaded
 
 TABLE = HandlerTable()
 CHORD_SECONDS = 3.0
@@ -17,6 +17,13 @@ def load_keys(change: Change, intent: KeysLoaded) -> None:
     change.state.keys = intent.keys
     change.status()
     change.panel()
+
+
+@TABLE.on(KeyboardKnown)
+def know_keyboard(change: Change, intent: KeyboardKnown) -> None:
+    """The hint on new lines names a key that works here."""
+    change.state.tells_shift_enter = intent.tells_shift_enter
+    change.status()
 
 
 @TABLE.on(FileOffered)

@@ -39,6 +39,7 @@ KEPT = frozenset(
         "help_open",
         "todo_open",
         "keys",
+        "tells_shift_enter",
         "theme",
         "second_step",
     }

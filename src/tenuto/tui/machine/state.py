@@ -280,6 +280,7 @@ class UiState(msgspec.Struct):
     detail: Detail = "folded"
     ladder: Ladder = msgspec.field(default_factory=Ladder)
     interrupt_presses: int = 1
+    tells_shift_enter: bool = False
     keys: Bindings = msgspec.field(default_factory=default_bindings)
     tasks: dict[str, TaskKind] = msgspec.field(default_factory=dict[str, TaskKind])
     began: float | None = None
@@ -309,6 +310,11 @@ class UiState(msgspec.Struct):
     def animating(self) -> bool:
         """Whether something on the screen moves with time: the front-end sends `Tick` then, else it sleeps."""
         return bool(self.tasks or self.spinner.layers or self.timed or self.hint or self.approvals.held_back)
+
+    @property
+    def newline_key(self) -> str:
+        """The key that begins a new line in this terminal, as people read it; empty where none is bound."""
+        return self.keys.newline_label(tells_shift_enter=self.tells_shift_enter)
 
     @property
     def contexts(self) -> tuple[ContextName, ...]:

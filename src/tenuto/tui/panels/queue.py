@@ -72,7 +72,7 @@ def _hint(state: UiState) -> str:
     return join_phrases(
         keys.phrase("queue.edit", "edits"),
         keys.phrase("queue.delete", "deletes"),
-        keys.phrase("queue.steer", "steers at the next tool"),
+        keys.phrase("queue.steer", "steers"),
         f"{moves} moves" if moves else "",
         keys.phrase("escape", "back"),
     )

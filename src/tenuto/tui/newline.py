@@ -1,0 +1,75 @@
+"""Which key makes a new line in this terminal: not every terminal tells Shift+Enter from Enter.
+
+Sources: the manuals of the terminals; tmux(1), "extended-keys".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tenuto.tui.emulator import Emulator, recognise
+from tenuto.tui.machine.intent import Intent, KeyboardKnown, Said
+
+TELLING = frozenset[Emulator]({"kitty", "ghostty", "foot", "iterm2", "zed"})
+"""Terminals that tell all keys apart when they are asked to by kitty's protocol, as they come."""
+MORE_KEYS, NO_MORE_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
+"""Asks xterm and tmux, which do not know kitty's protocol, for the same (`modifyOtherKeys`)."""
+CLEAN_KEYBOARD = "\x1b[=0;1u"
+"""Takes back what a program that crashed has left switched on."""
+TOLD_FILE = Path("told") / "tmux-extended-keys"
+TMUX_PATIENCE = 1.0
+"""Seconds that tmux has for an answer."""
+ADVICE = (
+    "tmux keeps Shift+Enter to itself, because its extended-keys is off: Ctrl+J, or \\ and Enter, begin a new line. To "
+    "have Shift+Enter as well:  set -s extended-keys on  in ~/.tmux.conf. This is said once."
+)
+
+
+def more_keys(environ: Mapping[str, str]) -> str:
+    """Return what asks for keys told apart where kitty's protocol is not known, empty elsewhere."""
+    return MORE_KEYS if environ.get("TMUX") or environ.get("TERM", "").startswith("xterm") else ""
+
+
+async def learn_keyboard(home: Path, environ: Mapping[str, str], handle: Callable[[Intent], None]) -> None:
+    """Find out whether Shift+Enter arrives here, and say once what tmux needs for it."""
+    if not environ.get("TMUX"):
+        handle(KeyboardKnown(recognise(environ) in TELLING))
+        return
+    setting = await _ask_tmux()
+    handle(KeyboardKnown(setting in ("on", "always")))
+    if setting == "off" and _tell_first_time(home / TOLD_FILE):
+        handle(Said(ADVICE))
+
+
+def _tell_first_time(mark: Path) -> bool:
+    """Leave the mark; return whether it was not there. Where nothing can be written, nothing is said each time."""
+    try:
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return False
+    return True
+
+
+async def _ask_tmux() -> str:
+    """Return tmux's setting; empty for a tmux without it, or none that answers."""
+    with contextlib.suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *("tmux", "show-options", "-sv", "extended-keys"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(TMUX_PATIENCE):
+                answer, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            return ""
+        return answer.decode("utf-8", "replace").strip()
+    return ""
