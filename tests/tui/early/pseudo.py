@@ -29,13 +29,20 @@ TENUTO = (sys.executable, "-m", "tenuto", "--model", "offline/tenuto")
 
 
 class Pseudo:
-    """One run of one program."""
+    """One run of one program. `left_raw`: in a terminal whose last programs were all killed at once."""
 
-    def __init__(self, folder: Path, command: Sequence[str] = TENUTO, **environ: str) -> None:
+    def __init__(
+        self, folder: Path, command: Sequence[str] = TENUTO, *, left_raw: bool = False, **environ: str
+    ) -> None:
         self.home = folder / "home"
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.before = termios.tcgetattr(self.slave)
+        if left_raw:
+            raw = termios.tcgetattr(self.slave)
+            raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+            raw[0] &= ~(termios.IXON | termios.ICRNL)
+            termios.tcsetattr(self.slave, termios.TCSANOW, raw)
         self.output = b""
         known = {
             "PATH": os.environ["PATH"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -13,10 +14,11 @@ import pytest
 
 from tests.tui.early.pseudo import COLUMNS, PATIENCE, ROWS, Pseudo, replay
 
-pytestmark = [pytest.mark.full, pytest.mark.terminal]
+pytestmark = pytest.mark.terminal
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 PAINTED = b"? keys"
-ALLOWED = {"select", "termios", "marshal", "_signal", "__future__"}
+CLEARS = re.compile(rb"\x1b\[[0-3]?J|\x1bc")
+ALLOWED = {"select", "termios", "marshal", "_signal", "gc", "__future__"}
 LATE_IMPORT = """
 import sys, time
 from tenuto.cli import main
@@ -58,6 +60,7 @@ def test_the_early_frame_is_the_apps_first_frame(tmp_path: Path, environ: dict[s
                 if before.display[row][column] != " ":
                     assert before.buffer[row][column] == after.buffer[row][column], (row, column)
         assert b"\x1b[?1049h" not in rest
+        assert not CLEARS.search(first), "a frame without anything on it would flicker"
 
 
 def test_what_was_typed_stays_where_it_is_when_the_app_takes_over(tmp_path: Path) -> None:
@@ -183,6 +186,16 @@ def test_r080_leaving_in_order_restores_the_terminal(tmp_path: Path) -> None:
         assert program.is_restored()
 
 
+def test_r080_the_next_start_repairs_what_was_killed_with_everything(tmp_path: Path) -> None:
+    with Pseudo(tmp_path, left_raw=True) as program:
+        program.read_until(b"offline/tenuto")
+        program.type(b"\x04")
+        program.read(0.2)
+        program.type(b"\x04")
+        assert program.wait() == 0
+        assert program.is_restored()
+
+
 @PROC
 def test_the_app_comes_up_when_the_early_reader_was_killed(tmp_path: Path) -> None:
     with Pseudo(tmp_path) as program:
@@ -232,13 +245,17 @@ def test_another_size_is_painted_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environ"),
-    [(("--help",), {}), (("-p", "hi"), {}), (("sessions", "list"), {}), ((), {"TERM": "dumb"})],
+    "arguments",
+    [("--help",), ("-p", "hi"), ("sessions", "list")],
 )
-def test_there_is_no_early_frame_where_there_is_no_full_screen(
-    tmp_path: Path, arguments: tuple[str, ...], environ: dict[str, str]
-) -> None:
+def test_there_is_no_early_frame_where_there_is_no_full_screen(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     command = (sys.executable, "-m", "tenuto", *arguments)
-    with Pseudo(tmp_path, command, **environ) as program:
+    with Pseudo(tmp_path, command) as program:
         program.wait()
+        assert b"\x1b[?1049h" not in program.output
+
+
+def test_a_dumb_terminal_gets_lines_and_no_frame(tmp_path: Path) -> None:
+    with Pseudo(tmp_path, TERM="dumb") as program:
+        program.read_until(b"Type a prompt")
         assert b"\x1b[?1049h" not in program.output

@@ -371,3 +371,17 @@ async def test_the_caret_stays_in_view_when_the_screen_gets_narrow() -> None:
         for _ in range(3):
             await screen.settle()
         assert "z!" in screen.text()
+
+
+async def test_who_is_told_to_leave_before_there_is_a_screen_leaves() -> None:
+    runtime = FakeRuntime()
+
+    async def opening() -> None:
+        await asyncio.sleep(60)
+
+    themes = ThemeChooser("dark", {}, runtime.home)
+    app = TenutoApp(LateRuntime(runtime.home), opening, themes=themes, home=runtime.home)
+    app.leave()
+    await asyncio.wait_for(app.run_async(headless=True), 20)
+    await app.finish()
+    assert app.failure is None

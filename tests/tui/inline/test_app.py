@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from prompt_toolkit.input import create_pipe_input
 
 from tenuto.command.outcome import Choice, Choose, Edit
 from tenuto.config.settings import UiSettings
@@ -27,8 +28,13 @@ from tenuto.protocol.operation import (
     InterruptOperation,
     RunShellOperation,
 )
-from tests.tui.full.fake_runtime import SESSION, answer, opened, queue_of, replay, tool, user
-from tests.tui.inline.support import Session, running_app
+from tenuto.tui.inline.app import InlineApp
+from tenuto.tui.inline.output import InlineOutput
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.paint import Paint
+from tenuto.tui.themes import ThemeChooser
+from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
+from tests.tui.inline.support import Session, Terminal, running_app
 
 STARTED = TaskStartedEvent(session_id=SESSION, submission_id="s", kind="agent")
 SETTLED = (
@@ -407,3 +413,20 @@ async def test_no_motion_where_it_is_not_wanted() -> None:
     async with running_app(ui=UiSettings(reduce_motion=True)) as session:
         await session.emit(STARTED)
         await session.shows("● Working")
+
+
+async def test_who_is_told_to_leave_before_there_is_a_prompt_leaves() -> None:
+    async def opening() -> None:
+        await asyncio.sleep(60)
+
+    home = FakeRuntime().home
+    themes, terminal = ThemeChooser("dark", {}, home), Terminal(80, 24)
+    with create_pipe_input() as pipe:
+        output = InlineOutput(terminal, terminal.size, "true", synchronised=True)  # type: ignore[arg-type]
+        app = InlineApp(
+            LateRuntime(home), opening, pipe, output, paint=Paint(themes.theme, "true"), themes=themes,  # type: ignore[arg-type]
+            ui=UiSettings(), environ={"TERM": "xterm-256color"},
+        )  # fmt: skip
+        app.leave()
+        await asyncio.wait_for(app.run(), 20)
+    assert app.failure is None

@@ -29,7 +29,7 @@ class EarlyScreen:
         self._theme = theme
         self._environ = environ
         self.asked = theme in GOES_BY_BACKGROUND and may_ask(environ)
-        self.found: Attributes = termios.tcgetattr(0)
+        self.found: Attributes = repaired(termios.tcgetattr(0))
         self._raw: Attributes = []
         self._descriptor = os.dup(2)
         self.columns, self.rows = self._size()
@@ -112,3 +112,16 @@ class EarlyScreen:
         given = [self._environ.get(name, "") for name in ("COLUMNS", "LINES")]
         fixed = [int(one) if one.isdecimal() and len(one) < 6 else 0 for one in given]
         return fixed[0] or columns or DEFAULT_SIZE[0], fixed[1] or rows or DEFAULT_SIZE[1]
+
+
+def repaired(found: Attributes) -> Attributes:
+    """Return what to go back to: not to a raw terminal, as one is left whose programs were all killed at once."""
+    local, inputs = found[LOCAL], found[INPUT]
+    assert isinstance(local, int)
+    assert isinstance(inputs, int)
+    if local & (termios.ICANON | termios.ECHO | termios.ISIG):
+        return found
+    sane = list(found)
+    sane[LOCAL] = local | termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+    sane[INPUT] = inputs | termios.ICRNL | termios.IXON
+    return sane

@@ -84,6 +84,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         self._opening = opening
         self._opening_texts = list(texts)
         self._early = early
+        self._leaves = False
         self._clock = clock
         self._ticker: Timer | None = None
         actions: dict[str, Callable[[], bool]] = {}
@@ -151,6 +152,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.themes.begin(self.write, asked=self._early is not None and self._early.asked)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
+        if self._leaves:
+            self.call_later(self.leave)
         self.call_after_refresh(self._begin if self._early is None else self._take_over)
 
     def _begin(self) -> None:
@@ -199,8 +202,11 @@ class TenutoApp(App[None], inherit_bindings=False):
         await self.runner.close()
 
     def leave(self) -> None:
-        """Quit now, in order (a signal, a terminal that went away)."""
-        self.runner.handle(intents.Leave())
+        """Quit now, in order (a signal, a terminal that went away): as soon as there is a screen to leave."""
+        if self.is_mounted_screen:
+            self.runner.handle(intents.Leave())
+        else:
+            self._leaves = True
 
     def on_background_heard(self, message: BackgroundHeard) -> None:
         """The terminal has said whether it is light, at the beginning or because it has changed."""

@@ -72,6 +72,7 @@ class InlineApp:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failure: BaseException | None = None
+        self._ends = False
         self._opening = opening
         self._texts = list(texts)
         self._ui = ui
@@ -140,6 +141,7 @@ class InlineApp:
         loop.add_signal_handler(signal.SIGTSTP, self.application.suspend)
         loop.add_signal_handler(signal.SIGCONT, self.application.go_on)
         opening = loop.create_task(self._open(), name="open")
+        self.application.pre_run_callables.append(self._end_at_once)
         try:
             await self.application.run_async(set_exception_handler=False, handle_sigint=False)
         except EOFError:
@@ -194,7 +196,14 @@ class InlineApp:
         self._exit()
 
     def _exit(self) -> None:
-        if self.application.is_running and not self.application.is_done:
+        if not self.application.is_running:
+            self._ends = True
+        elif not self.application.is_done:
+            self.application.exit()
+
+    def _end_at_once(self) -> None:
+        """End an application that was told to before it ran."""
+        if self._ends:
             self.application.exit()
 
     def _stop_timers(self) -> None:
