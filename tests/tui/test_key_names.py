@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.key_binding import KeyPress
 from textual import events
 
-from tenuto.tui.full.driver import POLL_IDLE, InputReader
+from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.key_names import KeyNameError, key_label, normal_key, parse_keys, typed_by
 from tenuto.tui.keys import KEYS
@@ -79,7 +79,7 @@ def full_names(data: str) -> list[str]:
     reader = InputReader()
     messages = list(reader.feed(data.encode()))
     deadline = time.monotonic() + 5
-    while reader.timeout < POLL_IDLE and time.monotonic() < deadline:
+    while reader.timeout is not None and time.monotonic() < deadline:
         time.sleep(0.02)
         messages += reader.idle()
     return [normal_key(message.key) for message in messages if isinstance(message, events.Key)]
