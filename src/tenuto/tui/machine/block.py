@@ -81,7 +81,7 @@ def leave_block(change: Change) -> None:
 
 
 def _is_seen(item: Item) -> bool:
-    return not isinstance(item, AssistantItem) or bool(item.text.strip())
+    return not isinstance(item, AssistantItem) or bool(item.text and not item.text.isspace())
 
 
 def _act(change: Change, item: Item, action: BlockAction) -> None:

@@ -155,7 +155,8 @@ def _look(change: Change, search: Search) -> None:
 def _count(item: Item, query: str) -> int:
     text = searched_text(item)
     count = count_matches(text, query)
-    if not count and " " in query and isinstance(item, AssistantItem):
+    words = query.split() if not count and isinstance(item, AssistantItem) else []
+    if len(words) > 1 and all(count_matches(text, word) for word in words):
         # What is read as "the tail block" may have been written "the **tail** block".
         count = count_matches(text.replace("**", "").replace("`", ""), query)
     return count
