@@ -5,12 +5,13 @@ Only the items on the screen are looked at, and each once for as long as it is t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tenuto.tui.finding import Match, find_in_lines
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.reading import Hit, Search
+from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import Line
 
 MATCH, PRESENT_MATCH, BLOCK = "match", "match.current", "block.mark"
@@ -23,6 +24,9 @@ class Mark(NamedTuple):
     begin: int
     end: int
     style: str
+
+
+RowMarks = tuple[Mark, ...]
 
 
 class Marks:
@@ -43,8 +47,13 @@ class Marks:
         """Forget what was found: nothing is looked for any more."""
         self._known.clear()
 
-    def of_item(self, item: Item, lines: Sequence[Line], search: Search) -> dict[int, list[Mark]]:
-        """Return the marks of an item's lines, by line."""
+    def of_item(self, item: Item, lines: Sequence[Line], state: UiState, gap: int) -> Callable[[int], RowMarks]:
+        """Return what gives the marks of an item's lines, by number; the first `gap` lines are not its own."""
+        found = self._of_search(item, lines, state.search) if state.search is not None else {}
+        block: RowMarks = (Mark(0, 1, BLOCK),) if item.id == state.block else ()
+        return lambda number: (*(block if number >= gap else ()), *found.get(number, ()))
+
+    def _of_search(self, item: Item, lines: Sequence[Line], search: Search) -> dict[int, list[Mark]]:
         if not search.query:
             return {}
         found = self.matches(item, lines, search.query)

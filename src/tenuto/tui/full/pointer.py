@@ -65,7 +65,7 @@ class Pointer:
         if view.is_on_mark(event.x, event.y):
             view.scroll_to_end()
             return
-        place = view.place_at(event.x, event.y)
+        place = self._place_at(event.x, event.y)
         self._had_selection = self.clear()
         self.selection = Selection(place, place) if place else None
         self._dragging = place is not None
@@ -98,7 +98,7 @@ class Pointer:
         What ends a selection, or has made one, is no click.
         """
         view = self._view
-        place = view.place_at(event.x, event.y)
+        place = self._place_at(event.x, event.y)
         if place is None or (event.chain == 1 and (self.selection is not None or self._had_selection)):
             return ""
         lines = view.lines_of(place.item)
@@ -119,7 +119,7 @@ class Pointer:
         return self.selected
 
     def _select_to(self, x: int, y: int) -> None:
-        place = self._view.place_at(x, y)
+        place = self._place_at(x, y)
         if place is not None and self.selection is not None:
             self.selection = Selection(self.selection.anchor, place)
             self._view.refresh()
@@ -128,6 +128,15 @@ class Pointer:
         if self._at is not None:
             self._view.scroll_rows(-1 if self._at[1] < 0 else 1)
             self._select_to(*self._at)
+
+    def _place_at(self, x: int, y: int) -> Place | None:
+        """Return the place under the pointer, the nearest one when it is outside the rows."""
+        shown = self._view.shown
+        if not shown:
+            return None
+        row = max(0, min(y, len(shown) - 1))
+        cell = 0 if y < 0 else self._view.size.width if y >= len(shown) else max(0, x)
+        return Place(*shown[row], cell)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -7,6 +7,8 @@ It reads the machine's items, renders those on the screen, and repaints only the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from textual import events
 from textual.geometry import Region
@@ -14,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tenuto.tui.full.line_cache import LineCache, LineRenderer
-from tenuto.tui.full.marks import BLOCK, Mark, Marks, present_match
+from tenuto.tui.full.marks import Marks, RowMarks, present_match
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import Pointer
 from tenuto.tui.full.selection import Place, Selection, moved_down
@@ -28,7 +30,6 @@ from tenuto.tui.render.line import EMPTY, Line
 WHEEL_ROWS = 3
 SCROLLBAR_CELLS = 1
 Row = tuple[int, int]
-RowMarks = tuple[Mark, ...]
 
 
 class TranscriptView(Widget, can_focus=False):
@@ -64,7 +65,7 @@ class TranscriptView(Widget, can_focus=False):
         self._ids: list[int] = []
         self._places: dict[int, int] = {}
         self._measured: dict[int, int] = {}
-        self._rows: list[Row] = []
+        self.shown: list[Row] = []
         self._painted: list[tuple[Line, RowMarks]] = []
         self._look: tuple[tuple[int, int] | None, bool, int, Selection | None] = (None, True, 0, None)
 
@@ -163,7 +164,7 @@ class TranscriptView(Widget, can_focus=False):
 
     def last_seen(self) -> int:
         """Return the id of the last item that begins or goes on on the screen, 0 where there is none."""
-        return self._ids[self._rows[-1][0]] if self._rows and self._rows[-1][0] < len(self._ids) else 0
+        return self._ids[self.shown[-1][0]] if self.shown and self.shown[-1][0] < len(self._ids) else 0
 
     def _hold(self) -> None:
         """Follow no new text while somebody looks at a match or a block."""
@@ -209,7 +210,7 @@ class TranscriptView(Widget, can_focus=False):
         viewport.settle()
         if self._ids and not viewport.follow and (viewport.index, viewport.line) == (0, 0):
             self._reached_start()
-        self._rows = viewport.visible()
+        self.shown = viewport.visible()
         painted = self._marked_lines()
         painted += [(EMPTY, ())] * (size.height - len(painted))
         self.cache.trim()
@@ -220,8 +221,7 @@ class TranscriptView(Widget, can_focus=False):
             self.refresh()
             return True
         pairs = zip(before, painted, strict=True)
-        changed = [row for row, (old, new) in enumerate(pairs) if old[0] is not new[0] or old[1] != new[1]]
-        changed = [row for row in changed if before[row] != painted[row]]
+        changed = [row for row, (old, new) in enumerate(pairs) if old is not new and old != new]
         if changed:
             self.refresh(*(Region(0, row, size.width, 1) for row in changed))
         return True
@@ -231,17 +231,12 @@ class TranscriptView(Widget, can_focus=False):
         state = self._state()
         if state.search is None and not state.block:
             self._marks.forget()
-            return [(self.lines_of(index)[line], ()) for index, line in self._rows]
+            return [(self.lines_of(index)[line], ()) for index, line in self.shown]
         marked: list[tuple[Line, RowMarks]] = []
-        marks: Mapping[int, list[Mark]] = {}
-        item_index = gap = -1
-        for index, number in self._rows:
-            lines = self.lines_of(index)
-            if index != item_index:
-                item_index, gap, item = index, self._gap(index), self._item(index)
-                marks = self._marks.of_item(item, lines, state.search) if state.search is not None else {}
-            block = (Mark(0, 1, BLOCK),) if self._ids[index] == state.block and number >= gap else ()
-            marked.append((lines[number], (*block, *marks.get(number, ()))))
+        for index, rows in groupby(self.shown, key=itemgetter(0)):
+            item, lines = self._item(index), self.lines_of(index)
+            marks = self._marks.of_item(item, lines, state, self._gap(index))
+            marked += [(lines[number], marks(number)) for _, number in rows]
         return marked
 
     def render_line(self, y: int) -> Strip:
@@ -253,7 +248,7 @@ class TranscriptView(Widget, can_focus=False):
         strip = self._palette.strip(line, width)
         for mark in marks:
             strip = self._palette.mark(strip, mark.begin, mark.end, mark.style)
-        cells = self.pointer.cells(self._rows[y], line) if y < len(self._rows) else None
+        cells = self.pointer.cells(self.shown[y], line) if y < len(self.shown) else None
         if cells is not None:
             strip = self._palette.mark(strip, *cells, "selection")
         if (thumb := self._look[0]) is not None:
@@ -328,14 +323,6 @@ class TranscriptView(Widget, can_focus=False):
 
     # --- places; the pointer's events ---
 
-    def place_at(self, x: int, y: int) -> Place | None:
-        """Return the place under the pointer, the nearest one when it is outside the rows."""
-        if not self._rows:
-            return None
-        row = max(0, min(y, len(self._rows) - 1))
-        cell = 0 if y < 0 else self.size.width if y >= len(self._rows) else max(0, x)
-        return Place(*self._rows[row], cell)
-
     def is_on_bar(self, x: int) -> bool:
         """Say whether a column is the scrollbar's."""
         return self._look[0] is not None and x >= self.size.width - SCROLLBAR_CELLS
@@ -364,7 +351,7 @@ class TranscriptView(Widget, can_focus=False):
         The end stays on the screen where it was, and so does what is looked at.
         """
         looked_at = self._looked_at()
-        shown = any(self._ids[index] == looked_at for index, _ in self._rows if index < len(self._ids))
+        shown = any(self._ids[index] == looked_at for index, _ in self.shown if index < len(self._ids))
         if self._measured and self.cache.width != self._text_width:
             self._measured.clear()
             self.pointer.selection = None
