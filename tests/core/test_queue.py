@@ -131,6 +131,29 @@ async def test_what_is_sent_already_cannot_be_changed_and_that_is_said(tmp_path)
         assert any("has been sent" in event.text for event in running.of(NoticeEvent))
 
 
+async def test_the_queue_by_numbers_for_those_who_have_no_panel(tmp_path):
+    async with agent(tmp_path, [SLOW]) as running:
+
+        async def say(line: str) -> str:
+            [outcome] = await running.runtime.run_command(line)
+            return outcome.text
+
+        assert await say("/queue") == "Nothing is queued."
+        await busy(running, "a", "b\nmore", "c")
+        assert await say("/queue") == "1. a\n2. b more\n3. c"
+        assert await say("/queue up 3") == "1. a\n2. c\n3. b more"
+        assert await say("/queue up 1") == "1. a\n2. c\n3. b more"
+        assert await say("/queue down 1") == "1. c\n2. a\n3. b more"
+        assert await say("/queue down 2") == "1. c\n2. b more\n3. a"
+        assert await say("/queue steer 2") == "1. c\n2. b more (at the next tool boundary)\n3. a"
+        assert await say("/queue delete 1") == "1. b more (at the next tool boundary)\n2. a"
+        for wrong in ("/queue 1", "/queue edit", "/queue edit x", "/queue burn 1", "/queue edit 0", "/queue edit 9"):
+            assert "/queue edit" in await say(wrong) or "no number" in await say(wrong)
+        await say("/queue edit 2")
+        assert text_of(running.of(PromptReturnedEvent)[-1].parts) == "a"
+        await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

@@ -46,7 +46,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("approvals", "what is allowed without asking; take it back", "[remove N]", aliases=("permissions",)),
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
     Command("resume", "open an earlier session", "[id]", offers=True),
-    Command("move", "go on with this session in another directory: its project was renamed or moved", "DIR", folders=True),
+    Command(
+        "move", "go on with this session in another directory: its project was renamed or moved", "DIR", folders=True
+    ),
     Command("fork", "copy this session into a new one and go on there"),
     Command(
         "compact",
@@ -80,6 +82,12 @@ COMMANDS: tuple[Command, ...] = (
         "the colours of the screen",
         "[NAME]",
         values=("auto", "dark", "light", "ansi", "contrast", "contrast-dark", "contrast-light"),
+    ),
+    Command(
+        "queue",
+        "what waits to be sent; change it",
+        "[edit|delete|steer|up|down N]",
+        values=("edit", "delete", "steer", "up", "down"),
     ),
     Command("keys", "which key does what; your own keys", "[edit]"),
     Command("reload", "read instruction files, tools, extensions and your keys again"),

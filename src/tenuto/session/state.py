@@ -173,11 +173,11 @@ def _queue_edited(state: SessionState, entry: QueueEditEntry) -> None:
     if present is None:
         return
     changed = present if entry.steer is None else msgspec.structs.replace(present, steer=entry.steer)
-    if entry.before is None:
+    if entry.before in (None, entry.target):
         state.queue = tuple(changed if queued is present else queued for queued in state.queue)
     else:
         others = tuple(queued for queued in state.queue if queued is not present)
-        state.queue = _placed(others, changed, entry.before)
+        state.queue = _placed(others, changed, entry.before or 0)
 
 
 def _placed(queue: tuple[QueuedEntry, ...], entry: QueuedEntry, before: int) -> tuple[QueuedEntry, ...]:

@@ -13,7 +13,7 @@ from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.width import cell_width, pad, truncate
 
-KEY_SHARE = 0.45
+KEY_SHARE = 0.38
 Section = tuple[str, list[tuple[str, str]]]
 
 
