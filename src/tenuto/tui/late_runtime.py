@@ -22,6 +22,7 @@ class LateRuntime:
         self.home = home
         self._runtime: RuntimePort | None = None
         self._opened = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._listeners: list[Listener] = []
         self._unsubscribers: dict[Listener, Callable[[], None]] = {}
 
@@ -59,7 +60,9 @@ class LateRuntime:
         return await (await self._wait()).complete_argument(name, typed)
 
     async def _wait(self) -> RuntimePort:
-        await self._opened.wait()
+        # One after the other: who comes while the first ones are being let through must not overtake them.
+        async with self._turn:
+            await self._opened.wait()
         assert self._runtime is not None, "ready comes after attach"
         return self._runtime
 
