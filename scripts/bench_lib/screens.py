@@ -43,6 +43,7 @@ FOCUS_OUT, FOCUS_IN = b"\x1b[O", b"\x1b[I"
 PATIENCE = 120.0
 SHORT_QUIET = 0.4
 
+PATHS = 100_000
 BARS = {
     ("tui-start", "memory MB"): 60.0,
     ("tui-start", "front-end up ms"): 160.0,
@@ -56,6 +57,7 @@ BARS = {
     ("tui-within", "append cpu ms"): 5.0,
     ("tui-within", "width change cpu ms"): 150.0,
     ("tui-within", "growth MB"): 15.0,
+    ("tui-paths", "key worst ms"): 50.0,
 }
 """The most that a figure may be, on a machine on which a bare interpreter starts in 6 ms."""
 
@@ -148,6 +150,13 @@ def long_transcript(lab: Lab, program: Program) -> Figures:
 def within(lab: Lab, program: Program) -> Figures:
     """What one more item, another width and all items cost the full screen alone, in a process of its own."""
     words = [str(ROOT / ".venv/bin/python"), "-m", "scripts.bench_lib.screen_within", str(ITEMS)]
+    done = run(words, lab.environ(program) | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}, ROOT)
+    return json.loads(done.output)
+
+
+def paths(lab: Lab, program: Program) -> Figures:
+    """What a key behind `@` costs with `PATHS` files, in a process of its own."""
+    words = [str(ROOT / ".venv/bin/python"), "-m", "scripts.bench_lib.paths_within", str(PATHS)]
     done = run(words, lab.environ(program) | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}, ROOT)
     return json.loads(done.output)
 
@@ -256,4 +265,5 @@ SCREEN_MEASURES = (
     ),
     Measure("tui-10000", "interactive", long_transcript, 0.2, for_peers=False, both_screens=True, named_only=True),
     Measure("tui-within", "interactive", within, 0.3, for_peers=False, named_only=True),
+    Measure("tui-paths", "interactive", paths, 0.3, for_peers=False, named_only=True),
 )

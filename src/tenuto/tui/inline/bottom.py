@@ -15,10 +15,10 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import AfterInput
 
 from tenuto.tui.around import ABOVE_PROMPT, PLACEHOLDER, Around
-from tenuto.tui.paint import Paint
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import EMPTY, Line
 
 PROMPT_GLYPH = "❯ "
