@@ -67,6 +67,23 @@ class PseudoTerminal:
                 data = data[os.write(self.descriptor, data[:1024]) :]
             self.read(0)
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size; the kernel tells the program."""
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read_until_quiet(self, seconds: float = 0.7) -> bytes:
+        """Take in what the program writes until it writes nothing for so long; return it."""
+        begin = len(self.output)
+        deadline = time.monotonic() + PATIENCE
+        seen, since = begin, time.monotonic()
+        while time.monotonic() - since < seconds:
+            assert time.monotonic() < deadline, "it never stops writing"
+            self.read()
+            if len(self.output) != seen:
+                seen, since = len(self.output), time.monotonic()
+        return self.output[begin:]
+
     def text(self) -> str:
         """The screen as text."""
         return "\n".join(row.rstrip() for row in self.screen.display)

@@ -10,7 +10,7 @@ from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.output import synchronises
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.inline.resize import rewraps, rows_above_cursor, used_widths
+from tenuto.tui.inline.resize import rewraps, rows_above_cursor
 from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line
@@ -174,11 +174,6 @@ def test_where_the_bottom_begins_after_a_change_of_width(
     widths: list[int], column: int, columns: int, wraps: bool, up: int
 ) -> None:
     assert rows_above_cursor(widths, column, columns, wraps=wraps) == up
-
-
-def test_what_was_erased_behind_a_shorter_row_still_counts() -> None:
-    assert used_widths([], [90, 0, 12]) == [90, 0, 12]
-    assert used_widths([90, 20, 12], [40, 0, 30, 5]) == [90, 0, 30, 5]
 
 
 def test_terminals_that_wrap_again_and_that_show_frames_at_once() -> None:
