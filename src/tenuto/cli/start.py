@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tenuto.cli.arguments import BAD_USAGE, Options
 from tenuto.config.settings import home_directory, load_settings
+from tenuto.tui.early.decide import is_accessible
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
@@ -31,11 +32,13 @@ class Terminal(Struct, frozen=True):
     stdout: bool
     stderr: bool
     name: str
+    accessible: bool = False
+    """Whether the environment asks for lines that a screen reader can read (`ACCESSIBLE=1`)."""
 
     @classmethod
     def present(cls) -> Terminal:
         """Return what this process has."""
-        return cls(os.isatty(0), os.isatty(1), os.isatty(2), os.environ.get("TERM", ""))
+        return cls(os.isatty(0), os.isatty(1), os.isatty(2), os.environ.get("TERM", ""), is_accessible(os.environ))
 
 
 def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, inline: bool = False) -> FrontEnd | str:
@@ -46,7 +49,7 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, i
     if options.print_mode:
         return "print" if options.prompt or has_input else "-p needs a prompt: as an argument, or on standard input"
     if terminal.stdin and terminal.stdout and terminal.stderr:
-        if options.screen_reader or terminal.name in ("", "dumb"):
+        if options.screen_reader or terminal.accessible or terminal.name in ("", "dumb"):
             return "plain"
         return "inline" if options.inline or inline else "full"
     if options.prompt or has_input:
@@ -95,7 +98,7 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
         return run_inline(start, options.prompt, choose=choose, early=early)
     from tenuto.tui.inline.plain import run_plain
 
-    return run_plain(start, options.prompt, choose=choose, ascii=options.screen_reader)
+    return run_plain(start, options.prompt, choose=choose, ascii=options.screen_reader or is_accessible(os.environ))
 
 
 def wants_inline(cwd: Path) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
 from tenuto.tui.early import decide
-from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready, may_be_inline
+from tenuto.tui.early.decide import is_accessible, is_for_full_screen, is_terminal_ready, may_be_inline
 
 OPTIONS = "-p --print --json -c --continue -r --resume --model --mode --cwd --no-session -V --version -h --help"
 OTHERS = "-- - --model=x -rID -cp --cont ask auto nonsense . /nowhere ~ sessions acp list fix it 4fe1"
@@ -77,3 +77,21 @@ def test_settings_that_may_ask_for_the_inline_front_end_are_seen(tmp_path) -> No
     assert may_be_inline(environ)
     assert not is_for_full_screen(["--inline"])
     assert not is_for_full_screen(["--screen-reader"])
+
+
+def test_a_project_that_asks_for_the_inline_front_end_is_seen_from_its_folders(tmp_path, monkeypatch) -> None:
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    (tmp_path / "project" / ".tenuto").mkdir()
+    monkeypatch.chdir(tmp_path / "project" / "src")
+    environ = {"TENUTO_HOME": str(tmp_path / "home")}
+    assert not may_be_inline(environ)
+    (tmp_path / "project" / ".tenuto" / "settings.toml").write_text("[ui]\ninline = true\n")
+    assert may_be_inline(environ)
+
+
+@pytest.mark.parametrize(("value", "plain"), [("1", True), ("true", True), ("0", False), ("", False)])
+def test_the_environment_can_ask_for_lines_that_a_screen_reader_reads(value, plain) -> None:
+    assert is_accessible({"ACCESSIBLE": value}) is plain
+    assert is_terminal_ready({"TERM": "xterm", "ACCESSIBLE": "1"}) is False
+    terminal = Terminal(True, True, True, "xterm", accessible=plain)
+    assert choose_front_end(Options(), terminal, has_input=False) == ("plain" if plain else "full")

@@ -55,11 +55,15 @@ def _takes(option: str, value: str) -> bool:
 
 
 def may_be_inline(environ: Mapping[str, str]) -> bool:
-    """Say whether the person's settings may ask for the inline front-end: a look for the word, no parsing.
+    """Say whether the person's settings, or the project's, may ask for the inline front-end: a look for the word."""
+    if environ.get("TENUTO_UI__INLINE"):
+        return True
+    return b"inline" in _settings(environ) or b"inline" in _project_settings()
 
-    A project's settings are not looked at: there the full screen's first frame shows for a moment.
-    """
-    return bool(environ.get("TENUTO_UI__INLINE")) or b"inline" in _settings(environ)
+
+def is_accessible(environ: Mapping[str, str]) -> bool:
+    """Say whether the environment asks for lines that a screen reader can read."""
+    return environ.get("ACCESSIBLE", "").lower() not in ("", "0", "false", "no")
 
 
 def wanted_theme(environ: Mapping[str, str]) -> str:
@@ -76,8 +80,25 @@ def wanted_theme(environ: Mapping[str, str]) -> str:
 
 def _settings(environ: Mapping[str, str]) -> bytes:
     home = environ.get("TENUTO_HOME", "") or f"{environ.get('HOME', '')}/.tenuto"
+    return _read(f"{home}/settings.toml")
+
+
+def _project_settings() -> bytes:
+    """Return the nearest settings file above here; the directory that `--cwd` names is not looked at."""
     try:
-        descriptor = os.open(f"{home}/settings.toml", os.O_RDONLY)
+        place = os.getcwd()  # noqa: PTH109 - pathlib would have to be imported
+    except OSError:
+        return b""
+    while place:
+        if found := _read(f"{place}/.tenuto/settings.toml"):
+            return found
+        place = place.rpartition("/")[0]
+    return b""
+
+
+def _read(path: str) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return b""
     try:
@@ -90,7 +111,7 @@ def _settings(environ: Mapping[str, str]) -> bytes:
 
 def is_terminal_ready(environ: Mapping[str, str]) -> bool:
     """Say whether there is a terminal that can move its cursor, and that is ours to use."""
-    if sys.platform == "win32" or environ.get("TERM", "") in ("", "dumb", "unknown"):
+    if sys.platform == "win32" or environ.get("TERM", "") in ("", "dumb", "unknown") or is_accessible(environ):
         return False
     try:
         return all(map(os.isatty, (0, 1, 2))) and os.tcgetpgrp(0) == os.getpgrp()
