@@ -40,6 +40,7 @@ class Handover:
         cursor: int = 0,
         rest: bytes = b"",
         sent: tuple[str, ...] = (),
+        *,
         background: str = "",
         answered: bool = False,
     ) -> None:
@@ -105,7 +106,10 @@ class EarlyReader:
             pass
         _, status = os.waitpid(self._child, 0)
         self._forget_child(status)
-        return Handover(*marshal.loads(answer)) if answer else Handover()
+        if not answer:
+            return Handover()
+        *typed, background, answered = marshal.loads(answer)
+        return Handover(*typed, background=background, answered=answered)
 
     def close(self) -> None:
         """Put the terminal back if it was not handed over. May be called at any time, and twice."""

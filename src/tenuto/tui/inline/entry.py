@@ -46,7 +46,8 @@ def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: E
             themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
             themes.begin(terminal.write, asked=early is not None and early.asked)
             themes.learn(typed.background)
-            ended = asyncio.run(_run(start, texts, settings.ui, terminal, typed, keyboard, themes))
+            run = _run(start, texts, settings.ui, terminal, typed=typed, keyboard=keyboard, themes=themes)
+            ended = asyncio.run(run)
     return ended.report(noise)
 
 
@@ -62,6 +63,7 @@ async def _run(
     texts: list[str],
     ui: UiSettings,
     terminal: Terminal,
+    *,
     typed: Handover,
     keyboard: Vt100Input,
     themes: ThemeChooser,
