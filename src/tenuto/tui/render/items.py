@@ -226,7 +226,7 @@ def _way_back(entry: CompactionEntry, frame: Frame) -> str:
     parts = [] if frame.unfolded or not entry.summary else ["unfolds to its summary"]
     before = entry.tokens_before or 0
     if entry.trigger and before > entry.trigger:
-        limit = f"{format_count(before)} would be over the limit of {format_count(entry.trigger)} again"
+        limit = f"{format_count(before)} would exceed the limit of {format_count(entry.trigger)} again"
         parts.append(f"cannot simply be undone: {limit}; /compact undo offers other ways")
     else:
         parts.append("/compact undo takes it back")
