@@ -63,6 +63,9 @@ class Screen:
             **source_path(),
             **(environ or {}),
         }
+        told = self.home / "told"
+        told.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (told / "tmux-extended-keys").touch()  # tmux is as it comes; what is said of that is tested elsewhere
         settings = folder / "tmux.conf"
         settings.write_text(TMUX_SETTINGS)
         self.tmux(

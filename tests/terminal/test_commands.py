@@ -29,7 +29,7 @@ def footer(shown: str) -> str:
 
 def test_help_names_every_command(screen: Screen) -> None:
     screen.submit("/help")
-    shown = screen.wait_for("Ctrl+C twice")
+    shown = screen.wait_for("/keys lists the keys")
     assert screen.cursor() == (2, 28)
     screen.keys("PageUp")
     shown += screen.wait_for("what you can type here")
