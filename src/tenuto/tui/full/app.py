@@ -13,7 +13,6 @@ from rich.console import RenderableType
 from textual import events
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
-from textual.driver import Driver
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -25,7 +24,7 @@ from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.actions import ScreenActions
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
-from tenuto.tui.full.held_driver import HeldDriver, held_driver
+from tenuto.tui.full.held_driver import HeldDriver, driver_class
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.surroundings import Surroundings
@@ -394,10 +393,3 @@ class TenutoApp(App[None], inherit_bindings=False):
     def on_text_area_changed(self) -> None:
         """The text may be another kind of prompt, or of another height."""
         self.around.show_prompt(self.composer.text)
-
-
-def driver_class(early: EarlyReader | None = None) -> type[Driver] | None:
-    """Return our driver where there are Unix terminals, else let Textual choose."""
-    if os.name != "posix":
-        return None
-    return TerminalDriver if early is None else held_driver(early.found)

@@ -6,6 +6,7 @@ is held back, and the input thread waits. Two readers of one terminal would spli
 
 from __future__ import annotations
 
+import os
 from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +14,9 @@ from tenuto.tui.full.driver import InputReader, TerminalDriver
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.driver import Driver
+
+    from tenuto.tui.early.reader import EarlyReader
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 FULL_FRAME = "\x1b[1;1H"
@@ -84,3 +88,10 @@ class HeldDriver(TerminalDriver):
 def held_driver(found: Attributes) -> type[HeldDriver]:
     """Return the driver for a terminal that was like this before the early phase."""
     return type("HeldDriver", (HeldDriver,), {"found": found})
+
+
+def driver_class(early: EarlyReader | None = None) -> type[Driver] | None:
+    """Return our driver where there are Unix terminals, else let Textual choose."""
+    if os.name != "posix":
+        return None
+    return TerminalDriver if early is None else held_driver(early.found)
