@@ -137,11 +137,11 @@ def test_an_unknown_command_is_answered_and_not_sent(place: Workplace, screen: S
 
 def test_a_slash_offers_commands_and_what_is_typed_out_is_what_runs(screen: Screen) -> None:
     screen.type("/")
-    screen.wait_until(lambda shown: "❯ /help" in shown and "/compact" in shown, "the commands")
+    screen.wait_until(lambda shown: "❯ /help" in shown and "/approvals" in shown, "the commands")
     screen.type("tit")
     screen.wait_until(lambda shown: "❯ /title" in shown and "/help" not in shown, "what matches")
     screen.keys("Tab")
-    screen.wait_until(lambda shown: "❯ /title\n" in shown and screen.cursor()[0] == 2 + len("/title "), "the command")
+    screen.wait_until(lambda shown: "❯ /title TEXT\n" in shown and screen.cursor()[0] == 2 + len("/title "), "the command")
     screen.keys("C-u")
     screen.type("/mode")
     screen.keys("Enter")

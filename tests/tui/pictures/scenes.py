@@ -36,7 +36,7 @@ from tenuto.tui.machine.intent import ChoiceOffered
 from tests.tui.full.fake_runtime import SESSION, answer, opened, user
 from tests.tui.render.samples import DIFF
 
-OPENED = opened(cwd="/work/shop")
+OPENED = opened(cwd="/code/shop")
 STARTED = TaskStartedEvent(session_id=SESSION, submission_id="one", kind="agent")
 ENDED: tuple[AnyEvent, ...] = (
     TaskFinishedEvent(session_id=SESSION, submission_id="one", kind="agent", outcome="completed"),
@@ -93,7 +93,7 @@ def edit(number: int) -> list[AnyEvent]:
 def conversation() -> list[AnyEvent]:
     read = "\n".join(f"{line}\tcode {line}" for line in range(1, 31))
     found = "shop/price.py:14:    return round(amount * (1 - discount) * (1 - discount), 2)"
-    tests = "....\n4 passed in 0.05s\n[Exit code 0 · /work/shop]"
+    tests = "....\n4 passed in 0.05s\n[Exit code 0 · /code/shop]"
     return [
         OPENED,
         user("Find out why the discount is wrong, mend it, and run the tests."),
