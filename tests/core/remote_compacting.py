@@ -12,7 +12,7 @@ from tests.server import Reply, Request, ScriptedServer
 from tests.server.openai_compaction import read_item
 from tests.server.reply import AnyReply
 
-WINDOW = 16_000
+WINDOW = 16_400
 WAYS = [("anthropic", "request"), ("openai", "request"), ("openai", "endpoint")]
 REMOTE_SUMMARY = SUMMARY.replace("Keep the tests green.", "Keep the tests green, said the provider.")
 

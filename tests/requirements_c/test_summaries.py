@@ -241,7 +241,7 @@ async def test_names_of_the_last_part_are_counted_added_and_stored(tmp_path):
         folder = tmp_path / name.replace(" ", "-")
         folder.mkdir()
         script = talk(lambda request: Reply(told if "question 5" in request.last_user else words(700)), Reply(kept))
-        async with agent(folder, script, options={"window": 32_000}, environ=environ) as running:
+        async with agent(folder, script, options={"window": 33_000}, environ=environ) as running:
             for number in range(7):
                 await running.ask(f"question {number} {words(1_500)}")
             await compact(running)
