@@ -18,6 +18,8 @@ TELLING = frozenset[Emulator]({"kitty", "ghostty", "foot", "iterm2", "zed"})
 """Terminals that tell all keys apart when they are asked to by kitty's protocol, as they come."""
 MORE_KEYS, NO_MORE_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
 """Asks xterm and tmux, which do not know kitty's protocol, for the same (`modifyOtherKeys`)."""
+NO_MORE_FLAGS = "\x1b[<u"
+"""Takes back what was asked for by kitty's protocol; where nothing was, nothing happens."""
 CLEAN_KEYBOARD = "\x1b[=0;1u"
 """Takes back what a program that crashed has left switched on."""
 TOLD_FILE = Path("told") / "tmux-extended-keys"

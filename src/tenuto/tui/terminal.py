@@ -12,16 +12,18 @@ from collections.abc import Callable, Generator
 from types import FrameType
 from typing import TextIO
 
+from tenuto.tui.newline import CLEAN_KEYBOARD
 from tenuto.tui.writer import TerminalWriter
 
+NO_MOUSE_NO_SIZES = "\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2048l"
+"""Ends reports of the mouse and of the size, also those that a program that was killed has left switched on."""
 RESTORE = (
-    "\x1b[?2026l\x1b[?2004l\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2048l\x1b[?2031l"
-    "\x1b[>4;0m\x1b[<u\x1b[?7h\x1b[?1049l\x1b[=0;1u\x1b[?25h\x1b[0m"
+    f"\x1b[?2026l\x1b[?2004l{NO_MOUSE_NO_SIZES}\x1b[?1004l\x1b[?2031l"
+    f"\x1b[>4;0m\x1b[<u{CLEAN_KEYBOARD}\x1b[?7h\x1b[?1049l{CLEAN_KEYBOARD}\x1b[?25h\x1b[0m"
 )
 """Ends every mode that the driver may have begun: synchronised output, paste, mouse, focus, size, background,
-keyboard, screen.
+keyboard (each screen has its own), screen.
 """
-
 
 PATIENCE = 1.0
 """Seconds that the terminal has to take what is left."""
@@ -66,6 +68,8 @@ def borrow_terminal(
     app may have begun.
     """
     attributes = mend(found or _attributes())
+    if not found:
+        _set_attributes(attributes)  # whoever reads lines needs a terminal that makes lines
     own = os.dup(2)
     output = os.fdopen(own, "w", encoding="utf-8", errors="replace")
     noise_descriptor = os.open(noise, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -92,20 +96,22 @@ def borrow_terminal(
 def leave_on_signals(
     loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal
 ) -> Generator[list[int]]:
-    """Let SIGTERM and SIGHUP end the app in order; a second one puts the terminal back and ends the process.
+    """Let SIGTERM, SIGHUP and SIGQUIT end the app in order; a second one ends the process, with the terminal put back.
 
-    Yields the numbers of the signals that came.
+    Yields the numbers of the signals that came. A second SIGQUIT leaves a core where the system keeps them: it is for
+    a program that does not react any more.
     """
     received: list[int] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if received:
             terminal.restore()
-            os._exit(128 + number)
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
         received.append(number)
         loop.call_soon_threadsafe(leave)
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
     before = [signal.signal(number, handle) for number in numbers]
     try:
         yield received

@@ -139,7 +139,7 @@ def replay(output: bytes) -> pyte.Screen:
     """Return the screen after this output."""
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
-    for query in (b"\x1b[?2026$p", b"\x1b[?2048$p", b"\x1b[>25u"):
+    for query in (b"\x1b[?2026$p", b"\x1b[?2048$p", b"\x1b[>25u", b"\x1b[>4;1m", b"\x1b[>4;0m"):
         output = output.replace(query, b"")
     for number in (b"22", b"23"):
         output = output.replace(b"\x1b[" + number + b";0t", b"")

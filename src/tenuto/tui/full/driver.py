@@ -27,8 +27,9 @@ from tenuto.command.outcome import MouseMode
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
 from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.job_control import stop_in_background, stop_job
-from tenuto.tui.newline import NO_MORE_KEYS, more_keys
+from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, NO_MORE_KEYS, more_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
+from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
 from tenuto.tui.writer import TerminalWriter
 
 if TYPE_CHECKING:
@@ -85,9 +86,11 @@ class TerminalDriver(LinuxDriver):
         self.write(BACKGROUND_REPORTS + more_keys(os.environ))
 
     def stop_application_mode(self) -> None:
-        """End."""
-        self.write(NO_BACKGROUND_REPORTS + (NO_MORE_KEYS if more_keys(os.environ) else ""))
+        """End; what a program that was killed has left switched on ends as well, on both screens (T-34)."""
+        no_more_keys = NO_MORE_KEYS if more_keys(os.environ) else ""
+        self.write(f"{NO_BACKGROUND_REPORTS}{no_more_keys}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}")
         super().stop_application_mode()
+        self.write(CLEAN_KEYBOARD)
 
     drags = True
     """Whether movement with a button held down is asked for."""

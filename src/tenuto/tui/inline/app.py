@@ -39,10 +39,11 @@ from tenuto.tui.render.line import Span
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
+from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
 from tenuto.tui.themes import ThemeChooser
 
-LEAKED = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?47l"
-"""Ends what a program that was killed may have left: the mouse, the other screen (without moving the cursor)."""
+LEAKED = f"{NO_MOUSE_NO_SIZES}{CLEAN_KEYBOARD}\x1b[?47l"
+"""Ends what a program that was killed may have left: the mouse, the other screen with its keyboard; moves no cursor."""
 BEGIN_MODES = f"{LEAKED}{CLEAN_KEYBOARD}\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
 END_MODES = f"{NO_MORE_KEYS}\x1b[<u{CLEAN_KEYBOARD}\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Keys told apart (kitty's protocol), word of being looked at, and of another background."""

@@ -1,0 +1,101 @@
+"""`kill -9` leaves a terminal in ruins; the next start that is left in order has repaired it (T-34, R-080)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.modes import Modes
+from tests.tui.early.pseudo import PATIENCE, Pseudo
+
+pytestmark = pytest.mark.terminal
+TENUTO = shlex.join([sys.executable, "-m", "tenuto", "--model", "offline/tenuto"])
+UP = b"offline/tenuto"
+SCREENS = ["", "--inline"]
+
+
+def story(first: str, second: str) -> tuple[str, ...]:
+    """One shell, two starts, and what the terminal's line discipline is like between and around them."""
+    lines = [
+        "stty -a > before",
+        f"sh -c 'echo $$ > pid; exec {TENUTO} {first}'",
+        "stty -a > ruins",
+        f"{TENUTO} {second}",
+        "stty -a > after",
+    ]
+    return ("sh", "-c", "\n".join(lines))
+
+
+def wait_up(program: Pseudo, start: int) -> None:
+    """Wait until what was started after `start` bytes is up, and has taken the terminal."""
+    deadline = time.monotonic() + PATIENCE
+    while UP not in program.output[start:] or b"\x1b[?2004h" not in program.output[start:]:
+        assert time.monotonic() < deadline, "\n".join(program.screen())
+        program.read(0.05)
+    program.read(0.3)
+
+
+def leave(program: Pseudo) -> None:
+    program.type(b"\x04")
+    program.read(0.2)
+    program.type(b"\x04")
+
+
+def modes_after(output: bytes) -> tuple[object, ...]:
+    modes = Modes()
+    modes.feed(output)
+    return modes.state()
+
+
+@pytest.mark.parametrize("second", SCREENS, ids=["then full", "then inline"])
+@pytest.mark.parametrize("first", SCREENS, ids=["full", "inline"])
+def test_t34_r080_the_start_after_kill_9_repairs_the_terminal(tmp_path: Path, first: str, second: str) -> None:
+    with Pseudo(tmp_path, story(first, second)) as program:
+        wait_up(program, 0)
+        assert modes_after(program.output) != modes_after(b"")
+        taken = len(program.output)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        wait_up(program, taken)
+        leave(program)
+        assert program.wait() == 0
+        program.read(0.1)
+        before = (tmp_path / "before").read_text()
+        assert (tmp_path / "ruins").read_text() != before
+        assert (tmp_path / "after").read_text() == before
+        assert modes_after(program.output) == modes_after(b"")
+
+
+def test_t34_without_the_mouse_the_next_start_ends_the_mouse_that_was_left(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "settings.toml").write_text("[ui]\nmouse = 'off'\n")
+    ruin = "printf '\\033[?1049h\\033[?1000h\\033[?1003h\\033[?1006h\\033[?2048h\\033[>25u'"
+    with Pseudo(tmp_path, ("sh", "-c", f"{ruin}; {TENUTO}")) as program:
+        wait_up(program, 0)
+        leave(program)
+        assert program.wait() == 0
+        assert modes_after(program.output) == modes_after(b"")
+
+
+def test_t34_lines_can_be_typed_where_a_killed_program_left_no_lines(tmp_path: Path) -> None:
+    with Pseudo(tmp_path, (*shlex.split(TENUTO), "--screen-reader"), left_raw=True) as program:
+        program.read_until(b"> ")
+        program.type(b"/exit\r")
+        assert program.wait() == 0
+        assert program.is_restored()
+
+
+@pytest.mark.parametrize("options", SCREENS, ids=["full", "inline"])
+def test_r080_sigquit_restores_the_terminal_and_ends(tmp_path: Path, options: str) -> None:
+    with Pseudo(tmp_path, tuple(shlex.split(f"{TENUTO} {options}"))) as program:
+        wait_up(program, 0)
+        os.kill(program.pid, signal.SIGQUIT)
+        assert program.wait() == 128 + signal.SIGQUIT
+        assert program.is_restored()
+        assert modes_after(program.output) == modes_after(b"")
