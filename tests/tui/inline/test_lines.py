@@ -6,6 +6,16 @@ import re
 
 import pytest
 
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantMessageEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    NoticeEvent,
+)
+from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.part import TextPart, ThinkingPart
+from tenuto.tui.effects import ItemAdded, ItemRemoved
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.output import synchronises
 from tenuto.tui.inline.printer import Printer
@@ -16,6 +26,7 @@ from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Style, find_theme
+from tests.tui.machine.driving import Driver, started
 
 
 def notice(number: int, text: str) -> NoticeItem:
@@ -52,6 +63,28 @@ def test_a_move_keeps_the_order_of_the_transcript() -> None:
     printer.add(echo)
     echo.final, echo.seq = True, 5
     assert texts(printer.take(80)) == ["ℹ meanwhile", "▌ go"]
+
+
+def test_an_answer_is_printed_while_it_streams_also_behind_thinking_that_is_over() -> None:
+    driver = Driver()
+    printer = Printer(RenderOptions)
+
+    def feed(event: AnyEvent) -> list[str]:
+        for effect in driver.feed(event):
+            if isinstance(effect, ItemAdded):
+                printer.add(driver.state.transcript.items[effect.id])
+            elif isinstance(effect, ItemRemoved):
+                printer.remove(effect.id)
+        return texts(printer.take(80))
+
+    feed(started())
+    assert feed(AssistantThinkingDeltaEvent(session_id="s", text="hm")) == []
+    begun = feed(AssistantTextDeltaEvent(session_id="s", text="One.\n\nTwo.\n\nThr"))
+    assert begun[0].startswith("✻ Thought") and begun[1] == "One."
+    feed(NoticeEvent(session_id="s", level="info", text="meanwhile"))  # the answer's entries come behind it
+    parts = (ThinkingPart(text="hm"), TextPart(text="One.\n\nTwo.\n\nThree."))
+    rest = feed(AssistantMessageEvent(session_id="s", message=AssistantMessage(parts=parts, seq=5)))
+    assert sorted(begun[2:] + rest) == sorted(["Two.", "Three.", "ℹ meanwhile"])
 
 
 def test_the_live_rows_are_bounded_and_the_last() -> None:

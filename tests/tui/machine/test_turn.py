@@ -74,7 +74,7 @@ def test_thinking_counts_seconds_until_the_text_begins():
     assert ItemChanged(item.id) in driver.after(2.5).feed(Tick())
     assert item.seconds == 2.5
     driver.after(1).feed(text_delta("Yes"))
-    assert item.seconds == 3.5
+    assert (item.seconds, item.final) == (3.5, True), "what comes behind it can be printed"
     driver.after(9).feed(Tick())
     assert item.seconds == 3.5
     driver.feed(answer(ThinkingPart(text="hm"), TextPart(text="Yes"), thinking_duration=3.2))

@@ -49,8 +49,9 @@ class Printer:
     # --- what comes in ---
 
     def add(self, item: Item) -> None:
-        """An item was put at the end of the transcript."""
-        self._pending[item.id] = item
+        """An item was put at the end of the transcript. One that is printed stays where it is."""
+        if not any(printed is item for printed in self._printed):
+            self._pending[item.id] = item
 
     def remove(self, item_id: int) -> None:
         """An item is no longer where it was. What is printed of it cannot be taken back."""

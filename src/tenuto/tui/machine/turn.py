@@ -265,10 +265,11 @@ def add_streamed(change: Change, item: Item) -> None:
 
 
 def end_thinking(change: Change) -> None:
-    """Stop the seconds of the reasoning that came before what comes now."""
+    """The reasoning that came before what comes now grows no more: what waits for it can be shown."""
     item = newest_streamed(change)
     if isinstance(item, ThinkingItem) and item.id in change.state.timed:
         change.stop_clock(item)
+        item.final = True
         change.touch(item)
 
 
