@@ -73,6 +73,40 @@ def test_t39_r088_only_our_own_sequences_reach_the_terminal(place: Workplace, op
     assert strange_bytes(terminal.output) == []
 
 
+@SCREENS
+def test_r088_what_a_person_pastes_is_sent_as_it_is_and_painted_safely(
+    place: Workplace, options: tuple[str, ...]
+) -> None:
+    server = place.serve(script)
+    (place.home / "history").mkdir()
+    (place.home / "history" / "all.jsonl").write_text(
+        '{"text": "earlier \\u009b31m \\u202eprompt \\u001b[6n of mine"}\n'
+    )
+    terminal = PseudoTerminal(place.work, place.home, server.environ(), "--model", MODEL, *options)
+    pasted = "if \u202eadmin\u202c \u2066then\u2069 界 go"
+    try:
+        paste = f"\x1b[200~{pasted}\x1b[201~".encode()
+        terminal.wait_for("? keys")  # before, the terminal itself echoes
+        terminal.write(paste)  # into the first light, where there is one
+        terminal.wait_for("go")
+        terminal.wait_for(MODEL)
+        terminal.write(b"\x15" + paste)
+        terminal.wait_for("if admin then")
+        terminal.write(b"\x1b[D\x1b[Dnow ")
+        terminal.wait_for("now go")
+        shown = next(row for row in terminal.text().split("\n") if "now go" in row)
+        assert re.sub(" +", " ", shown).strip() == "❯ if admin then 界 now go"
+        terminal.write(b"\r")
+        settle(terminal)
+        assert server.requests[-1].last_user.startswith(pasted.replace("go", "now go"))
+        terminal.write(b"\x1b[A\x1b[A")
+        terminal.wait_for("of mine")
+        settle(terminal, 0.5)
+    finally:
+        terminal.close()
+    assert strange_bytes(terminal.output) == []
+
+
 def settle(terminal: PseudoTerminal, seconds: float = 1.5) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -14,6 +14,8 @@ _UNSAFE = (
     "\ufff9-\ufffb"  # interlinear annotation
     "\ud800-\udfff"
 )
+BLANK = "\u200b"
+"""Takes no room: what painters put in the place of what they leave out."""
 _ANY = re.compile(f"[{_UNSAFE}]")
 # The others are compiled with the first text that needs them: it costs every start 1 ms.
 _SGR = r"\x1b\[[0-9;:]*m"
@@ -39,6 +41,14 @@ def sanitize_keeping_colour(text: str) -> str:
     return text if _ANY.search(text) is None else re.sub(_SEQUENCE, _drop_all_but_colour, text)
 
 
+def blank_for_terminal(text: str) -> str:
+    """Return `text` safe and exactly as long: what must not reach the terminal is a character without width there.
+
+    For editors, in which a place on the screen is a place in the text. Newlines and tabs stay.
+    """
+    return text if _ANY.search(text) is None else _ANY.sub(_blank, text)
+
+
 def sanitize_line(text: str) -> str:
     """Return `text` safe and on one line: for titles, file names, branch names."""
     return " ".join(sanitize_for_terminal(text.replace("\r", " ")).split())
@@ -50,6 +60,10 @@ def sanitize_output(text: str) -> str:
     A progress bar redraws its line after a carriage return; only the last state of each line is kept.
     """
     return sanitize_for_terminal(re.sub(_CARRIAGE, "", text) if "\r" in text else text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\ufffd" if re.match(_REPLACED, found[0]) else BLANK  # as wide as what they stand for
 
 
 def _drop(found: re.Match[str]) -> str:

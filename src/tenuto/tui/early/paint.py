@@ -78,8 +78,16 @@ def paint_text(room: int, text: str, cursor: int) -> str:
     return f"\x1b[0m{before}\x1b[7m{at}\x1b[27m{_head(after, left - _cells(at))}\x1b[K"
 
 
+_SHOWN = {
+    10: "⏎",
+    9: " ",
+    # Bidi controls stay in the text and off the screen.
+    **dict.fromkeys([0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]),
+}
+
+
 def _plain(text: str) -> str:
-    return text.replace("\n", "⏎").replace("\t", " ")
+    return text.translate(_SHOWN)
 
 
 def _cells(character: str) -> int:

@@ -10,11 +10,15 @@ import re
 from collections.abc import Callable
 from typing import cast
 
+from rich.segment import Segment
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.document._document import Document, Location
+from textual.strip import Strip
 from textual.widgets import TextArea
 
+from tenuto.guard.sanitize import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.editing import CutTexts, stop_after, stop_before
 from tenuto.tui.key_names import typed_by
@@ -161,6 +165,17 @@ class Composer(TextArea):
         """Keys always come here: dialogs are contexts, not widgets with a focus of their own."""
         if self.app.app_focus:  # pyright: ignore[reportUnknownMemberType]
             self.call_after_refresh(self.focus)
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line as it is painted: what was pasted may have what must not reach the terminal (R-088)."""
+        return Text(blank_for_terminal(self.document.get_line(line_index)), end="", no_wrap=True)
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row without the blanks, which some terminals do not know to take no room."""
+        strip = super().render_line(y)
+        if BLANK not in strip.text:
+            return strip
+        return Strip([Segment(text.replace(BLANK, ""), style) for text, style, _ in strip], strip.cell_length)
 
     def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
         """Look for none: it would read the whole text at every key."""

@@ -12,8 +12,9 @@ from prompt_toolkit.layout import Layout
 from prompt_toolkit.layout.containers import HSplit, VerticalAlign, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.processors import AfterInput
+from prompt_toolkit.layout.processors import AfterInput, Processor, Transformation, TransformationInput
 
+from tenuto.guard.sanitize import blank_for_terminal
 from tenuto.tui.around import ABOVE_PROMPT, PLACEHOLDER, Around
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.printer import Printer
@@ -63,6 +64,15 @@ def _hint(buffer: Buffer) -> str:
     return ghost_hint(buffer.text, buffer.cursor_position) if buffer.text else PLACEHOLDER
 
 
+class Safe(Processor):
+    """Paints nothing that must not reach the terminal; what was pasted may have it (R-088)."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return a line as it is painted, as long as it is."""
+        fragments = transformation_input.fragments
+        return Transformation([(style, blank_for_terminal(text)) for style, text, *_ in fragments])
+
+
 class Bottom:
     """prompt-toolkit's layout of those rows. `rows` is what shows; whoever paints sets it before."""
 
@@ -71,7 +81,7 @@ class Bottom:
         self._paint = paint
         self._state = state
         hint = AfterInput(lambda: [(paint.name("placeholder"), _hint(buffer))])
-        self._editor = BufferControl(buffer, input_processors=[hint])
+        self._editor = BufferControl(buffer, input_processors=[Safe(), hint])
         editor = Window(
             self._editor,
             wrap_lines=True,

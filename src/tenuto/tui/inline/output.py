@@ -12,6 +12,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from tenuto.guard.sanitize import BLANK
 from tenuto.tui.paint import Depth
 from tenuto.tui.writer import TerminalWriter
 
@@ -65,6 +66,10 @@ class InlineOutput(Vt100_Output):
     def stalled(self) -> bool:
         """Say whether the terminal is far behind."""
         return isinstance(self.stdout, TerminalWriter) and self.stdout.stalled
+
+    def write(self, data: str) -> None:
+        """Paint a text, without the blanks, which some terminals do not know to take no room."""
+        super().write(data.replace(BLANK, "") if BLANK in data else data)
 
     def erase_down(self) -> None:
         """Erase from the cursor to the end of the screen."""
