@@ -240,18 +240,17 @@ class Ladder(msgspec.Struct):
 class UiState(msgspec.Struct):
     """Everything that a screen shows.
 
-    `todo_over` says that nothing of the todo list was open when the present task began.
-    `tasks` are the running submissions; `began` is since when there have been any. `streaming` are the ids of the
-    items of the answer that is being written, in order; `calls` finds the item of a tool call; `timed` are the items
-    whose seconds count up. `waiting` says that the queue is sent only when the person presses Enter.
-    `queue_selected` is the seq of the queued prompt
-    that has the keyboard (0: none), `queue_place` the seqs that stood in front of the one that is in the editor now
-    (`None`: a new one). `completion_closed_at` is where the word begins for which the person closed the popup. `replaying` is set while a
-    resumed session's entries come in: then no effects come out until one `TranscriptReset`. `earlier` is the seq
-    before which older entries can be asked for (0: none, or asked for already), `earlier_item` the item that says so,
-    `earlier_left` how many they are. `interrupt_presses` is how often Esc interrupts (1 or 2). `block` is the item
-    under the block cursor (0: none). `theme` is the name of the
-    one that was chosen; `second_step` is in how many seconds those that are counted change.
+    `todo_over` says that nothing of the todo list was open when the present task began. `tasks` are the running
+    submissions; `began` is since when there have been any. `streaming` are the ids of the items of the answer that is
+    being written, in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up.
+    `waiting` says that the queue is sent only when the person presses Enter. `queue_selected` is the seq of the queued
+    prompt that has the keyboard (0: none), `queue_place` the seqs that stood in front of the one that is in the editor
+    now (`None`: a new one). `completion_closed_at` is where the word begins for which the person closed the popup.
+    `replaying` is set while a resumed session's entries come in: then no effects come out until one `TranscriptReset`.
+    `earlier` is the seq before which older entries can be asked for (0: none, or asked for already), `earlier_item` the
+    item that says so, `earlier_left` how many they are. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
+    is in how many seconds those that are counted change.
     """
 
     session_id: str = ""
