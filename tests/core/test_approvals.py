@@ -9,7 +9,9 @@ import pytest
 from tenuto.command.outcome import Choose
 from tenuto.command.registry import run_command
 from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolResultEvent
+from tenuto.protocol.message import DenialView
 from tenuto.protocol.operation import AnswerApprovalOperation
+from tenuto.protocol.part import text_of
 from tests.core.harness import agent, reopened
 from tests.server import Call, Reply, ScriptedServer
 
@@ -50,6 +52,24 @@ async def is_asked(running) -> bool:
         await answer(running, "deny")
     await asyncio.wait_for(running.runtime.wait_settled(), 10)
     return was_asked
+
+
+async def test_what_the_person_says_to_a_denial_reaches_the_model_and_stays_on_the_call(tmp_path):
+    async with ScriptedServer(script) as server, reopened(tmp_path, server, mode="ask") as running:
+        await running.send("run it")
+        request = await running.until(ApprovalRequestedEvent)
+        await running.runtime.submit(
+            AnswerApprovalOperation(
+                session_id=running.runtime.session_id,
+                request_id=request.request_id,
+                decision="deny",
+                feedback="use tox",
+            )
+        )
+        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        result = running.of(ToolResultEvent)[-1].message
+        assert result.denied and result.ui == (DenialView(feedback="use tox"),)
+        assert "use tox" in text_of(result.parts)
 
 
 async def test_always_in_this_project_holds_in_later_sessions_there_and_nowhere_else(tmp_path):

@@ -17,7 +17,7 @@ from tenuto.guard.approval import judge, refusal_text
 from tenuto.guard.subject import Allow, Ask, Refuse
 from tenuto.protocol.entry import ApprovalEntry, TodoEntry
 from tenuto.protocol.event import TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
-from tenuto.protocol.message import TodoView, ToolResultMessage
+from tenuto.protocol.message import DenialView, TodoView, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.pairing import interrupted_result
 from tenuto.tool.output import StepBudget
@@ -95,8 +95,8 @@ class CallRunner:
             return prepared
         self._publish_start(call, prepared.subject.summary)
         refusal = await self._refusal(prepared)
-        if refusal:
-            return denied_result(call, refusal)
+        if refusal is not None:
+            return refusal
         return await run_call(
             prepared,
             live.tool_context,
@@ -104,16 +104,16 @@ class CallRunner:
             present_plan=partial(present_plan, live, call_id=call.id, submission_id=self._submission_id),
         )
 
-    async def _refusal(self, prepared: PreparedCall) -> str:
-        """Return why the call may not run; empty when it may. Asks the person where the mode says so."""
+    async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
+        """Return the result of a call that may not run, `None` when it may. Asks the person where the mode says so."""
         live = self._live
         verdict = judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
         if isinstance(verdict, Allow):
-            return ""
+            return None
         if isinstance(verdict, Refuse):
-            return verdict.reason
+            return denied_result(prepared.call, verdict.reason)
         if not live.interactive:
-            return refusal_text(verdict, prepared.subject)
+            return denied_result(prepared.call, refusal_text(verdict, prepared.subject))
         question = Question(
             call_id=prepared.call.id,
             tool=prepared.subject.tool,
@@ -127,17 +127,18 @@ class CallRunner:
         answer = await live.desk.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
 
-    def _note_answer(self, answer: Answer, verdict: Ask, prepared: PreparedCall) -> str:
+    def _note_answer(self, answer: Answer, verdict: Ask, prepared: PreparedCall) -> ToolResultMessage | None:
         tool = prepared.subject.tool
         if answer.decision == "deny":
             said = f" They said: {answer.feedback}" if answer.feedback else ""
-            return f"The person did not allow this {tool} call; it was not run.{said}"
+            text = f"The person did not allow this {tool} call; it was not run.{said}"
+            return denied_result(prepared.call, text, answer.feedback)
         pattern = verdict.session_pattern
         if pattern and answer.decision in {"session", "project"}:
             is_kept = answer.decision == "project" and self._keep(tool, pattern)
             if not is_kept:
                 self._live.session.append(ApprovalEntry(tool=tool, pattern=pattern))
-        return ""
+        return None
 
     def _standing(self) -> Iterator[ApprovalEntry]:
         """Yield what the person has allowed beforehand: in this session, then for good in this directory."""
@@ -191,6 +192,13 @@ class CallRunner:
                 live.bus.publish(TodoChangedEvent(session_id=live.id, items=view.items))
 
 
-def denied_result(call: ToolCallPart, text: str) -> ToolResultMessage:
-    """Return the result of a call that was not allowed."""
-    return ToolResultMessage(call_id=call.id, name=call.name, parts=(TextPart(text=text),), is_error=True, denied=True)
+def denied_result(call: ToolCallPart, text: str, feedback: str = "") -> ToolResultMessage:
+    """Return the result of a call that was not allowed; `feedback` is what the person said to it."""
+    return ToolResultMessage(
+        call_id=call.id,
+        name=call.name,
+        parts=(TextPart(text=text),),
+        is_error=True,
+        denied=True,
+        ui=(DenialView(feedback=feedback),) if feedback else (),
+    )

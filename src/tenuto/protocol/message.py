@@ -171,7 +171,13 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     feedback: str = ""
 
 
-ResultView = DiffView | TodoView | ShellView | PlanView
+class DenialView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="denial", tag_field="kind"):
+    """What the person said when they did not allow a call."""
+
+    feedback: str
+
+
+ResultView = DiffView | TodoView | ShellView | PlanView | DenialView
 
 
 class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):

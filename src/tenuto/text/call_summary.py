@@ -43,9 +43,10 @@ def summarise_call(name: str, arguments: str) -> str:
 
 
 def first_heading(text: str) -> str:
-    """Return the first line of a Markdown text that says something, without its mark."""
+    """Return the first line of a plan without its mark; nothing where that is "Plan", as the call is called already."""
     lines = (line.strip().lstrip("#").strip() for line in text.splitlines())
-    return _one_line(next((line for line in lines if line), ""))
+    heading = _one_line(next((line for line in lines if line), ""))
+    return "" if heading.strip("*: ").lower() == "plan" else heading
 
 
 def _one_line(text: str) -> str:

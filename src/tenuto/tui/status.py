@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_line
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.state import TaskKind, UiState
 from tenuto.tui.render.fit import fit
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.width import cell_width
@@ -46,13 +46,13 @@ def _activity(state: UiState, now: float, width: int, frame: int | None) -> list
     seconds = int(now - top.since)
     if seconds >= 1:
         facts.append(f"{seconds}s" if seconds < 60 else f"{seconds // 60}m {seconds % 60}s")
-    escape = f"{_interrupt_key(state)} to {'interrupt' if top.kind != 'compaction' else 'cancel'}"
     begin = f"{glyph} {sanitize_line(label)}"
+    escape = _escape(state, top.kind)
     # What can be done has to stay on the screen: where there is no room, other facts go; what may be long comes last.
-    while facts and cell_width(begin) + sum(cell_width(fact) + 3 for fact in (*facts, escape)) > width:
+    while facts and cell_width(begin) + sum(cell_width(fact) + 3 for fact in (*facts, *escape)) > width:
         facts.pop(0)
     last = [sanitize_line(state.retry.reason)] if state.retry is not None else []
-    return join_spans([(begin, "accent"), *((fact, "dim") for fact in (*facts, escape, *last))])
+    return join_spans([(begin, "accent"), *((fact, "dim") for fact in (*facts, *escape, *last))])
 
 
 def _notice(state: UiState, toast: Span | None) -> Span | None:
@@ -72,6 +72,13 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
     if len(state.draft.text) >= LONG_DRAFT and "\n" not in state.draft.text and state.newline_key:
         return f"{state.newline_key} begins a new line", "faint"
     return None
+
+
+def _escape(state: UiState, task: TaskKind) -> list[str]:
+    """Return what Esc does to the task; nothing while a question is open, whose own line says what it does there."""
+    if state.approvals.current is not None:
+        return []
+    return [f"{_interrupt_key(state)} to {'interrupt' if task != 'compaction' else 'cancel'}"]
 
 
 def _interrupt_key(state: UiState) -> str:

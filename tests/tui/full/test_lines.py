@@ -81,6 +81,15 @@ def test_the_status_line_counts_down_a_retry() -> None:
     assert line == "● Retrying in 5s · attempt 2 of 5 · 1m 15s · esc to interrupt · overloaded"
 
 
+def test_an_open_question_has_the_only_line_on_what_esc_does() -> None:
+    state = busy_state()
+    state.spinner.layers["agent"] = SpinnerLayer("agent", "Waiting for you", 0.0)
+    state.approvals.requests.append(request("make"))
+    assert "esc to interrupt" in status_line(state, 5.0, 100, None, None).text
+    state.approvals.opened_at = 0.0
+    assert status_line(state, 5.0, 100, None, None).text == "● Waiting for you · 5s"
+
+
 def test_home_relative_leaves_neighbours_alone() -> None:
     assert home_relative("/home/me/x", "/home/me") == "~/x"
     assert home_relative("/home/me", "/home/me") == "~"

@@ -171,7 +171,9 @@ def test_the_call_shows_that_it_waits_and_how_it_was_answered():
     assert isinstance(item, ToolItem)
     driver.after(1).feed(approval())
     assert (item.state, item.seconds, item.id in driver.state.timed) == ("waiting", 0.0, False)
+    assert driver.state.spinner.layers["agent"].label == "Waiting for you"
     driver.after(30).feed(AnswerApprovalWith("y"))
+    assert driver.state.spinner.layers["agent"].label == "Running bash"
     assert (item.state, item.started) == ("running", driver.now)
     driver.feed(approval("r2"))
     driver.after(30).feed(AnswerApprovalWith("n"))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tenuto.protocol.message import CompactionEntry, PlanView, ShellView, ToolResultMessage
+from tenuto.protocol.message import CompactionEntry, DenialView, PlanView, ShellView, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import TextPart
 from tenuto.tui.machine.item import (
@@ -70,6 +70,19 @@ def test_what_became_of_a_long_command_is_never_cut():
 def test_an_open_approval_shows_the_whole_command():
     item = samples.tool("bash", '{"command":"rm -r a\\nrm -r b"}', state="waiting")
     assert "rm -r b" in text_of(item)
+
+
+def test_a_denied_call_shows_what_the_person_said_to_it():
+    said = samples.result("bash", "It was not run. They said: use pytest", ui=(DenialView(feedback="use pytest"),))
+    item = samples.tool("bash", '{"command":"make"}', state="denied", result=said)
+    assert text_of(item) == "⊘ Bash make · denied\n    You: use pytest"
+    silent = replace(item, result=samples.result("bash", "It was not run."))
+    assert text_of(silent) == "⊘ Bash make · denied"
+
+
+def test_a_plan_that_is_called_plan_is_not_called_so_twice():
+    item = samples.tool("plan", json.dumps({"plan": "## Plan\n\n1. Look"}), state="waiting")
+    assert text_of(item) == "? Plan · waiting for your answer"
 
 
 def test_a_failure_is_told_quietly():

@@ -120,12 +120,14 @@ def result_state(result: ToolResultMessage, before: ToolState) -> ToolState:
 
 
 def label_running_calls(change: Change) -> None:
-    """Let the spinner say which calls run."""
-    items = (find_call(change, call_id) for call_id in change.state.calls)
-    running = [item.name for item in items if item is not None and item.state == "running"]
+    """Let the spinner say which calls run, or that nothing goes on without the person."""
+    items = [item for call_id in change.state.calls if (item := find_call(change, call_id)) is not None]
+    running = [item.name for item in items if item.state == "running"]
     if len(running) == 1:
         set_label(change, "agent", f"Running {running[0]}")
     elif running:
         set_label(change, "agent", f"Running {len(running)} calls")
+    elif any(item.state == "waiting" for item in items):
+        set_label(change, "agent", "Waiting for you")
     else:
         set_label(change, "agent", "Working")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.protocol.message import DenialView
 from tenuto.text.figures import format_count, format_seconds
 from tenuto.tui.machine.item import Item, ThinkingItem, ToolItem
 from tenuto.tui.render.ansi import ansi_lines
@@ -42,8 +43,10 @@ def has_body(item: Item) -> bool:
         return True
     if item.state == "running":
         return bool(item.output)
-    if item.result is None or (item.folded and item.state in ("interrupted", "denied")):
+    if item.result is None:
         return False
+    if item.folded and item.state in ("interrupted", "denied"):
+        return bool(_feedback(item))
     look = LOOKS.get(item.name)
     quiet = look is not None and look.quiet and item.state == "done" and item.folded
     return not quiet and bool(item.result.ui or result_text(item))
@@ -136,8 +139,16 @@ def _below(item: ToolItem, look: Look, frame: Frame) -> list[Line]:
             # The model often recovers by itself: told quietly, in full on demand.
             lines = look.body(item, frame) if item.name == "bash" else _muted(item, frame)
         case "interrupted" | "denied":
-            lines = _muted(item, frame) if frame.unfolded else []
+            lines = _muted(item, frame) if frame.unfolded else rows_of(_feedback(item), frame, FOLDED_LINES, 0)
     return below([*lines, *_whole_output(item, frame)])
+
+
+def _feedback(item: ToolItem) -> list[list[Span]]:
+    """Return what the person said when they denied the call."""
+    views = item.result.ui if item.result is not None else ()
+    return [
+        [("You: ", "dim"), (sanitize_line(view.feedback), "text")] for view in views if isinstance(view, DenialView)
+    ]
 
 
 def _muted(item: ToolItem, frame: Frame) -> list[Line]:
