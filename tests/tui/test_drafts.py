@@ -165,3 +165,25 @@ def test_a_disk_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "drafts").write_text("in the way")
     DraftFiles(tmp_path).write("a", StoredDraft(text="x"))
     assert DraftFiles(tmp_path).take("a", "/p", is_new=True) is None
+
+
+async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_path: Path) -> None:
+    other = StoredDraft(cwd="/tmp", text="of another run")
+    DraftFiles(tmp_path).write("0" * 16, other)
+    (tmp_path / "drafts" / "old.json").write_bytes(
+        msgspec.json.encode(StoredDraft(cwd="/tmp", pid=2**22 + 1, text="old"))
+    )
+    stage = Stage(tmp_path, temporary=True)
+    await stage.open("/tmp")
+    assert stage.runner.state.draft.text == ""
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    await type_text(stage, "a secret")
+    stage.runner.handle(SendDraft())
+    await stage.rest()
+    await type_text(stage, "half a secret")
+    stage.pass_time(2 * DRAFT_PAUSE)
+    stage.runner.keep_draft()
+    await stage.rest()
+    await stage.runner.close()
+    assert stage.runner.state.history.prompts[-1:] == ["a secret"], "Up finds it while the program runs"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -32,8 +32,9 @@ from tests.tui.machine.driving import SESSION, approval, opened, queue, started,
 class Core:
     """The core's side of the runner: the real event bus, and answers that the test sets."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, temporary: bool = False) -> None:
         self.home = home
+        self.temporary = temporary
         self.bus = EventBus()
         self.operations: list[AnyOperation] = []
         self.prompts: list[tuple[tuple[ContentPart, ...], bool]] = []
@@ -67,8 +68,8 @@ class Core:
 class Stage:
     """A runner with a clock and a scheduler in the test's hands."""
 
-    def __init__(self, home: Path) -> None:
-        self.core = Core(home)
+    def __init__(self, home: Path, *, temporary: bool = False) -> None:
+        self.core = Core(home, temporary=temporary)
         self.now = 50.0
         self.timers: list[tuple[float, object]] = []
         self.batches: list[list[ScreenEffect]] = []

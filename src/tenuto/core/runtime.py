@@ -57,6 +57,7 @@ class Runtime:
     def __init__(self, start: Start) -> None:
         self.start = start
         self.home = start.home
+        self.temporary = start.temporary
         self.settings, self.problems = load_settings(start.home, start.cwd, start.environ)
         self.bus = EventBus()
         self.opener = Opener(start, self.settings, self.bus)

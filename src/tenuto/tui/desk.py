@@ -38,7 +38,8 @@ class Desk:
     """Works beside the loop and hands what it finds to the machine.
 
     `spawn` runs a coroutine beside everything else, `call_later` calls a function after so many seconds, `arguments`
-    finds the values that a command takes. `clock` is seconds.
+    finds the values that a command takes. `clock` is seconds. Without `keeps_texts` no draft and no prompt is written,
+    and no earlier draft is taken; earlier prompts are there.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Desk:
         state: UiState,
         handle: Callable[[Intent], None],
         *,
+        keeps_texts: bool = True,
         spawn: Callable[[Coroutine[Any, Any, None], str], None],
         clock: Callable[[], float],
         call_later: Callable[[float, Callable[[], None]], Timer],
@@ -54,6 +56,7 @@ class Desk:
     ) -> None:
         self.images = Attacher(home, handle, spawn)
         self._home = home
+        self._keeps_texts = keeps_texts
         self._state = state
         self._branch = BranchWatch(clock)
         self._handle = handle
@@ -76,7 +79,8 @@ class Desk:
         if self._paths is None or self._paths.root != cwd:
             self._paths = PathIndex(cwd, self._clock)
         self._spawn(self._load_history(self._history), "history")
-        self._spawn(self._load_draft(session_id, str(cwd), is_new=is_new), "draft")
+        if self._keeps_texts:
+            self._spawn(self._load_draft(session_id, str(cwd), is_new=is_new), "draft")
         self.read_branch()
 
     def close(self) -> None:
@@ -98,7 +102,7 @@ class Desk:
         self._spawn(self._remember(effect), "remember")
 
     async def _remember(self, effect: Remember) -> None:
-        if self._history is None:
+        if self._history is None or not self._keeps_texts:
             return
         async with self._history_lock:
             try:

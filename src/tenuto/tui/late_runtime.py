@@ -18,8 +18,9 @@ Listener = Callable[[AnyEvent], None]
 class LateRuntime:
     """What is asked for waits until `attach`; listeners hear the runtime's first event."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, temporary: bool = False) -> None:
         self.home = home
+        self.temporary = temporary
         self._runtime: RuntimePort | None = None
         self._opened = asyncio.Event()
         self._turn = asyncio.Lock()

@@ -60,6 +60,11 @@ class RuntimePort(Protocol):
         """Tenuto's own directory."""
         ...
 
+    @property
+    def temporary(self) -> bool:
+        """Whether nothing of what is said may stay on the disk (`--no-session`)."""
+        ...
+
     def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
         """Call `listener` for every event, on the loop; returns what ends that."""
         ...
@@ -120,6 +125,7 @@ class Runner:
             runtime.home,
             self.state,
             self.handle,
+            keeps_texts=not runtime.temporary,
             spawn=self._spawn,
             clock=clock,
             call_later=self._later,

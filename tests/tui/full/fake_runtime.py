@@ -27,6 +27,8 @@ SESSION = "0123456789abcdef"
 class FakeRuntime:
     """`emit` sends events; what the front-end asks for is recorded."""
 
+    temporary = False
+
     def __init__(self, home: Path | None = None) -> None:
         self.home = home or Path(tempfile.mkdtemp(prefix="tenuto-test-"))
         self.listeners: list[Callable[[AnyEvent], None]] = []

@@ -37,7 +37,7 @@ def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: Ear
 
 
 async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, early: EarlyReader | None) -> Ended:
-    late = LateRuntime(start.home)
+    late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late)
 
     async def open_session() -> None:

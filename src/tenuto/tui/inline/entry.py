@@ -68,7 +68,7 @@ async def _run(
     keyboard: Vt100Input,
     themes: ThemeChooser,
 ) -> Ended:
-    late = LateRuntime(start.home)
+    late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late)
 
     async def open_session() -> None:

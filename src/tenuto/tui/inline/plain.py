@@ -262,7 +262,7 @@ def run_plain(start: Start, prompt: str = "", *, choose: bool = False, ascii: bo
 
 
 async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, *, ascii: bool) -> Ended:
-    late = LateRuntime(start.home)
+    late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late)
 
     async def open_session() -> None:
