@@ -101,3 +101,20 @@ def test_a_stop_that_nobody_announced_is_repaired(place, options):
     screen.wait_until(lambda shown: shown.strip() == SHELL_PROMPT.strip(), "a sane shell")
     enter(screen, "fg")
     assert_lives(screen, before)
+
+
+def test_r080_inline_nothing_of_the_bottom_is_left_behind(place):
+    place.serve(lambda _request: Reply("word " * 200, chunk_size=5, delay_per_event=0.5))
+    screen = place.open()
+    screen.start("--model", MODEL, "--inline")
+    screen.wait_for(MODEL)
+    submit(screen, "hello")
+    screen.wait_for("word")
+    screen.keys("C-z")
+    stopped(screen)
+    enter(screen, "fg")
+    screen.wait_for("esc to interrupt")
+    screen.type("typed")  # whatever else is painted because it goes on is painted before this
+    assert screen.wait_for("❯ typed").count("esc to interrupt") == 1
+    screen.keys("C-c", "C-c")
+    screen.wait_gone("esc to interrupt")

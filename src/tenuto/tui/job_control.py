@@ -26,12 +26,17 @@ def has_shell() -> bool:
 
 
 def stop_job(number: int = getattr(signal, "SIGTSTP", 0)) -> None:
-    """Stop the job until it is continued. Where nobody could continue it, the kernel does not stop it."""
-    before = signal.signal(number, signal.SIG_DFL)
+    """Stop the job until it is continued. Where nobody could continue it, the kernel does not stop it.
+
+    Whoever stops in this way knows when it goes on: SIGCONT is for stops that nobody announced.
+    """
+    continues = getattr(signal, "SIGCONT", 0)
+    before = [(one, signal.signal(one, signal.SIG_DFL)) for one in (number, continues)]
     try:
         os.kill(0, number)
     finally:
-        signal.signal(number, before)
+        for one, handler in before:
+            signal.signal(one, handler)
 
 
 def stop_in_background(descriptor: int = 0) -> None:
