@@ -156,17 +156,15 @@ class Compaction:
 
     def write(self, proposal: Proposal) -> CompactionEntry:
         """Append what was proposed: from here on the compaction counts as done."""
-        live, outcome = self._live, proposal.outcome
+        live = self._live
         if self.operation.undoing:
             live.session.append(UndoEntry(target=self.operation.undoing))
-        if outcome.first_kept_index:
+        if proposal.outcome.first_kept_index:
             system = refreshed_system_entry(live)
             system_seq = live.session.append(system).seq if system is not None else 0
             stored = live.session.append(self.to_entry(proposal, system_seq))
         else:
             stored = compaction_of_edits(live.session.append(self._edits(proposal)))
-        for note in outcome.notes:
-            live.notify(note, "warning", keep=True)
         return stored
 
     def _edits(self, proposal: Proposal) -> ViewEditEntry:
@@ -288,6 +286,8 @@ def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Propo
     if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
         live.automatic.note_done(manual=operation.reason == "manual")
     live.bus.publish(compaction_end(live.id, entry, operation.submission_id, will_retry=operation.will_retry))
+    for note in proposal.outcome.notes:
+        live.notify(note, "warning", keep=True)
     live.publish_usage()
     tell_rounds(live, entry)
     tell_compacted(live, entry, operation)

@@ -13,7 +13,7 @@ from tenuto.core.models import change_model, find_model, is_too_small
 from tenuto.core.shell import ShellTask
 from tenuto.core.task import AgentTask
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
-from tenuto.protocol.entry import DequeuedEntry, ModeEntry, QueueEditEntry, TitleEntry
+from tenuto.protocol.entry import FAILED_KIND, DequeuedEntry, ModeEntry, NoticeEntry, QueueEditEntry, TitleEntry
 from tenuto.protocol.event import (
     ModeChangedEvent,
     NoticeEvent,
@@ -322,6 +322,8 @@ class Executor:
         """Go on with the queue after a task that completed; otherwise the queue waits for the person."""
         live = self._opener.live(event.session_id)
         live.last_outcome, live.last_error = event.outcome, event.error
+        if event.outcome == "failed" and event.error and event.kind != "compaction":  # a compaction's end has said why
+            live.session.append(NoticeEntry(text=event.error, level="error", kind=FAILED_KIND))
         if event.outcome != "completed":
             live.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
             live.publish_queue()

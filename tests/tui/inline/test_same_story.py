@@ -7,7 +7,6 @@ queued prompt, an interrupt, an error of the provider, a compaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 import pytest
@@ -23,8 +22,6 @@ COLUMNS, ROWS = 100, 120
 COMPARED = 60
 """Characters of a row: the scroll bar takes a column of the full screen, so long rows are cut elsewhere there."""
 SLOW = " ".join(f"word{number}" for number in range(40))
-REMARKS = ("✗ this is not acceptable", "⚠ Shortened ")
-"""Why a task failed is told while it happens and is no entry; what a compaction shortens is told before it ends."""
 HINT = re.compile(r"^.. *tmux keeps .*\n(?:  +\S.*\n)*", re.MULTILINE)
 """Said once on a terminal, when the program has asked the tmux around it."""
 
@@ -58,10 +55,6 @@ def rows_of(text: str) -> list[str]:
     begin = next(number for number, row in enumerate(rows) if row.startswith("▌ work"))
     end = max(number for number, row in enumerate(rows) if "That was last." in row)
     return [re.sub(r"[0-9.]+s\b", "", row.partition(" · ")[0])[:COMPARED] for row in rows[begin : end + 1] if row]
-
-
-def without_remarks(rows: Sequence[str]) -> list[str]:
-    return [row for row in rows if not row.startswith(REMARKS)]
 
 
 def send(screen: Screen, text: str) -> None:
@@ -120,4 +113,4 @@ def test_full_inline_and_resumed_give_the_same_items_in_the_same_order(places) -
     assert rows_of(inline.whole()) == shown
     resumed = places[1].start("--inline", "--continue", "--mode", "ask", columns=COLUMNS, rows=ROWS)
     resumed.wait_settled("That was last.")
-    assert without_remarks(rows_of(resumed.whole())) == without_remarks(shown)
+    assert rows_of(resumed.whole()) == shown

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenuto.protocol.entry import FAILED_KIND
 from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
@@ -65,7 +66,7 @@ def finish_task(change: Change, event: TaskFinishedEvent) -> None:
         keep_unfinished_answer(change)
         state.retry = None
     if event.outcome == "failed" and event.error and event.kind != "compaction":  # its block says why
-        change.notice(event.error, "error")
+        change.notice(event.error, "error", FAILED_KIND)
     if not state.tasks:
         state.ladder.interrupted_at = None
         change.title()
