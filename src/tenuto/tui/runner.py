@@ -107,6 +107,7 @@ class Runner:
         flush_interval: float = FLUSH_INTERVAL,
         state: UiState | None = None,
         columns: int = 80,
+        own_keys: OwnKeys | None = None,
     ) -> None:
         self.state = state or UiState()
         self.columns = columns
@@ -132,7 +133,7 @@ class Runner:
             arguments=runtime.complete_argument,
         )
         self._unsubscribe: Callable[[], None] | None = None
-        self._own_keys = OwnKeys(runtime.home)
+        self._own_keys = own_keys or OwnKeys(runtime.home)
         self._key_problems: tuple[str, ...] = ()
 
     def start(self) -> None:

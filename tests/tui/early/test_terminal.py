@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.early.pseudo import COLUMNS, PATIENCE, ROWS, Pseudo, replay
+from tests.tui.early.pseudo import COLUMNS, PATIENCE, ROWS, TENUTO, Pseudo, replay
 
 pytestmark = pytest.mark.terminal
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -259,3 +259,35 @@ def test_a_dumb_terminal_gets_lines_and_no_frame(tmp_path: Path) -> None:
     with Pseudo(tmp_path, TERM="dumb") as program:
         program.read_until(b"Type a prompt")
         assert b"\x1b[?1049h" not in program.output
+
+
+@pytest.mark.parametrize(
+    "words", [(b"\x04", b"\x04"), (b"\x03", b"\x03"), (b"/exit\n",)], ids=["end", "cancel", "exit"]
+)
+def test_a_dumb_terminal_is_left_by_the_keys_that_it_knows(tmp_path: Path, words: tuple[bytes, ...]) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "keys.toml").write_text('cancel = "F7"\n"quit.end" = "F8"\n')
+    with Pseudo(tmp_path, TERM="dumb") as program:
+        program.read_until(b"> ")
+        program.type(b"/keys\n")
+        program.read_until(b"Ctrl+C interrupts")
+        program.read(0.2)
+        for word in words:
+            program.type(word)
+            program.read(0.3)
+        assert program.wait() == 0
+        assert program.is_restored()
+        assert b"F7" not in program.output
+        assert b"F8" not in program.output
+        assert b"Press Ctrl" in program.output or words[0] == b"/exit\n"
+
+
+def test_a_dumb_terminal_that_goes_away_ends_the_program(tmp_path: Path) -> None:
+    with Pseudo(tmp_path, ("sh", "-c", "trap '' HUP; exec " + " ".join(TENUTO)), TERM="dumb") as program:
+        program.read_until(b"> ")
+        os.close(program.master)
+        program.master = os.open(os.devnull, os.O_RDWR)
+        deadline = time.monotonic() + PATIENCE
+        while not is_over(program.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert is_over(program.pid)

@@ -12,11 +12,17 @@ READ_BYTES = 65_536
 
 
 class LineReader:
-    """While it is open, `take` gets each line without its end, and `end` hears of Ctrl+D at the beginning of one."""
+    """While it is open, `take` gets each line without its end, and `end` hears of Ctrl+D at the beginning of one.
 
-    def __init__(self, take: Callable[[str], None], end: Callable[[], None], descriptor: int = 0) -> None:
+    `gone` hears that there is no terminal any more, from which nothing will ever come.
+    """
+
+    def __init__(
+        self, take: Callable[[str], None], end: Callable[[], None], gone: Callable[[], None], descriptor: int = 0
+    ) -> None:
         self._take = take
         self._end = end
+        self._gone = gone
         self._descriptor = descriptor
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
         self._rest = ""
@@ -38,7 +44,11 @@ class LineReader:
         except OSError:
             data = b""
         if not data:
-            self._end()
+            if os.isatty(self._descriptor):
+                self._end()
+            else:
+                asyncio.get_running_loop().remove_reader(self._descriptor)
+                self._gone()
             return
         *lines, self._rest = (self._rest + self._decoder.decode(data)).replace("\r\n", "\n").split("\n")
         for line in lines:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui import effects as screen_effects
+from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.clipboard import copy_text
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.lines import LineReader
@@ -26,7 +27,9 @@ from tenuto.tui.inline.printer import Printer
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
 from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
+from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.pager import read_page
 from tenuto.tui.panels.chips import chip_text
 from tenuto.tui.render.options import RenderOptions
@@ -43,8 +46,23 @@ PROMPT_SECONDS = 0.05
 """How long nothing must have happened before a line is asked for: what was typed may be answered at once."""
 WELCOME = "Type a prompt and press Enter. ? lists what else there is."
 HELP = """A line is a prompt. /help lists the commands, !COMMAND runs in the shell, @PATH names a file.
-A line that ends with a backslash goes on in the next one.
-While something runs, what you type is queued. Ctrl+C interrupts; twice it quits. Ctrl+D twice quits."""
+A line that ends with a backslash goes on in the next one. Backspace, Ctrl+W and Ctrl+U are the terminal's own.
+A question is a numbered list: type the number. /mode changes the approval mode, /model the model.
+While something runs, what you type is queued, and /queue changes it. Ctrl+C interrupts; twice it quits. Ctrl+D twice,
+or /exit, quits. Other keys, and those of one's own, are for the other screens."""
+
+
+class LineKeys(OwnKeys):
+    """No key is ours here, so none can be the person's own."""
+
+    def read(self, handle: Callable[[Intent], None]) -> tuple[str, ...]:
+        """Name the keys that the terminal knows."""
+        handle(intents.KeysLoaded(default_bindings()))
+        return ()
+
+    def describe(self, bindings: Bindings) -> str:
+        """Return what works here."""
+        return HELP
 
 
 class PlainApp:
@@ -78,7 +96,7 @@ class PlainApp:
         self._asker: asyncio.TimerHandle | None = None
         self._ended = asyncio.Event()
         self._copying: asyncio.Future[None] | None = None
-        self.runner = Runner(runtime, self.apply, clock, columns=columns)
+        self.runner = Runner(runtime, self.apply, clock, columns=columns, own_keys=LineKeys(runtime.home))
         self.printer = Printer(lambda: self._options)
         self._menus = Menus(self.runner, columns, self._options)
 
@@ -92,7 +110,7 @@ class PlainApp:
         loop.add_signal_handler(signal.SIGINT, lambda: self.runner.handle(intents.Cancel()))
         opening = loop.create_task(self._open(), name="open")
         try:
-            with LineReader(self.take_line, lambda: self.runner.handle(intents.EndOfInput())):
+            with LineReader(self.take_line, lambda: self.runner.handle(intents.EndOfInput()), self.leave):
                 await self._ended.wait()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
