@@ -33,7 +33,10 @@ _KNOWN: Final = (_ANSWER, _CERTAIN_BEGINNING, _POSSIBLE_BEGINNING)
 
 
 class AnswerFilter:
-    """`heard` is told whether the background is light, `clock` is seconds. The question is open from now on."""
+    """`heard` is told whether the background is light, `clock` is seconds. The question is open from now on.
+
+    `doubtful` is what was held back although nothing came for a moment: a key, unless its rest comes yet.
+    """
 
     def __init__(self, heard: Callable[[bool], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._heard = heard
@@ -43,6 +46,7 @@ class AnswerFilter:
         self._held_at = 0.0
         self._gave_escape: bool = False
         self._lent: bool = False
+        self.doubtful = ""
 
     @property
     def holding(self) -> bool:
@@ -51,6 +55,7 @@ class AnswerFilter:
 
     def feed(self, text: str) -> str:
         """Return what of `text` is not an answer."""
+        self.doubtful = ""
         if self._held and self._clock() - self._held_at > PATIENCE:
             self._held = ""  # its rest is lost
         # An ESC that was given away as a key, for want of more, may have begun what comes now.
@@ -69,6 +74,7 @@ class AnswerFilter:
     def give_up(self) -> str:
         """Nothing more came for a moment: return what was held back, if it may be a key and no answer is due."""
         if self._is_open or _CERTAIN_BEGINNING.match(self._held):
+            self.doubtful = "" if self._lent else self._held
             return ""
         held, self._held = self._held, ""
         return held[1:] if self._lent else held

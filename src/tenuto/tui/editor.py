@@ -41,7 +41,7 @@ async def edit_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     except OSError as error:
         return text, f"{command[0]} could not be run: {error}"
     if code:
-        return text, f"{command[0]} ended with exit code {code}; the draft is unchanged"
+        return text, f"{Path(command[0]).name} ended with exit code {code}; the draft is unchanged"
     return edited if text.endswith("\n") else edited.removesuffix("\n"), ""
 
 
@@ -54,7 +54,7 @@ async def edit_file(path: str, environ: Mapping[str, str]) -> str:
         code = await _run_editor(command, path)
     except OSError as error:
         return f"{command[0]} could not be run: {error}"
-    return f"{command[0]} ended with exit code {code}" if code else ""
+    return f"{Path(command[0]).name} ended with exit code {code}" if code else ""
 
 
 async def _run_editor(command: list[str], path: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prompt_toolkit.key_binding import KeyPress
 
@@ -89,6 +89,7 @@ def test_text_arrives_as_it_is_in_any_pieces(text: str, cut: int) -> None:
     assert listener.typed() == text
 
 
+@example("\x1b]")
 @given(st.text(st.sampled_from("\x1b[]O;:?0123456789uABmR~P\\\x07abc"), max_size=30))
 def test_no_bytes_raise_and_the_keyboard_lives_on(data: str) -> None:
     listener = Listener()

@@ -106,7 +106,13 @@ class KeyParser(Vt100Parser):
             self._give_held()
             self.feed_key_callback(Pasted(str(part)))
         else:
-            self._take_text(self._answers.feed(part))
+            doubtful = self._answers.doubtful
+            text = self._answers.feed(part)
+            if doubtful and text.startswith(doubtful):  # it was a key, and what came now is another one
+                self._take_text(doubtful)
+                self._give_held()
+                text = text.removeprefix(doubtful)
+            self._take_text(text)
 
     def _take_text(self, part: str) -> None:
         text, self._held = self._held + part, ""
