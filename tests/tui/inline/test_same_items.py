@@ -42,14 +42,15 @@ def shown_by(place: Workplace, *arguments: str) -> list[str]:
     return blocks(screen.whole() if arguments else screen.capture())
 
 
-def as_json(place: Workplace) -> list[str]:
-    server = place.serve(scripts.fix_tests)
+def items_of_json(place: Workplace, *arguments: str) -> UiState:
+    """Return what the events of print mode make of the machine; nothing but what the lines say goes into it."""
+    assert place.server is not None
     environ = {
         "PATH": f"{BIN}:{os.environ['PATH']}", "LANG": "C.UTF-8", "HOME": str(place.folder),
-        "TENUTO_HOME": str(place.home), **server.environ(),
+        "TENUTO_HOME": str(place.home), **place.server.environ(),
     }  # fmt: skip
     done = subprocess.run(
-        [BIN / "tenuto", "-p", "--json", "--mode", "auto", "--model", MODEL, PROMPT],
+        [BIN / "tenuto", "-p", "--json", "--model", MODEL, *arguments],
         cwd=place.work, env=environ, capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if '"event"' in line]
@@ -58,8 +59,13 @@ def as_json(place: Workplace) -> list[str]:
         event = msgspec.json.decode(line, type=AnyEvent)
         assert state.session_id or isinstance(event, SessionOpenedEvent)
         state, _effects = step(state, event, 0.0, COLUMNS)
+    return state
+
+
+def as_json(place: Workplace) -> list[str]:
+    place.serve(scripts.fix_tests)
     printer = Printer(RenderOptions)
-    for item in state.transcript.ordered():
+    for item in items_of_json(place, "--mode", "auto", PROMPT).transcript.ordered():
         printer.add(item)
     return blocks("\n".join(line.text for line in printer.take(COLUMNS)))
 

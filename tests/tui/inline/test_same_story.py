@@ -1,4 +1,4 @@
-"""One long story: the same items in the same order on both screens and after a resume (JSON: `test_same_items.py`).
+"""One long story: the same items in the same order on both screens, after a resume, and in the events as JSON lines.
 
 The story has what a session has: thinking, calls side by side, one that fails, an approval, the person's own command, a
 queued prompt, an interrupt, an error of the provider, a compaction.
@@ -11,11 +11,14 @@ from contextlib import ExitStack
 
 import pytest
 
+from tenuto.tui.inline.printer import Printer
+from tenuto.tui.render.options import RenderOptions
 from tests.server import Call, Hang, HttpError, Reply, Request
 from tests.server.reply import AnyReply
 from tests.terminal.conftest import Workplace, said
 from tests.terminal.screen import Screen
 from tests.terminal.test_compaction import SUMMARY, is_summary_request
+from tests.tui.inline.test_same_items import items_of_json
 
 pytestmark = pytest.mark.terminal
 COLUMNS, ROWS = 100, 120
@@ -57,6 +60,14 @@ def rows_of(text: str) -> list[str]:
     return [re.sub(r"[0-9.]+s\b", "", row.partition(" · ")[0])[:COMPARED] for row in rows[begin : end + 1] if row]
 
 
+def rows_of_events(place: Workplace, prompt: str) -> list[str]:
+    """Go on by `-p --json` and return the rows that its events make, with those of what was before."""
+    printer = Printer(RenderOptions)
+    for item in items_of_json(place, "--continue", "--mode", "ask", prompt).transcript.ordered():
+        printer.add(item)
+    return rows_of("\n".join(line.text for line in printer.take(COLUMNS)))
+
+
 def send(screen: Screen, text: str) -> None:
     screen.type(text)
     screen.wait_for(f"❯ {text}")
@@ -90,7 +101,6 @@ def tell(screen: Screen) -> None:
     screen.wait_settled("not acceptable")
     send(screen, "/compact")
     screen.wait_settled("Compacted ·")
-    say(screen, "last")
 
 
 @pytest.fixture
@@ -104,13 +114,18 @@ def places(tmp_path, tmux):
         yield made
 
 
-def test_full_inline_and_resumed_give_the_same_items_in_the_same_order(places) -> None:
+def test_full_inline_resumed_and_json_give_the_same_items_in_the_same_order(places) -> None:
     full = places[0].start("--mode", "ask", columns=COLUMNS, rows=ROWS)
     tell(full)
+    say(full, "last")
     shown = rows_of(full.capture())
     inline = places[1].start("--inline", "--mode", "ask", columns=COLUMNS, rows=ROWS)
     tell(inline)
+    say(inline, "last")
     assert rows_of(inline.whole()) == shown
     resumed = places[1].start("--inline", "--continue", "--mode", "ask", columns=COLUMNS, rows=ROWS)
     resumed.wait_settled("That was last.")
     assert rows_of(resumed.whole()) == shown
+    for screen in (inline, resumed):
+        screen.close()
+    assert rows_of_events(places[1], "more")[: len(shown)] == shown
