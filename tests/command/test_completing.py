@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tenuto.command.registry import COMMANDS
+from tenuto.protocol.entry import ApprovalEntry
 from tests.core.harness import agent
 from tests.server import Reply
 
@@ -26,6 +27,13 @@ async def test_fixed_words_lists_of_the_command_and_directories(tmp_path: Path) 
         assert await values(running, "move", "nowhere/x") == []
         assert await values(running, "nonsense") == []
         assert await values(running, "unpin") == [], "a list with nothing in it"
+        assert await values(running, "approvals") == []
+        assert "dark" in await values(running, "theme")
+        assert await values(running, "keys") == ["edit"]
+        assert await values(running, "mouse") == ["full", "wheel", "off"]
+        running.session.append(ApprovalEntry(tool="bash", pattern="ls *"))
+        (withdrawal,) = await values(running, "approvals")
+        assert withdrawal.startswith("remove ")
 
 
 async def test_completing_changes_and_says_nothing(tmp_path: Path) -> None:

@@ -43,7 +43,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("help", "what you can type here", aliases=("?",)),
     Command("model", "show or change the model", "[provider/name[:effort]]", offers=True),
     Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True),
-    Command("approvals", "what is allowed without asking; take it back", "[remove N]", aliases=("permissions",)),
+    Command(
+        "approvals",
+        "what is allowed without asking; take it back",
+        "[remove N]",
+        aliases=("permissions",),
+        offers=True,
+    ),
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
     Command("resume", "open an earlier session", "[id]", offers=True),
     Command(
@@ -66,9 +72,19 @@ COMMANDS: tuple[Command, ...] = (
     Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
     Command("pins", "what is pinned", "[remove N]"),
     Command("unpin", "take a pin back", "[number]", offers=True),
-    Command("copy", "the last answer, code from it, or everything, on the clipboard", "[N|code [N]|all]"),
+    Command(
+        "copy",
+        "the last answer, code from it, or everything, on the clipboard",
+        "[N|code [N]|all]",
+        values=("code", "all"),
+    ),
     Command("transcript", "the whole conversation in your pager"),
-    Command("mouse", "what the mouse is for: all, the wheel alone, or nothing", "[full|wheel|off]"),
+    Command(
+        "mouse",
+        "what the mouse is for: all, the wheel alone, or nothing",
+        "[full|wheel|off]",
+        values=("full", "wheel", "off"),
+    ),
     Command("title", "name this session", "TEXT", aliases=("rename",)),
     Command(
         "export",
@@ -89,7 +105,7 @@ COMMANDS: tuple[Command, ...] = (
         "[edit|delete|steer|up|down N]",
         values=("edit", "delete", "steer", "up", "down"),
     ),
-    Command("keys", "which key does what; your own keys", "[edit]"),
+    Command("keys", "which key does what; your own keys", "[edit]", values=("edit",)),
     Command("reload", "read instruction files, tools, extensions and your keys again"),
     Command("exit", "leave; the session stays", aliases=("quit",)),
 )
