@@ -141,7 +141,9 @@ def test_a_slash_offers_commands_and_what_is_typed_out_is_what_runs(screen: Scre
     screen.type("tit")
     screen.wait_until(lambda shown: "❯ /title" in shown and "/help" not in shown, "what matches")
     screen.keys("Tab")
-    screen.wait_until(lambda shown: "❯ /title TEXT\n" in shown and screen.cursor()[0] == 2 + len("/title "), "the command")
+    screen.wait_until(
+        lambda shown: "❯ /title TEXT\n" in shown and screen.cursor()[0] == 2 + len("/title "), "the command"
+    )
     screen.keys("C-u")
     screen.type("/mode")
     screen.keys("Enter")

@@ -9,7 +9,6 @@ import asyncio
 import os
 import signal
 import sys
-
 from pathlib import Path
 
 import msgspec

@@ -41,8 +41,9 @@ class ContextReport(msgspec.Struct, frozen=True, kw_only=True):
     """The window by part, the numbers that decide about compaction, and the size over the session.
 
     `parts` add up to `tokens`, the meter's number. `free` is what is left under the `trigger`, `reserve` what is held
-    back above it, for the answer: the larger of output budget and the setting `reserve_tokens`. `known` is false where `window` is a default. `next_request`: nothing was sent yet, so that the
-    numbers are those of the first request. `facts` are further rows of name and text.
+    back above it, for the answer: the larger of output budget and the setting `reserve_tokens`. `known` is false where
+    `window` is a default. `next_request`: nothing was sent yet, so that the numbers are those of the first request.
+    `facts` are further rows of name and text.
     """
 
     parts: tuple[ContextPart, ...]

@@ -34,7 +34,7 @@ class Hyperlinks:
 
     def _file(self, written: str) -> str:
         quoted, _, line = written.partition("#")
-        path = os.path.expanduser(unquote(quoted))
+        path = os.path.expanduser(unquote(quoted))  # noqa: PTH111 - never raises, whatever is written
         if not path.startswith("/"):
             if not self.directory:
                 return ""
