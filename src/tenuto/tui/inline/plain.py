@@ -31,7 +31,7 @@ from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.pager import read_page
-from tenuto.tui.panels.chips import chip_text
+from tenuto.tui.render.image import image_words
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
@@ -231,7 +231,7 @@ class PlainApp:
         queued = [row.text for row in state.queue]
         self._print([f"queued: {sanitize_line(text)}" for text in queued[len(self._queued) :]])
         self._queued = queued
-        images = [chip_text(image, number) for number, image in enumerate(state.draft.images, 1)]
+        images = [image_words(image, number) for number, image in enumerate(state.draft.images, 1)]
         self._print([f"{chip} goes along with the next prompt" for chip in images[self._images :]])
         self._images = len(images)
         self._print(self._menus.news())

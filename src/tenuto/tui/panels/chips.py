@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from tenuto.guard.sanitize import sanitize_line
-from tenuto.protocol.part import ImagePart
-from tenuto.text.figures import format_bytes
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import PAD, Panel
 from tenuto.tui.render.fit import fit_lines
+from tenuto.tui.render.image import image_words
 from tenuto.tui.render.line import Line, Span
-from tenuto.tui.render.width import truncate_middle
 
 CHIP_ROWS = 4
-NAME_CELLS = 40
 
 
 def image_chips(state: UiState, width: int) -> Panel:
@@ -21,7 +18,7 @@ def image_chips(state: UiState, width: int) -> Panel:
     first = max(0, len(images) - CHIP_ROWS)
     lines: list[Line] = []
     for number, image in enumerate(images[first:], first + 1):
-        spans: list[Span] = [(PAD, "text"), (chip_text(image, number), "user.image")]
+        spans: list[Span] = [(PAD, "text"), (image_words(image, number), "user.image")]
         if number == len(images):
             spans.append((_remark(state), "faint"))
         lines.append(Line(tuple(spans)))
@@ -29,13 +26,6 @@ def image_chips(state: UiState, width: int) -> Panel:
         words = f"{PAD}{sanitize_line(state.status.model)} cannot see images; /model chooses another one"
         lines.append(Line(((words, "warning"),)))
     return Panel(fit_lines(lines, width), {row: first + row for row in range(len(images) - first)})
-
-
-def chip_text(image: ImagePart, number: int) -> str:
-    """Return an image as a chip: `[image 1 shot.png 820x600 · 120 KB]`."""
-    name = f" {truncate_middle(sanitize_line(image.name), NAME_CELLS)}" if image.name else ""
-    size = f" {image.width}x{image.height}" if image.width else ""
-    return f"[image {number}{name}{size} · {format_bytes(image.size)}]"
 
 
 def _remark(state: UiState) -> str:

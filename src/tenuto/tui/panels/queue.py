@@ -62,7 +62,7 @@ def _row(row: QueueRow, width: int, *, selected: bool, way_there: str) -> Line:
 
 
 def _chip(image: ImagePart) -> str:
-    size = f" {image.width}×{image.height}" if image.width else ""
+    size = f" {image.width}x{image.height}" if image.width else ""
     return f"[image {truncate(sanitize_line(image.name), 20)}{size}]".replace("[image ]", "[image]")
 
 

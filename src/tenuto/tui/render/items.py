@@ -9,7 +9,7 @@ import msgspec
 from tenuto.command.context_rows import context_rows, in_ascii
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
-from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
+from tenuto.text.figures import format_cost, format_count, format_seconds, plural
 from tenuto.text.rungs import REASON_WORDS, RUNNING_REASON_WORDS, describe_rung
 from tenuto.tui.machine.item import (
     AssistantItem,
@@ -23,6 +23,7 @@ from tenuto.tui.machine.item import (
     UserItem,
 )
 from tenuto.tui.render.frame import Frame, below, frame_for, head
+from tenuto.tui.render.image import image_words
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, UNICODE, RenderOptions
@@ -79,9 +80,7 @@ def _user(item: UserItem, frame: Frame) -> list[Line]:
         hidden = len(lines) - USER_ROWS
         lines = [*lines[:USER_ROWS], plain(f"{frame.glyphs.ellipsis} +{hidden} rows", "user.pending")]
     for number, image in enumerate(item.images, 1):
-        name = sanitize_line(image.name) or f"image {number}"
-        size = f"{image.width}{frame.glyphs.times}{image.height}" if image.width else format_bytes(image.size)
-        lines.extend(wrap([(f"[{name} {size}]", "user.image")], _text(frame)))
+        lines.extend(wrap([(image_words(image, number, frame.glyphs.middle), "user.image")], _text(frame)))
     if item.origin != "typed":
         lines.insert(0, plain(item.origin, "user.pending"))
     bar = (f"{frame.glyphs.bar} ", "user.bar")
