@@ -122,6 +122,14 @@ def test_a_key_with_alt_types_nothing_whatever_the_terminal_says():
     assert (typed_by("plus", "+"), typed_by("shift+a", "A"), typed_by("a", "a")) == ("+", "A", "a")
 
 
+def test_what_joins_characters_is_typed_and_control_characters_are_not():
+    assert (typed_by("zero_width_joiner", "\u200d"), typed_by("zero_width_non_joiner", "\u200c")) == (
+        "\u200d",
+        "\u200c",
+    )
+    assert [typed_by("escape", "\x1b"), typed_by("x", "\x9b"), typed_by("up", None)] == [None] * 3
+
+
 @pytest.mark.parametrize(
     ("data", "keys"),
     [

@@ -123,8 +123,13 @@ def key_label(key: str) -> str:
 
 
 def typed_by(key: str, character: str | None) -> str | None:
-    """Return what a key types: nothing with Ctrl or Alt held down, whatever character the terminal says it has."""
-    return character if "+" not in normal_key(key)[:-1] else None
+    """Return what a key types: nothing with Ctrl or Alt held down, whatever character the terminal says it has.
+
+    Characters without a look of their own are typed too: joiners hold emoji and Persian words together.
+    """
+    if character is None or "+" in normal_key(key)[:-1]:
+        return None
+    return character if character.isprintable() or character > "\x9f" else None
 
 
 def types_text(key: str) -> bool:

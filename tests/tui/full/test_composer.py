@@ -131,6 +131,15 @@ async def test_r100_the_cursor_goes_by_what_people_see_as_a_character() -> None:
         assert composer.text == "字"
 
 
+async def test_an_emoji_of_several_characters_can_be_typed() -> None:
+    async with running_app() as screen:
+        for character in "👨\u200d👩\u200d👧":
+            key = "zero_width_joiner" if character == "\u200d" else character
+            screen.app.composer.post_message(events.Key(key, character))
+        await screen.settle()
+        assert screen.app.composer.text == "👨\u200d👩\u200d👧"
+
+
 async def test_older_cuts_come_back() -> None:
     async with running_app() as screen:
         await screen.burst([*"one two", "ctrl+w", "end", "ctrl+u", *"x ", "ctrl+y", "alt+y"])

@@ -126,7 +126,7 @@ class Composer(TextArea):
     async def _on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        typed = typed_by(event.key, event.character if event.is_printable else None)
+        typed = typed_by(event.key, event.character)
         key = self._route(event.key, typed)
         if key is not None:
             await self.press(key, typed)
