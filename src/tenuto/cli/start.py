@@ -98,7 +98,7 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
         return run_inline(start, options.prompt, choose=choose, early=early)
     from tenuto.tui.inline.plain import run_plain
 
-    return run_plain(start, options.prompt, choose=choose, ascii=options.screen_reader or is_accessible(os.environ))
+    return run_plain(start, options.prompt, choose=choose, spoken=options.screen_reader or is_accessible(os.environ))
 
 
 def wants_inline(cwd: Path) -> bool:

@@ -46,6 +46,18 @@ def context_rows(report: ContextReport, width: int) -> list[Row]:
     return rows
 
 
+def spoken_rows(report: ContextReport) -> list[Row]:
+    """Return the same in words and numbers alone, for who has it read aloud."""
+    legend = [" ".join("".join(text for text, _ in row[1:]).split()) for row in _legend(report)]
+    facts = [f"{name}: {text}" for name, text in report.facts]
+    rows: list[Row] = [_title(report), [], *([(text, "text")] for text in (*legend, *facts))]
+    if len(report.history) >= MIN_CHART:
+        highest = max(point.tokens for point in report.history)
+        count = sum(point.compacted for point in report.history)
+        rows.append([(f"most in this session: {highest:,} tokens; compactions: {count}", "text")])
+    return rows
+
+
 def in_ascii(row: Row) -> Row:
     """Return a row in 7-bit glyphs, for terminals that have no others."""
     return [(text.translate(_ASCII), style) for text, style in row]

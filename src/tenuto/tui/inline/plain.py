@@ -76,6 +76,7 @@ class PlainApp:
         *,
         ui: UiSettings,
         ascii: bool,
+        spoken: bool = False,
         columns: int,
         texts: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
@@ -86,7 +87,7 @@ class PlainApp:
         self._columns = columns
         self._clock = clock
         self._texts = list(texts)
-        self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=ascii)
+        self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=ascii, spoken=spoken)
         self._prompted = self._continuing = self._sending = False
         self._said_state = ""
         self._hint = ""
@@ -269,17 +270,17 @@ class PlainApp:
         self._show()
 
 
-def run_plain(start: Start, prompt: str = "", *, choose: bool = False, ascii: bool = False) -> int:
-    """Run the front-end of plain lines and return the exit code. `ascii` draws with 7-bit glyphs only."""
+def run_plain(start: Start, prompt: str = "", *, choose: bool = False, spoken: bool = False) -> int:
+    """Run the front-end of plain lines and return the exit code. `spoken` is for screen readers: words, no drawing."""
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
     with borrow_terminal(str(noise), restore="") as terminal:
         texts = opening_texts(prompt, choose=choose)
-        ended = asyncio.run(_run(start, texts, settings.ui, terminal, ascii=ascii))
+        ended = asyncio.run(_run(start, texts, settings.ui, terminal, spoken=spoken))
     return ended.report(noise)
 
 
-async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, *, ascii: bool) -> Ended:
+async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, *, spoken: bool) -> Ended:
     late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late)
 
@@ -290,8 +291,10 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         columns = os.get_terminal_size(terminal.output.fileno()).columns or 80
     except OSError:
         columns = 80
-    plain = ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
-    app = PlainApp(late, open_session, terminal.writer.write, ui=ui, ascii=plain, columns=columns, texts=texts)
+    ascii = spoken or not (sys.stdout.encoding or "").lower().startswith("utf")
+    app = PlainApp(
+        late, open_session, terminal.writer.write, ui=ui, ascii=ascii, spoken=spoken, columns=columns, texts=texts
+    )
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run()
     terminal.writer.close(PATIENCE)

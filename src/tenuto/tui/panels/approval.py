@@ -20,7 +20,7 @@ from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.fit import filled, fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.markdown import render_markdown
-from tenuto.tui.render.options import UNICODE, Glyphs, RenderOptions
+from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
 from tenuto.tui.render.width import truncate
 from tenuto.tui.render.wrap import wrap, wrap_code
 
@@ -129,7 +129,7 @@ def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs)
 @lru_cache(maxsize=4)
 def plan_lines(plan: str, width: int, glyphs: Glyphs) -> Sequence[Line]:
     """Return a plan as the Markdown that it is, all of it."""
-    return tuple(render_markdown(plan, width, RenderOptions(ascii=glyphs is not UNICODE)))
+    return tuple(render_markdown(plan, width, RenderOptions(ascii=glyphs is not UNICODE, spoken=glyphs is SPOKEN)))
 
 
 def _bounded(lines: list[Line], rows: int, scroll: int, names: Bindings, *, scrolls: bool) -> tuple[list[Line], int]:

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from tenuto.command.context_rows import context_rows, in_ascii
+from tenuto.command.context_rows import context_rows, in_ascii, spoken_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
 from tenuto.text.figures import format_cost, format_count, format_seconds, plural
@@ -26,7 +26,7 @@ from tenuto.tui.render.frame import Frame, below, frame_for, head
 from tenuto.tui.render.image import image_words
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
-from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, UNICODE, RenderOptions
+from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE, RenderOptions
 from tenuto.tui.render.tools import has_body, render_tool
 from tenuto.tui.render.tools.looks import live_tail, shell_output
 from tenuto.tui.render.width import cell_width
@@ -158,7 +158,8 @@ def _second_column(line: str, width: int) -> int:
 
 def _context(item: ContextItem, frame: Frame) -> list[Line]:
     blank = (" " * GUTTER, "text")
-    drawn = context_rows(item.report, frame.width)
+    is_spoken = frame.glyphs is SPOKEN
+    drawn = spoken_rows(item.report) if is_spoken else context_rows(item.report, frame.width)
     rows = [Line(tuple(row)) for row in (drawn if frame.glyphs is UNICODE else map(in_ascii, drawn))]
     lines = [part for row in rows for part in (wrap(row.spans, frame.width) if row.width > frame.width else [row])]
     return indent(lines, blank, blank)

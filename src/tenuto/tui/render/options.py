@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Detail = Literal["folded", "expanded"]
 DiffLayout = Literal["auto", "unified", "split"]
@@ -18,12 +19,16 @@ MIN_WIDTH = 12
 
 
 class RenderOptions(Struct, frozen=True):
-    """`now` is the caller's clock in seconds, for what runs; `ascii` draws with 7-bit glyphs only."""
+    """`now` is the caller's clock in seconds, for what runs; `ascii` draws with 7-bit glyphs only.
+
+    `spoken` is for who has it read aloud: words instead of rules, columns and pictures.
+    """
 
     detail: Detail = "folded"
     now: float = 0.0
     show_thinking: bool = True
     ascii: bool = False
+    spoken: bool = False
     diff: DiffLayout = "auto"
 
 
@@ -84,12 +89,13 @@ ASCII = Glyphs(
     ellipsis="...",
     middle="-",
 )
+SPOKEN = replace(ASCII, rule="", column="", cross="")
 DEFAULT = RenderOptions()
 
 
 def glyphs_for(options: RenderOptions) -> Glyphs:
     """Return the glyphs that the options ask for."""
-    return ASCII if options.ascii else UNICODE
+    return SPOKEN if options.spoken else ASCII if options.ascii else UNICODE
 
 
 def text_width(width: int) -> int:

@@ -27,9 +27,9 @@ class Cell(NamedTuple):
 
 
 def table_lines(header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a table's rows within `width` cells."""
+    """Return a table's rows within `width` cells; cell by cell where columns have no room, or would not be seen."""
     columns = len(header)
-    if columns * MIN_COLUMN + 3 * (columns - 1) > width:
+    if not glyphs.column or columns * MIN_COLUMN + 3 * (columns - 1) > width:
         return _records(header, rows, width)
     natural = [max(1, *(row[index].width for row in [header, *rows])) for index in range(columns)]
     widths = fit_columns(natural, width - 3 * (columns - 1))
