@@ -127,3 +127,27 @@ def test_ctrl_c_interrupts() -> None:
     editor = EarlyEditor()
     editor.feed(b"abc\x03def")
     assert editor.interrupted
+
+
+@pytest.mark.parametrize(
+    "burst",
+    [b"x" * 40 + b"\r" + b"y" * 40 + b"\r", b"/a/long/path" * 8, b"one\n" * 30, "漢字の行 ".encode() * 20],
+)
+@pytest.mark.parametrize("cooked", [False, True])
+def test_what_nobody_can_have_typed_is_left_whole_for_the_front_end(burst: bytes, cooked: bool) -> None:
+    editor = early.EarlyEditor()
+    editor.feed(b"ab", cooked=cooked)
+    editor.feed(burst, cooked=cooked)
+    assert (editor.text, editor.sent) == ("ab", [])
+    assert editor.frozen
+    assert editor.rest == (burst.replace(b"\n", b"\r") if cooked else burst)
+
+
+@pytest.mark.parametrize(
+    "pasted", [b"", b"/tmp/shot.png", b"'/tmp/a shot.png'", b"file:///tmp/shot.png", b"~/shot.png"]
+)
+def test_a_dropped_file_is_left_for_the_front_end(pasted: bytes) -> None:
+    editor = early.EarlyEditor()
+    data = b"\x1b[200~" + pasted + b"\x1b[201~"
+    editor.feed(b"ab" + data)
+    assert (editor.text, editor.rest) == ("ab", data)

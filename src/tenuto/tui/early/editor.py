@@ -13,6 +13,9 @@ PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 PASTE_CHARACTERS, PASTE_LINES = 1_000, 15
 """A paste beyond this is folded in the real editor, so it is left for it (the figures of `complete/paste.py`)."""
 MAX_PASTE_BYTES = 4 * PASTE_CHARACTERS
+BURST_CHARACTERS = 64
+"""More in one read were pasted by a terminal without marks (the figure of `paste_splitter.py`)."""
+PATH_BEGINNINGS = ("/", "~", "'", '"')
 MAX_SEQUENCE = 64
 MAX_ANSWER = 1_024
 INTERRUPT = 3
@@ -71,6 +74,8 @@ class EarlyEditor:
     def feed(self, data: bytes, *, cooked: bool = False) -> None:
         """Do what was typed. `cooked`: the terminal was not raw yet, and a return came as a line feed."""
         self._held += data.replace(b"\n", b"\r") if cooked else data
+        if _is_burst(self._held):
+            self.frozen = True
         while self._held and not self.frozen and not self.interrupted:
             size = self._step(self._held)
             if size == 0:
@@ -174,6 +179,8 @@ class EarlyEditor:
         if end < 0:
             return 0 if len(data) <= MAX_PASTE_BYTES else -1
         pasted = data[len(PASTE_BEGIN) : end].decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+        if not pasted or pasted.lstrip()[:1] in PATH_BEGINNINGS or pasted.lstrip().startswith("file:"):
+            return -1  # an image on the clipboard, or a dropped file
         if "\x1b" in pasted or len(pasted) > PASTE_CHARACTERS or pasted.count("\n") >= PASTE_LINES:
             return -1
         self._insert("".join(one for one in pasted if one in "\n\t" or one.isprintable() or one > "\x9f"))
@@ -189,6 +196,13 @@ class EarlyEditor:
         if 0 <= index < len(self.text):
             self.text = self.text[:index] + self.text[index + 1 :]
             self.cursor = min(self.cursor, index)
+
+
+def _is_burst(data: bytes) -> bool:
+    """Say whether nobody can have typed this: the front-end decides what it is, and that its line ends do not send."""
+    if len(data) <= BURST_CHARACTERS or len(data.decode("utf-8", "replace")) <= BURST_CHARACTERS:
+        return False
+    return not any((byte < 32 and byte not in b"\t\n\r") or byte == 127 for byte in data)
 
 
 def _report_size(data: bytes) -> int:
