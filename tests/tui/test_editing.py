@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.complete.paste import Pastes
-from tenuto.tui.editing import CutTexts, stop_after, stop_before
+from tenuto.tui.editing import CutTexts, stop_after, stop_before, word_after, word_before
 
 FAMILY = "👨‍👩‍👧‍👦"
 MARK = Pastes().mark("x\ny")
@@ -47,6 +47,15 @@ def test_stops_always_move_and_stay_inside(text: str, cursor: int) -> None:
 def test_inside_a_mark_both_sides_are_its_ends() -> None:
     assert stop_before(f"a{MARK}b", 5) == 1
     assert stop_after(f"a{MARK}b", 5) == 1 + len(MARK)
+
+
+def test_a_word_is_never_a_piece_of_a_mark() -> None:
+    text = f"say {MARK} now"
+    assert word_before(text, len(text)) == len(text) - 3
+    assert word_before(text, len(text) - 3) == 4
+    assert word_before(text, 4 + len(MARK)) == 4
+    assert word_after(text, 3) == 4 + len(MARK) == word_after(text, 4)
+    assert (word_before("one  two ", 9), word_after("one  two ", 3)) == (5, 8)
 
 
 def test_cuts_in_a_row_are_one_text_and_older_ones_come_back() -> None:

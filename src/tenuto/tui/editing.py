@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from tenuto.tui.complete.paste import mark_at
@@ -10,6 +11,8 @@ from tenuto.tui.render.width import split_graphemes
 REACH = 64
 """Characters that are looked at for the end of a user-perceived character."""
 MAX_CUTS = 60
+_WORD_BEFORE = re.compile(r"\S*\s*$")
+_WORD_AFTER = re.compile(r"\s*\S*")
 
 
 def stop_before(text: str, cursor: int) -> int:
@@ -36,6 +39,22 @@ def stop_after(text: str, cursor: int) -> int:
     if following[1:2].isascii():
         return cursor + 1
     return cursor + split_graphemes(following)[0][1] if following else cursor + 1
+
+
+def word_before(text: str, cursor: int) -> int:
+    """Return where the word before the cursor begins; the mark of a paste is never taken apart."""
+    match = _WORD_BEFORE.search(text, 0, cursor)
+    start = match.start() if match else 0
+    mark = mark_at(text, start)
+    return mark[0] if mark is not None and mark[0] < start < mark[1] else start
+
+
+def word_after(text: str, cursor: int) -> int:
+    """Return where the word after the cursor ends."""
+    match = _WORD_AFTER.match(text, cursor)
+    end = match.end() if match else cursor
+    mark = mark_at(text, end)
+    return mark[1] if mark is not None and mark[0] < end < mark[1] else end
 
 
 class CutTexts:

@@ -6,7 +6,6 @@ burst change places. Here every key is done in `_on_key`, in the order in which 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import cast
 
@@ -20,13 +19,11 @@ from textual.widgets import TextArea
 
 from tenuto.guard.sanitize import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.editing import CutTexts, stop_after, stop_before
+from tenuto.tui.editing import CutTexts, stop_after, stop_before, word_after, word_before
 from tenuto.tui.key_names import typed_by
 
 MAX_SHARE = 3
 """The editor takes at most one of so many parts of the screen, and scrolls then."""
-_WORD_BEFORE = re.compile(r"\S*\s*$")
-_WORD_AFTER = re.compile(r"\s*\S*")
 
 
 class Composer(TextArea):
@@ -193,13 +190,11 @@ class Composer(TextArea):
 
     def action_kill_word_left(self) -> None:
         """Cut back to the beginning of the word."""
-        match = _WORD_BEFORE.search(self.text, 0, self.cursor)
-        self._kill(match.start() if match else 0, self.cursor)
+        self._kill(word_before(self.text, self.cursor), self.cursor)
 
     def action_kill_word_right(self) -> None:
         """Cut on to the end of the word."""
-        match = _WORD_AFTER.match(self.text, self.cursor)
-        self._kill(self.cursor, match.end() if match else self.cursor)
+        self._kill(self.cursor, word_after(self.text, self.cursor))
 
     def action_kill_line_left(self) -> None:
         """Cut to the beginning of the line; there, the line end before it."""

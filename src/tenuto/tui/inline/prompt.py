@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from tenuto.tui.editing import CutTexts, stop_after, stop_before
+from tenuto.tui.editing import CutTexts, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.render.wrap import break_code
 
 MAX_UNDO = 100
-_WORD_BEFORE = re.compile(r"\S*\s*$")
-_WORD_AFTER = re.compile(r"\s*\S*")
 
 Row = tuple[int, int]
 """(start, end) of a row on the screen, as offsets in the text."""
@@ -161,14 +158,12 @@ class PromptEditor:
     @property
     def word_start(self) -> int:
         """Where the word before the cursor begins."""
-        match = _WORD_BEFORE.search(self.text, 0, self.cursor)
-        return match.start() if match else 0
+        return word_before(self.text, self.cursor)
 
     @property
     def word_end(self) -> int:
         """Where the word after the cursor ends."""
-        match = _WORD_AFTER.match(self.text, self.cursor)
-        return match.end() if match else self.cursor
+        return word_after(self.text, self.cursor)
 
     def delete(self, begin: int, end: int) -> None:
         """Take the characters from `begin` to `end` out."""
