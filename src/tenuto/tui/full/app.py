@@ -27,6 +27,7 @@ from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, driver_class
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.reading import Reading
+from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.surroundings import Surroundings
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.hyperlinks import Hyperlinks
@@ -125,6 +126,10 @@ class TenutoApp(App[None], inherit_bindings=False):
         self._reading = Reading(self)
         actions.update(self._actions.table)
         actions.update(self._reading.table)
+
+    def get_default_screen(self) -> Screen[None]:
+        """Return the one screen there is."""
+        return ResizingScreen(self.show_all)
 
     def compose(self) -> ComposeResult:
         """Build the column."""
@@ -377,7 +382,6 @@ class TenutoApp(App[None], inherit_bindings=False):
     def on_resize(self, event: events.Resize) -> None:
         """Another width: everything that is cut to it."""
         self.runner.resize(event.size.width)
-        self.call_after_refresh(self.show_all)
 
     def on_app_blur(self) -> None:
         """The terminal is not looked at."""

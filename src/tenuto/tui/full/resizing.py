@@ -1,0 +1,48 @@
+"""Another size is painted once: nothing is drawn from the first layout on until all widgets have fitted (R-100)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from textual.screen import Screen
+
+from tenuto.tui.full.composer import Composer
+from tenuto.tui.full.transcript import TranscriptView
+
+
+class ResizingScreen(Screen[None]):
+    """The screen. Each widget hears of its new size by a message; a callback behind it tells that it has been heard."""
+
+    _held: ExitStack | None = None
+    _is_laid_out = False
+
+    def __init__(self, show_all: Callable[[], None]) -> None:
+        super().__init__(id="_default")
+        self._show_all = show_all
+
+    def on_resize(self) -> None:
+        """Hold the painting, except of the first layout, which has nothing to replace."""
+        if not self._is_laid_out:
+            self._is_laid_out = True
+            return
+        if self._held is None:
+            self._held = ExitStack()
+            self._held.enter_context(self.app.batch_update())  # pyright: ignore[reportUnknownMemberType]
+        self.call_later(self._wait_for_transcript)
+
+    def _wait_for_transcript(self) -> None:
+        if not self.query_one(TranscriptView).call_later(self._wait_for_composer):
+            self._paint()
+
+    def _wait_for_composer(self) -> None:
+        if not self.query_one(Composer).call_later(self._paint):
+            self._paint()
+
+    def _paint(self) -> None:
+        if self._held is None:
+            return
+        self.query_one(Composer).fit()
+        self._show_all()
+        self._held.close()
+        self._held = None
