@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tenuto.tui.key_names import key_label, normal_key
+from tenuto.tui.render.width import cell_width
 
 if TYPE_CHECKING:
     from tenuto.tui.machine.intent import Intent
     from tenuto.tui.machine.state import ContextName
+
+PHRASE_MARK = " · "
 
 
 class Key(Struct, frozen=True):
@@ -101,7 +104,16 @@ class Bindings:
 
 def join_phrases(*phrases: str) -> str:
     """Return what a hint says of several keys, without those that have none."""
-    return " · ".join(phrase for phrase in phrases if phrase)
+    return PHRASE_MARK.join(phrase for phrase in phrases if phrase)
+
+
+def fit_phrases(hint: str, kept: str, width: int) -> str:
+    """Return a hint of joined phrases in `width` cells: the last ones go first, but never `kept`, the way out."""
+    phrases = hint.split(PHRASE_MARK)
+    while len(phrases) > 1 and cell_width(PHRASE_MARK.join(phrases)) > width:
+        place = max(place for place, phrase in enumerate(phrases) if phrase != kept or place == 0)
+        del phrases[place]
+    return PHRASE_MARK.join(phrases)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui.bindings import Bindings, join_phrases
+from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import ApprovalOption, approval_options
 from tenuto.tui.machine.state import UiState
@@ -183,10 +183,12 @@ def _answers(
             lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))
         if writing and option.feedback:
             lines.append(Line((("     ", "text"), *editor_spans(feedback, room.width - 6))))
-    return ([*lines, plain(f"{PAD}  {_hint(state, request)}", "faint")] if not room.is_tight else lines), choices
+    return (
+        [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4)}", "faint")] if not room.is_tight else lines
+    ), choices
 
 
-def _hint(state: UiState, request: ApprovalRequestedEvent) -> str:
+def _hint(state: UiState, request: ApprovalRequestedEvent, width: int) -> str:
     names = state.keys
     confirm = names.label("approval.confirm")
     if state.approvals.feedback is not None:
@@ -194,5 +196,5 @@ def _hint(state: UiState, request: ApprovalRequestedEvent) -> str:
     keys = f"number · ↑ ↓ and {confirm}" if state.draft.text else f"{confirm} · number or letter"
     if request.kind == "plan":
         edit, back = names.phrase("approval.edit", "edits the plan"), names.phrase("escape", "goes on planning")
-        return join_phrases(keys, edit, back)
+        return fit_phrases(join_phrases(keys, edit, back), back, width)
     return join_phrases(keys, names.phrase("escape", "denies"))

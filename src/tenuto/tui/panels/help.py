@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.tui.bindings import join_phrases
+from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.keys import help_rows
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import UiState
@@ -33,6 +33,7 @@ def help_panel(state: UiState, width: int, rows: int, scroll: int, looked_for: L
         state.keys.phrase("escape", "closes"),
         "/keys edit changes them",
     )
+    hint = fit_phrases(hint, state.keys.phrase("escape", "closes"), width - 2)
     shown = [Line(tuple(title)), *lines[first : first + room], plain(f"{PAD}{hint}", "faint")]
     return Panel(fit_lines(shown, width), scrolled=first)
 

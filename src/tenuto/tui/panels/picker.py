@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import Choice
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
-from tenuto.tui.bindings import join_phrases
+from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import Picker, UiState
 from tenuto.tui.panels.panel import (
@@ -55,6 +55,7 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
     lines += _scrolled(preview, preview_rows, picker.scrolled, width, _scroll_keys(state))
     more = f"{picker.selected + 1} of {len(picker.shown)}" if len(picker.shown) > room else ""
     hint = join_phrases(more, state.keys.phrase("picker.pick", "takes"), state.keys.phrase("escape", "closes"))
+    hint = fit_phrases(hint, state.keys.phrase("escape", "closes"), width - 4)
     lines.append(plain(f"{PAD}  {hint}", "faint"))
     return Panel(fit_lines(lines, width), choices)
 

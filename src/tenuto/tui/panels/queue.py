@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.bindings import join_phrases
+from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.machine.state import QueueRow, UiState
 from tenuto.tui.panels.panel import PAD, POINTER, Panel, first_shown
 from tenuto.tui.render.line import Line, Span, plain
@@ -40,7 +40,9 @@ def queue_panel(state: UiState, width: int) -> Panel:
     if beyond:
         lines.append(plain(f"{PAD}… {', '.join(beyond)}", "dim"))
     if focused:
-        lines.append(plain(truncate(f"{PAD}{_hint(state)}", width), "faint"))
+        lines.append(
+            plain(f"{PAD}{fit_phrases(_hint(state), state.keys.phrase('escape', 'back'), width - 2)}", "faint")
+        )
     return Panel(lines, choices)
 
 

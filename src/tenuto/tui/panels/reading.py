@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_line
-from tenuto.tui.bindings import Bindings, join_phrases
+from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.finding import snippet
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.item import Item
@@ -36,7 +36,7 @@ def search_panel(state: UiState, width: int, line: LineEditor) -> Panel:
     search = state.search
     if search is None:
         return NOTHING
-    return Panel(fit_lines([_field(search, width, line), _search_keys(search, state.keys)], width))
+    return Panel(fit_lines([_field(search, width, line), _search_keys(search, state.keys, width)], width))
 
 
 def places_panel(state: UiState, width: int, line: LineEditor) -> Panel:
@@ -44,7 +44,7 @@ def places_panel(state: UiState, width: int, line: LineEditor) -> Panel:
     search = state.search
     if search is None:
         return NOTHING
-    lines = [_field(search, width, line), *_places(state, search, width), _search_keys(search, state.keys)]
+    lines = [_field(search, width, line), *_places(state, search, width), _search_keys(search, state.keys, width)]
     return Panel(fit_lines(lines, width))
 
 
@@ -53,7 +53,7 @@ def block_panel(state: UiState, width: int) -> Panel:
     item = state.transcript.get(state.block)
     if item is None:
         return NOTHING
-    return Panel(fit_lines([plain(f"{PAD}{_block_keys(item, state.keys)}", "faint")], width))
+    return Panel(fit_lines([plain(f"{PAD}{_block_keys(item, state.keys, width - 2)}", "faint")], width))
 
 
 def block_preview(state: UiState, width: int) -> Panel:
@@ -66,7 +66,9 @@ def block_preview(state: UiState, width: int) -> Panel:
     head: list[Span] = [(PAD, "text"), (f"{place} of {len(ids)}  ", "accent"), (item_name(item), "bold")]
     rest = [text for text in item_text(item).split("\n")[1:] if text.strip()][:BLOCK_LINES]
     body = [plain(f"{PAD * 2}{truncate(sanitize_line(text), max(1, width - 8))}", "dim") for text in rest]
-    return Panel(fit_lines([Line(tuple(head)), *body, plain(f"{PAD}{_block_keys(item, state.keys)}", "faint")], width))
+    return Panel(
+        fit_lines([Line(tuple(head)), *body, plain(f"{PAD}{_block_keys(item, state.keys, width - 2)}", "faint")], width)
+    )
 
 
 def _field(search: Search, width: int, line: LineEditor) -> Line:
@@ -94,25 +96,24 @@ def _facts(search: Search) -> str:
     return " · ".join(facts)
 
 
-def _search_keys(search: Search, keys: Bindings) -> Line:
+def _search_keys(search: Search, keys: Bindings, width: int) -> Line:
     older = "looks through older ones" if search.entries_left else ""
+    out = keys.phrase("escape", "goes back" if search.typing and search.current is not None else "closes")
     if not search.typing:
         hint = join_phrases(
             keys.phrase("found.up", "up"), keys.phrase("found.down", "down"), keys.phrase("found.edit", "other words"),
-            keys.phrase("escape", "closes"), "or type on",
+            out, "or type on",
         )  # fmt: skip
     elif search.current is None:
-        hint = join_phrases(
-            keys.phrase("search.accept", older) if older and search.query else "", keys.phrase("escape", "closes")
-        )
+        hint = join_phrases(keys.phrase("search.accept", older) if older and search.query else "", out)
     else:
         hint = join_phrases(
             keys.phrase("search.up", "up"),
             keys.phrase("search.down", "down"),
             keys.phrase("search.accept", "stays here"),
-            keys.phrase("escape", "goes back"),
+            out,
         )
-    return plain(f"{PAD}{hint}", "faint")
+    return plain(f"{PAD}{fit_phrases(hint, out, width - 2)}", "faint")
 
 
 def _places(state: UiState, search: Search, width: int) -> list[Line]:
@@ -143,9 +144,10 @@ def _place(item: Item, search: Search, ordinal: int, width: int, *, selected: bo
     return Line(tuple(span for span in pieces if span[0]))
 
 
-def _block_keys(item: Item, keys: Bindings) -> str:
+def _block_keys(item: Item, keys: Bindings, width: int) -> str:
     phrases = [keys.phrase(f"block.{action}", _word(item, action)) for action in block_actions(item)]
-    return join_phrases(*phrases, keys.phrase("escape", "leaves"))
+    out = keys.phrase("escape", "leaves")
+    return fit_phrases(join_phrases(*phrases, out), out, width)
 
 
 def _word(item: Item, action: BlockAction) -> str:
