@@ -293,6 +293,16 @@ async def test_a_click_on_a_head_unfolds_and_a_drag_copies_logical_text() -> Non
         assert view.pointer.selected == ""
 
 
+async def test_a_click_on_the_row_that_counts_what_is_folded_unfolds_it() -> None:
+    output = "\n".join(f"row {number}" for number in range(40))
+    async with running_app(opened(), *tool("c1", "make all", output, 2)) as screen:
+        more = next(place for place, row in enumerate(screen.rows()) if "… +" in row)
+        await screen.pilot.click("#transcript", offset=(8, more + 1))
+        assert "… +" in screen.text()
+        await screen.pilot.click("#transcript", offset=(5, more))
+        assert "… +" not in screen.text()
+
+
 async def test_several_items_may_go_in_one_step() -> None:
     async with running_app(opened(), user("a", 1), answer("b", 2)) as screen:
         await screen.emit(

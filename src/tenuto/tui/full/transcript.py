@@ -24,6 +24,7 @@ from tenuto.tui.full.viewport import Viewport
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.estimate import estimate_height
+from tenuto.tui.render.frame import tells_of_more
 from tenuto.tui.render.items import gap_before
 from tenuto.tui.render.line import EMPTY, Line
 
@@ -340,9 +341,10 @@ class TranscriptView(Widget, can_focus=False):
         self.repaint()
 
     def click_item(self, place: Place) -> None:
-        """Fold or unfold the item whose head was clicked, or the row that says how much is folded."""
+        """Fold or unfold by a click on an item's head, or on the row that says how much is folded."""
         item = self._item(place.item)
-        if place.line <= 1 or (item.folded and place.line == len(self.lines_of(place.item)) - 1):
+        rest = self.lines_of(place.item)[place.line :]
+        if place.line <= 1 or (item.folded and (len(rest) == 1 or any(map(tells_of_more, rest[:1])))):
             self._toggle(item.id)
 
     def on_resize(self) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
-from tenuto.tui.render.options import GUTTER, MIN_WIDTH, DiffLayout, Glyphs, RenderOptions, glyphs_for
+from tenuto.tui.render.options import ASCII, GUTTER, MIN_WIDTH, UNICODE, DiffLayout, Glyphs, RenderOptions, glyphs_for
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.render.wrap import expand_tabs, slice_spans, split_lines, wrap, wrap_code
 
@@ -94,6 +94,11 @@ def rows_of(lines: Sequence[Sequence[Span]], frame: Frame, first: int, last: int
     rows.append(plain(f"{frame.glyphs.ellipsis} +{len(lines) - first - last} lines", "dim"))
     rows.extend(row for line in lines[len(lines) - last :] for row in _rows(line, frame))
     return rows
+
+
+def tells_of_more(line: Line) -> bool:
+    """Say whether a row stands for what is folded away."""
+    return line.text.lstrip().startswith(tuple(f"{glyphs.ellipsis} +" for glyphs in (UNICODE, ASCII)))
 
 
 def _rows(line: Sequence[Span], frame: Frame) -> list[Line]:
