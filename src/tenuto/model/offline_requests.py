@@ -38,6 +38,8 @@ _POLITE = re.compile(
     r"|(?:go|try)\s+(?:ahead\s+)?(?:and|to)\s+)+",
     re.IGNORECASE,
 )
+_RANGE = r"(?<=.)(?:#L|:)(\d+)(?:-L?(\d+))?$"
+"""Lines behind a path, as they are written behind an `@`."""
 _THEN = re.compile(r"(?:\s*[,;.]\s+|\s+)(?:and\s+)?(?:then|after that|afterwards)[,:]?\s+", re.IGNORECASE)
 _LONG = 2_000
 """Characters from which a text can only be one that carries its own block: a file to write, a command to run."""
@@ -143,6 +145,9 @@ def _read(match: re.Match[str]) -> Wish | None:
     if path in ("around", "here", ".") or path.endswith("/"):
         return Look("" if path in ("around", "here", ".") else path)
     first, last = int(match["first"] or 0), int(match["last"] or 0)
+    if not first and (lines := re.search(_RANGE, path)) is not None:
+        path, first = path[: lines.start()], int(lines[1])
+        last = int(lines[2] or first)
     if last and last < first:
         first, last = last, first
     return Read(path, first, last)

@@ -35,8 +35,15 @@ from tenuto.model.offline_wishes import (
     Wish,
 )
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import AssistantMessage, Message, TodoView, ToolResultMessage, UserMessage
-from tenuto.protocol.part import ToolCallPart, text_of
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    TodoView,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 
 _LISTED = 500
 _GO_ON = re.compile(
@@ -229,9 +236,22 @@ def _paths_in(listing: ToolResultMessage) -> list[str]:
     return [line.strip() for line in reports.content_lines(listing) if line != "No files match."]
 
 
-def _plan_read(wish: Read, results: Results, _messages: Sequence[Message]) -> Action | _Report:
-    if results:
-        return _Report(reports.report_file(wish.path, results[0]))
+def _given(wish: Read, messages: Sequence[Message]) -> ToolResultMessage | None:
+    """Return what the harness gave of a file that the request mentions with `@`, as if it had been read."""
+    lines = f' lines="{wish.first}-{wish.last or wish.first}"' if wish.first else ""
+    begin, end = f'<mentioned path="{wish.path}"{lines}>\n', "\n</mentioned>"
+    for message in messages[_request_place(messages) :]:
+        if isinstance(message, DeveloperMessage) and message.kind == "mention":
+            text = message.text.partition(begin)[2].partition(end)[0]
+            if text and not text.startswith(("(not read: ", "(as it was given before)")):
+                return ToolResultMessage(call_id="mention", name="read", parts=(TextPart(text=text),))
+    return None
+
+
+def _plan_read(wish: Read, results: Results, messages: Sequence[Message]) -> Action | _Report:
+    given = results[0] if results else _given(wish, messages)
+    if given is not None:
+        return _Report(reports.report_file(wish.path, given))
     arguments: dict[str, Any] = {"path": wish.path}
     if wish.first:
         arguments |= {"offset": wish.first, "limit": max(1, (wish.last or wish.first) - wish.first + 1)}
