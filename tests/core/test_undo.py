@@ -9,7 +9,7 @@ import pytest
 from tenuto.command.registry import run_command
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.protocol.entry import NoticeEntry, UndoEntry, ViewEdit, ViewEditEntry
-from tenuto.protocol.event import CompactionStartEvent, NoticeEvent, SessionOpenedEvent
+from tenuto.protocol.event import CompactionStartEvent, NoticeEvent, SessionOpenedEvent, UndoneEvent
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.operation import InterruptOperation
 from tests.core.compacting import compact, fill, is_summary_request, log_of, talk
@@ -195,8 +195,10 @@ async def test_the_notice_of_an_undo_is_in_the_transcript_live_and_resumed(tmp_p
             assert abs(after - before) < 0.2 * before
             (kept,) = [entry for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
             assert kept.text == text
+            (undone,) = running.of(UndoneEvent)
         async with reopened(tmp_path, server, resume_latest=True) as running:
             assert last_notice(running) == text
+            assert [(event.seq, event.target) for event in running.of(UndoneEvent)] == [(undone.seq, undone.target)]
 
 
 async def test_after_an_undo_automatic_compaction_waits_for_a_tenth_more(tmp_path):

@@ -31,8 +31,9 @@ from tenuto.core.rounds import tell_rounds
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.strategies import choose_strategy
 from tenuto.core.system import refreshed_system_entry
+from tenuto.core.undo import append_undo
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
-from tenuto.protocol.entry import UndoEntry, ViewEditEntry
+from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.model import ModelFacts
@@ -158,7 +159,7 @@ class Compaction:
         """Append what was proposed: from here on the compaction counts as done."""
         live = self._live
         if self.operation.undoing:
-            live.session.append(UndoEntry(target=self.operation.undoing))
+            append_undo(live, self.operation.undoing)
         if proposal.outcome.first_kept_index:
             system = refreshed_system_entry(live)
             system_seq = live.session.append(system).seq if system is not None else 0

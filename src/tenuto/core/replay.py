@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, ViewEditEntry
+from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
@@ -13,6 +13,7 @@ from tenuto.protocol.event import (
     ShellFinishedEvent,
     ToolResultEvent,
     ToolStartedEvent,
+    UndoneEvent,
     UserMessageEvent,
 )
 from tenuto.protocol.message import (
@@ -51,6 +52,8 @@ def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEven
                 yield compaction_end(session_id, entry, will_retry=entry.reason == "overflow")
             case ViewEditEntry() if entry.rung:
                 yield compaction_end(session_id, compaction_of_edits(entry), will_retry=entry.reason == "overflow")
+            case UndoEntry():
+                yield UndoneEvent(session_id=session_id, seq=entry.seq, target=entry.target)
             case BranchSummaryEntry():
                 yield compaction_end(session_id, compaction_of_branch(entry))
             case _:

@@ -14,6 +14,7 @@ from tenuto.compaction.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.event import UndoneEvent
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
 from tenuto.session.path import find_on, newest_of_kind, since
 from tenuto.session.projection import cancelled_by_undo, is_usable, project, standing_marks
@@ -65,8 +66,8 @@ def undo_compaction(live: LiveSession) -> Undone:
     if after > max(live.budget().trigger, before):
         raise _refusal(live, change, before, after)
     for target in reversed(targets[1:]):
-        live.session.append(UndoEntry(target=target))
-    undone = Undone(live.session.append(UndoEntry(target=change.seq)), before, after)
+        append_undo(live, target)
+    undone = Undone(append_undo(live, change.seq), before, after)
     name = "The compaction" if isinstance(change, CompactionEntry) else "The shortening of results"
     return _tell(live, undone, f"{name} is undone", "/compact redo takes that back.")
 
@@ -100,8 +101,15 @@ def redo_compaction(live: LiveSession) -> Undone:
     if any(isinstance(mark, CompactionEntry | ViewEditEntry) for mark in newer):
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
     before, after = live.measure().tokens, _size_without(live, undo.seq)
-    undone = Undone(live.session.append(UndoEntry(target=undo.seq)), before, after)
+    undone = Undone(append_undo(live, undo.seq), before, after)
     return _tell(live, undone, "What was undone holds again", "/compact undo takes that back.", REDO_KIND)
+
+
+def append_undo(live: LiveSession, target: int) -> UndoEntry:
+    """Write the undo of an entry and tell the front-ends."""
+    entry = live.session.append(UndoEntry(target=target))
+    live.bus.publish(UndoneEvent(session_id=live.id, seq=entry.seq, target=target))
+    return entry
 
 
 def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:

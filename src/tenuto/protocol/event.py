@@ -292,6 +292,13 @@ class ShellFinishedEvent(Event, frozen=True, kw_only=True, tag="shell_finished")
 # --- compaction ---
 
 
+class UndoneEvent(Event, frozen=True, kw_only=True, tag="undone"):
+    """The entry `target` is undone by the entry `seq`; where `target` is an undo itself, what it undid holds again."""
+
+    seq: int
+    target: int
+
+
 class CompactionStartEvent(Event, frozen=True, kw_only=True, tag="compaction_start"):
     """A compaction begins."""
 
@@ -371,4 +378,5 @@ AnyEvent = (
     | CompactionProgressEvent
     | CompactionProposedEvent
     | CompactionEndEvent
+    | UndoneEvent
 )

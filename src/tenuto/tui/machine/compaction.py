@@ -8,6 +8,7 @@ from tenuto.protocol.event import (
     CompactionProgressEvent,
     CompactionProposedEvent,
     CompactionStartEvent,
+    UndoneEvent,
 )
 from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import format_count
@@ -110,3 +111,17 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     change.stop_clock(item, event.entry.duration if event.entry else None)
     change.settle([item.id])
     change.touch(item)
+
+
+@TABLE.on(UndoneEvent)
+def mark_undone(change: Change, event: UndoneEvent) -> None:
+    """Say on the block of a compaction that it is undone, or that it holds again."""
+    for item in change.state.transcript.items.values():
+        if not isinstance(item, CompactionItem) or item.entry is None:
+            continue
+        if item.entry.seq == event.target:
+            item.undone_by = event.seq
+            change.touch(item)
+        elif item.undone_by == event.target:
+            item.undone_by = 0
+            change.touch(item)

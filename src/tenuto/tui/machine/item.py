@@ -115,6 +115,8 @@ class CompactionItem(BaseItem, kw_only=True):
     needless: bool = False
     running: bool = False
     proposed: bool = False
+    undone_by: int = 0
+    """The seq of the undo that is in effect; 0: none is."""
     started: float = 0.0
     seconds: float = 0.0
 

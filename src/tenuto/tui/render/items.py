@@ -214,18 +214,24 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         lines.extend(render_markdown(item.entry.summary or "(no text)", width, options))
         lines.extend(_details(item.entry, frame))
     if item.final:
-        lines.extend(below(wrap([(_way_back(item.entry, frame), "dim")], min(frame.body, MEASURE))))
+        lines.extend(
+            below(
+                wrap([(_way_back(item.entry, frame, is_undone=bool(item.undone_by)), "dim")], min(frame.body, MEASURE))
+            )
+        )
     if item.proposed:
         lines.append(EMPTY)
         lines.extend(below([plain("/compact accept · /compact edit · /compact drop", "dim")]))
     return lines
 
 
-def _way_back(entry: CompactionEntry, frame: Frame) -> str:
+def _way_back(entry: CompactionEntry, frame: Frame, *, is_undone: bool) -> str:
     """Return how what was compacted can be read, and whether it can be taken back by itself (R-056)."""
     parts = [] if frame.unfolded or not entry.summary else ["unfolds to its summary"]
     before = entry.tokens_before or 0
-    if entry.trigger and before > entry.trigger:
+    if is_undone:
+        parts.append("undone; /compact redo makes it hold again")
+    elif entry.trigger and before > entry.trigger:
         limit = f"{format_count(before)} would exceed the limit of {format_count(entry.trigger)} again"
         parts.append(f"cannot simply be undone: {limit}; /compact undo offers other ways")
     else:
