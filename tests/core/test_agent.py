@@ -13,6 +13,7 @@ from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
     AssistantWithdrawnEvent,
+    NoticeEvent,
     PromptReturnedEvent,
     RetryEvent,
     StepStartedEvent,
@@ -20,7 +21,7 @@ from tenuto.protocol.event import (
     ToolResultEvent,
     UserMessageEvent,
 )
-from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import InterruptOperation, RunShellOperation
 from tenuto.protocol.part import TextPart, text_of
 from tests.core.harness import PROTOCOLS, agent, copy_sample, reopened
@@ -182,6 +183,9 @@ async def test_r093_esc_ends_the_wait_before_a_retry(tmp_path):
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
         settled = await asyncio.wait_for(running.runtime.wait_settled(), 2)
         assert settled.outcome == "interrupted"
+        told = [event.text for event in running.of(NoticeEvent) if "nterrupted" in event.text]
+        kept = [entry.text for entry in running.session.path() if isinstance(entry, NoticeEntry)]
+        assert told == kept == ["Interrupted before there was an answer."]
 
 
 async def test_an_interrupt_while_the_server_is_silent(tmp_path):

@@ -46,6 +46,7 @@ from tenuto.protocol.part import TextPart
 MAX_BUDGET_CUTS = 3
 ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
 FULL_SHARE = 0.99
+INTERRUPTED = "Interrupted before there was an answer."
 """Of the window: an empty answer above this was cut off by the window (R-022)."""
 
 
@@ -241,11 +242,13 @@ class ModelCall:
         if self._shown.text.strip():
             parts = (TextPart(text=self._shown.text),)
             self._publish(AssistantMessage(parts=parts, model=self._live.facts.id, stop_reason="interrupted"))
-        elif self._shown.anything:
-            live = self._live
+            return
+        live = self._live
+        if self._shown.anything:
             live.bus.publish(
                 AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason="interrupted")
             )
+        live.notify(INTERRUPTED, "info", keep=True)
 
     def _publish(self, message: AssistantMessage) -> AssistantMessage:
         stored = self._live.session.append(message)
