@@ -83,7 +83,13 @@ class ModelCall:
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
         pass_door(self._live, self._submission_id)
-        request = build_request(self._live)
+        try:
+            return await self._answer(build_request(self._live))
+        except asyncio.CancelledError:
+            self._keep_interrupted_text()
+            raise
+
+    async def _answer(self, request: ModelRequest) -> AssistantMessage:
         while True:
             estimate = self._live.measure().estimate
             try:
@@ -92,9 +98,6 @@ class ModelCall:
             except ModelError as error:
                 self._withdraw(error)
                 request = await self._next_request(request, error)
-            except asyncio.CancelledError:
-                self._keep_interrupted_text()
-                raise
             else:
                 thinking = self._shown.thinking_ended - self._shown.thinking_began
                 if end.edit is not None or end.compacted is not None:
@@ -207,13 +210,14 @@ class ModelCall:
 
     def _withdraw(self, error: ModelError) -> None:
         """Take back what a failed attempt has shown; a notice stays in the log."""
-        live = self._live
-        if not self._shown.anything:
+        live, shown = self._live, self._shown
+        if not shown.anything:
             return
+        self._shown = Shown()
         live.bus.publish(
             AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason=str(error))
         )
-        characters = len(self._shown.text)
+        characters = len(shown.text)
         if characters:
             live.notify(f"An incomplete answer of {characters} characters was withdrawn: {error}", "warning", keep=True)
 
