@@ -45,6 +45,10 @@ class ItemRemoved(EffectBase, frozen=True):
     id: int
 
 
+class EndWanted(EffectBase, frozen=True):
+    """The person sent something: what comes of it is at the end of the transcript, wherever they were reading."""
+
+
 class TranscriptReset(EffectBase, frozen=True):
     """Everything in the transcript may be different: read it anew."""
 
@@ -215,6 +219,7 @@ ScreenEffect = (
     | ItemChanged
     | ItemRemoved
     | TranscriptReset
+    | EndWanted
     | OlderAdded
     | PlaceKept
     | PlaceRestored

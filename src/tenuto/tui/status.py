@@ -34,7 +34,7 @@ def _activity(state: UiState, now: float, width: int, frame: int | None) -> list
     top = state.spinner.top
     if top is None:
         return []
-    glyph = STILL_FRAME if frame is None else FRAMES[frame % len(FRAMES)]
+    glyph = STILL_FRAME if frame is None or state.is_asking else FRAMES[frame % len(FRAMES)]
     facts: list[str] = []
     label = top.label
     if state.retry is not None:
@@ -44,7 +44,7 @@ def _activity(state: UiState, now: float, width: int, frame: int | None) -> list
     elif top.detail:
         facts.append(sanitize_line(top.detail))
     seconds = int(now - top.since)
-    if seconds >= 1:
+    if seconds >= 1 and not state.is_asking:
         facts.append(f"{seconds}s" if seconds < 60 else f"{seconds // 60}m {seconds % 60}s")
     begin = f"{glyph} {sanitize_line(label)}"
     escape = _escape(state, top.kind)

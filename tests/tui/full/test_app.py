@@ -254,6 +254,16 @@ async def test_r100_another_width_keeps_what_is_being_read() -> None:
         assert all(len(row) <= 60 for row in screen.rows())
 
 
+async def test_what_is_sent_while_reading_further_up_shows_with_what_comes_of_it() -> None:
+    async with running_app(*replay(200)) as screen:
+        await screen.burst(["pageup"] * 10)
+        assert not screen.app.transcript.viewport.follow
+        await screen.burst([*"and now", "enter"])
+        await screen.settle()
+        assert screen.app.transcript.viewport.follow
+        assert "and now" in screen.text()
+
+
 async def test_r099_a_megabyte_of_paste_is_sent_to_the_last_byte() -> None:
     pasted = "".join(f"line {number} 字\t€ \x1b[31m\n" for number in range(60_000))
     assert len(pasted.encode()) > 1_000_000

@@ -87,7 +87,7 @@ def test_an_open_question_has_the_only_line_on_what_esc_does() -> None:
     state.approvals.requests.append(request("make"))
     assert "esc to interrupt" in status_line(state, 5.0, 100, None, None).text
     state.approvals.opened_at = 0.0
-    assert status_line(state, 5.0, 100, None, None).text == "● Waiting for you · 5s"
+    assert status_line(state, 5.0, 100, None, None).text == "● Waiting for you"
 
 
 def test_home_relative_leaves_neighbours_alone() -> None:

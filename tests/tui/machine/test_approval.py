@@ -180,3 +180,12 @@ def test_the_call_shows_that_it_waits_and_how_it_was_answered():
     result = ToolResultMessage(call_id="c1", name="bash", parts=(TextPart(text="no"),), is_error=True)
     driver.feed(ToolResultEvent(session_id=SESSION, message=result))
     assert item.state == "denied"
+
+
+def test_while_a_question_is_all_that_goes_on_nothing_moves():
+    driver = asked()
+    assert driver.state.approvals.current is not None
+    assert not driver.state.animating, "an open question needs no timer"
+    driver.feed(AnswerApproval(0))
+    driver.after(GRACE).feed(AnswerApproval(0))
+    assert driver.state.animating

@@ -246,6 +246,8 @@ class TenutoApp(App[None], inherit_bindings=False):
             case screen_effects.TranscriptReset():
                 self.palette.start_from(self.runner.state.status.cwd)
                 self.transcript.reset()
+            case screen_effects.EndWanted():
+                self.transcript.scroll_to_end()
             case _:
                 pass  # a changed item shows with the next repaint
 

@@ -8,7 +8,7 @@ from tenuto.protocol.entry import Mode
 from tenuto.protocol.operation import ChangeModeOperation, EditQueueOperation, RunShellOperation
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.target import find_target
-from tenuto.tui.effects import Complete, OpenEditor, RunCommand, Submit, SubmitPrompt
+from tenuto.tui.effects import Complete, EndWanted, OpenEditor, RunCommand, Submit, SubmitPrompt
 from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
@@ -144,6 +144,7 @@ def send_shell_command(change: Change, shown: str, text: str) -> None:
 def finish_sending(change: Change, shown: str, images: tuple[ImagePart, ...] = ()) -> None:
     """Empty the editor, if it is the draft that was sent, and remember the text."""
     state = change.state
+    change.emit(EndWanted())
     remember_draft(change, shown, images)
     if state.draft.text == shown:
         state.draft.images = ()

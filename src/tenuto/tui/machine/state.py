@@ -308,7 +308,14 @@ class UiState(msgspec.Struct):
     @property
     def animating(self) -> bool:
         """Whether something on the screen moves with time: the front-end sends `Tick` then, else it sleeps."""
+        if self.is_asking:
+            return self.hint is not None
         return bool(self.tasks or self.spinner.layers or self.timed or self.hint or self.approvals.held_back)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether an open question is all that goes on: then nothing moves until the person answers."""
+        return self.approvals.current is not None and not self.timed and "compaction" not in self.spinner.layers
 
     @property
     def newline_key(self) -> str:
