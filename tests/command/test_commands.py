@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.command.outcome import Choose, Leave, ReadOwnFiles, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
-from tenuto.command.resume_command import age
+from tenuto.command.resume_command import ELSEWHERE, HERE, age
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,
@@ -21,8 +21,9 @@ from tenuto.protocol.event import (
     TitleChangedEvent,
     UserMessageEvent,
 )
-from tenuto.protocol.message import SystemMessage
-from tenuto.protocol.part import text_of
+from tenuto.protocol.message import SystemMessage, UserMessage
+from tenuto.protocol.part import TextPart, text_of
+from tenuto.session.session import Session
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Reply, Request, ScriptedServer, Tokens
 
@@ -345,3 +346,24 @@ async def test_a_temporary_session_can_be_left_for_another_one(tmp_path: Path) -
         assert not folder.exists()
         assert (await running.ask("again")).outcome == "completed"
     assert not list((tmp_path / "home").glob("sessions/*/*/events.jsonl"))
+
+
+async def test_resume_shows_how_a_session_began_and_offers_those_of_other_directories(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    other = Session.create(tmp_path / "home", elsewhere)
+    other.append(UserMessage(parts=(TextPart(text="far away"),)))
+    other.close()
+    async with agent(tmp_path, echo) as running:
+        await running.ask("how it began")
+        await running.ask("how it ended")
+        await running.runtime.run_command("/new")
+        (offer,) = await running.runtime.run_command("/resume")
+        assert isinstance(offer, Choose)
+        rows = {choice.kind: choice for choice in offer.choices}
+        assert [row_filter.kinds for row_filter in offer.filters] == [(HERE,), ()], "first those of this directory"
+        assert rows[HERE].preview.splitlines()[:2] == ["began how it began", "last how it ended"]
+        assert str(tmp_path / "work") in rows[HERE].preview
+        assert str(elsewhere) in rows[ELSEWHERE].preview
+        assert await running.runtime.run_command(f"/resume {rows[ELSEWHERE].value}") == []
+        assert running.runtime.live.session.cwd == elsewhere

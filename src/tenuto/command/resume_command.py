@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
-from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, Say
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, RowFilter, Say
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.operation import OpenSessionOperation, SessionAccess
-from tenuto.session.catalog import find_session, list_sessions
+from tenuto.session.catalog import SessionSummary, find_session, list_sessions
 from tenuto.session.errors import SessionLocked
 from tenuto.session.lock import lock_owner
+from tenuto.session.place import project_directory
+from tenuto.text.figures import format_cost, plural
 
 WAYS: dict[str, SessionAccess] = {"look": "read", "fork": "copy", "take-over": "take_over"}
 """What can be done with a session that is open elsewhere, as a word behind its id."""
+HERE, ELSEWHERE = "here", "elsewhere"
+FILTERS = (RowFilter("this directory", (HERE,)), RowFilter("all directories"))
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Open the session that is named by its id; without one, offer those of this directory, newest first."""
+    """Open the session that is named by its id; without one, offer those of this directory, or all, newest first."""
     target, _, way = argument.partition(" ")
     if way == "leave":
         return [Leave()]
     if target:
         return await _open(runtime, target, way.strip())
-    sessions = [
-        session for session in list_sessions(runtime.home, runtime.live.session.cwd) if session.id != runtime.session_id
+    # Many sessions take a moment to list; the screen lives meanwhile.
+    found = await asyncio.to_thread(list_sessions, runtime.home)
+    others = [session for session in found if session.id != runtime.session_id]
+    if not others:
+        return [Say("There is no other session.")]
+    folder, now = project_directory(runtime.home, runtime.live.session.cwd), time.time()
+    rows = tuple(_row(session, now, HERE if session.directory.parent == folder else ELSEWHERE) for session in others)
+    kinds = {row.kind for row in rows}
+    filters = FILTERS if HERE in kinds else FILTERS[::-1]
+    return [Choose("Resume a session", "resume", rows, filters if len(kinds) > 1 else ())]
+
+
+def _row(session: SessionSummary, now: float, kind: str) -> Choice:
+    """Return the row of a session: what it is called, how old it is; below the list how it began and where it is."""
+    detail = f"{age(now - session.updated)} · {plural(session.messages, 'message')} · {session.id[:8]}"
+    facts = [session.cwd, session.model, format_cost(session.cost) if session.cost else "", session.error]
+    preview = [
+        f"began  {session.first_text}" if session.first_text else "",
+        f"last   {session.last_text}" if session.last_text and session.last_text != session.first_text else "",
+        " · ".join(fact for fact in facts if fact),
     ]
-    if not sessions:
-        return [Say("There is no other session in this directory.")]
-    now = time.time()
-    rows = tuple(
-        Choice(
-            session.id,
-            session.title or session.first_text or "(nothing said)",
-            f"{age(now - session.updated)} · {session.messages} messages · {session.id[:8]}",
-        )
-        for session in sessions
+    return Choice(
+        session.id,
+        session.name,
+        detail,
+        kind=kind,
+        preview="\n".join(" ".join(line.split()) for line in preview if line),
     )
-    return [Choose("Resume a session", "resume", rows)]
 
 
 async def _open(runtime: Runtime, target: str, way: str) -> list[CommandOutcome]:

@@ -161,8 +161,10 @@ def describe_outcome(outcome: CommandOutcome) -> str:
         case Say() | Edit() | ShowContext() | Copy():
             return outcome.text
         case Choose():
-            width = max((len(choice.value) for choice in outcome.choices), default=0)
-            rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in outcome.choices]
+            kinds = outcome.filters[0].kinds if outcome.filters else ()
+            choices = [choice for choice in outcome.choices if not kinds or choice.kind in kinds]
+            width = max((len(choice.value) for choice in choices), default=0)
+            rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in choices]
             return "\n".join([f"{outcome.title}:", *rows])
         case Page(path=path):
             return _read_page(Path(path))
