@@ -45,8 +45,8 @@ from tenuto.protocol.part import TextPart
 
 MAX_BUDGET_CUTS = 3
 ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
-FULL_SHARE = 0.99
 INTERRUPTED = "Interrupted before there was an answer."
+FULL_SHARE = 0.99
 """Of the window: an empty answer above this was cut off by the window (R-022)."""
 
 
@@ -83,13 +83,7 @@ class ModelCall:
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
         pass_door(self._live, self._submission_id)
-        try:
-            return await self._answer(build_request(self._live))
-        except asyncio.CancelledError:
-            self._keep_interrupted_text()
-            raise
-
-    async def _answer(self, request: ModelRequest) -> AssistantMessage:
+        request = build_request(self._live)
         while True:
             estimate = self._live.measure().estimate
             try:
@@ -98,6 +92,9 @@ class ModelCall:
             except ModelError as error:
                 self._withdraw(error)
                 request = await self._next_request(request, error)
+            except asyncio.CancelledError:
+                self._keep_interrupted_text()
+                raise
             else:
                 thinking = self._shown.thinking_ended - self._shown.thinking_began
                 if end.edit is not None or end.compacted is not None:
@@ -239,7 +236,11 @@ class ModelCall:
                 reason=str(error),
             )
         )
-        await asyncio.sleep(delay)
+        try:
+            await asyncio.sleep(delay)
+        except asyncio.CancelledError:
+            self._keep_interrupted_text()
+            raise
 
     def _keep_interrupted_text(self) -> None:
         """What the person read before the interrupt stays in the conversation; calls and thinking do not."""
