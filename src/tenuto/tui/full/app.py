@@ -161,6 +161,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.call_after_refresh(self._begin if self._early is None else self._take_over)
 
     def _begin(self) -> None:
+        if isinstance(self.screen, ResizingScreen):
+            self.screen.may_hold = True
         self.run_worker(self._open(), name="open", exit_on_error=False)
 
     def _take_over(self) -> None:

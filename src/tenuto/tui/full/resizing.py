@@ -14,17 +14,18 @@ from tenuto.tui.full.transcript import TranscriptView
 class ResizingScreen(Screen[None]):
     """The screen. Each widget hears of its new size by a message; a callback behind it tells that it has been heard."""
 
+    may_hold = False
+    """Whether the first frame is out: before it there is nothing to replace, and others wait for what is painted."""
     _held: ExitStack | None = None
-    _is_laid_out = False
 
     def __init__(self, show_all: Callable[[], None]) -> None:
         super().__init__(id="_default")
         self._show_all = show_all
 
     def on_resize(self) -> None:
-        """Hold the painting, except of the first layout, which has nothing to replace."""
-        if not self._is_laid_out:
-            self._is_laid_out = True
+        """Hold the painting until all have fitted."""
+        if not self.may_hold:
+            self.call_after_refresh(self._show_all)
             return
         if self._held is None:
             self._held = ExitStack()
