@@ -47,3 +47,4 @@ class ResizingScreen(Screen[None]):
         self._show_all()
         self._held.close()
         self._held = None
+        self.refresh(layout=True)  # whatever was to be painted whole meanwhile was not
