@@ -227,8 +227,8 @@ def processes(*words: str) -> list[int]:
 
 
 def works(shown: str) -> bool:
-    """Whether the screen says that something runs."""
-    return "esc to " in shown
+    """Whether the screen says that something runs, or waits for an answer."""
+    return "esc to " in shown or "● Waiting for you" in shown
 
 
 def prompt_of(shown: str) -> str:
