@@ -87,12 +87,7 @@ class InlineApp:
         self._paste_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._motion = motion_of(ui)
-        self.runner = Runner(
-            runtime, self.apply, clock, columns=output.get_size().columns, flush_interval=self._motion.flush
-        )
-        self.runner.state.theme = themes.wanted
-        self.runner.state.second_step = self._motion.step
-        self.runner.state.interrupt_presses = 2 if ui.interrupt == "esc-esc" else 1
+        self.runner = self._start_runner(runtime)
         self.printer = Printer(self._render_options)
         self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
         actions: dict[str, Callable[[], bool]] = {}
@@ -102,16 +97,7 @@ class InlineApp:
             self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=LISTED
         )
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
-        self.outside = Outside(
-            lambda: self.runner.state,
-            self._write,
-            self.spawn,
-            self._toast,
-            self._show_command,
-            ui=ui,
-            environ=environ,
-            clock=clock,
-        )
+        self.outside = self._reach_outside()
         self._actions = ScreenActions(self)
         self._reading = Reading(self)
         actions.update(self._actions.table)
@@ -119,15 +105,46 @@ class InlineApp:
         self._input = input
         self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear)
         input.vt100_parser = self._parser
-        self.application = InlineApplication(
+        self.application = self._lay_out(found)
+
+    def _start_runner(self, runtime: LateRuntime) -> Runner:
+        """Return the runner of the machine, which knows what the settings say of time and keys."""
+        runner = Runner(
+            runtime,
+            self.apply,
+            self._clock,
+            columns=self._output.get_size().columns,
+            flush_interval=self._motion.flush,
+        )
+        runner.state.theme = self.themes.wanted
+        runner.state.second_step = self._motion.step
+        runner.state.interrupt_presses = 2 if self._ui.interrupt == "esc-esc" else 1
+        return runner
+
+    def _reach_outside(self) -> Outside:
+        return Outside(
+            lambda: self.runner.state,
+            self._write,
+            self.spawn,
+            self._toast,
+            self._show_command,
+            ui=self._ui,
+            environ=self._environ,
+            clock=self._clock,
+        )
+
+    def _lay_out(self, found: list[int | list[bytes]] | None) -> InlineApplication:
+        """Return what paints and reads; `found` is how the terminal was found."""
+        on_console = self._environ.get("TERM") == "linux"
+        return InlineApplication(
             self.bottom.layout,
-            input,
-            output,
+            self._input,
+            self._output,
             paint=self._paint_frame,
             press=self._press,
             paste=self._paste,
-            wraps=rewraps(environ),
-            modes=("", "") if environ.get("TERM") == "linux" else (BEGIN_MODES + more_keys(environ), END_MODES),
+            wraps=rewraps(self._environ),
+            modes=("", "") if on_console else (BEGIN_MODES + more_keys(self._environ), END_MODES),
             found=found,
         )
 
