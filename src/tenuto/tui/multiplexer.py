@@ -37,7 +37,8 @@ def wrap(sequence: str, environ: Mapping[str, str]) -> str:
 async def ask_outer(environ: Mapping[str, str]) -> Outer:
     """Return which terminal is at the end of the line. tmux is asked each time: its client may be another one now."""
     if environ.get("TMUX"):
-        answer = await _ask_tmux(environ)
+        target = ("-t", environ["TMUX_PANE"]) if environ.get("TMUX_PANE") else ()
+        answer = await ask_tmux("display-message", "-p", *target, _QUESTION)
         allowed, kind, name = (answer.split("\t") + [""] * 3)[:3]
         return Outer(recognise_name(kind, name), reachable=allowed not in ("", "0", "off"))
     if environ.get("STY"):
@@ -45,11 +46,11 @@ async def ask_outer(environ: Mapping[str, str]) -> Outer:
     return Outer(recognise(environ))
 
 
-async def _ask_tmux(environ: Mapping[str, str]) -> str:
-    target = ("-t", environ["TMUX_PANE"]) if environ.get("TMUX_PANE") else ()
+async def ask_tmux(*words: str) -> str:
+    """Return what this tmux command prints, without the line's end; empty when it fails or takes over `PATIENCE`."""
     with contextlib.suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
-            *("tmux", "display-message", "-p", *target, _QUESTION),
+            *("tmux", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -5,14 +5,12 @@ Sources: the manuals of the terminals; tmux(1), "extended-keys".
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tenuto.tui.emulator import Emulator, recognise
 from tenuto.tui.machine.intent import Intent, KeyboardKnown, Said
+from tenuto.tui.multiplexer import ask_tmux
 
 TELLING = frozenset[Emulator]({"kitty", "ghostty", "foot", "iterm2", "zed"})
 """Terminals that tell all keys apart when they are asked to by kitty's protocol, as they come."""
@@ -23,8 +21,6 @@ NO_MORE_FLAGS = "\x1b[<u"
 CLEAN_KEYBOARD = "\x1b[=0;1u"
 """Takes back what a program that crashed has left switched on."""
 TOLD_FILE = Path("told") / "tmux-extended-keys"
-TMUX_PATIENCE = 1.0
-"""Seconds that tmux has for an answer."""
 ADVICE = (
     "tmux keeps Shift+Enter to itself, because its extended-keys is off: Ctrl+J, or \\ and Enter, begin a new line. To "
     "have Shift+Enter as well:  set -s extended-keys on  in ~/.tmux.conf. This is said once."
@@ -41,7 +37,7 @@ async def learn_keyboard(home: Path, environ: Mapping[str, str], handle: Callabl
     if not environ.get("TMUX"):
         handle(KeyboardKnown(recognise(environ) in TELLING))
         return
-    setting = await _ask_tmux()
+    setting = (await ask_tmux("show-options", "-sv", "extended-keys")).strip()  # empty: a tmux without it
     handle(KeyboardKnown(setting in ("on", "always")))
     if setting == "off" and _tell_first_time(home / TOLD_FILE):
         handle(Said(ADVICE))
@@ -55,23 +51,3 @@ def _tell_first_time(mark: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-async def _ask_tmux() -> str:
-    """Return tmux's setting; empty for a tmux without it, or none that answers."""
-    with contextlib.suppress(OSError, TimeoutError):
-        process = await asyncio.create_subprocess_exec(
-            *("tmux", "show-options", "-sv", "extended-keys"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            async with asyncio.timeout(TMUX_PATIENCE):
-                answer, _ = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            return ""
-        return answer.decode("utf-8", "replace").strip()
-    return ""
