@@ -49,7 +49,7 @@ class Room:
 
     @property
     def is_tight(self) -> bool:
-        """Whether only the question and its answers have room."""
+        """Whether only the question, its answers and the keys have room beside a row or two of what would happen."""
         return self.rows < ROOMY_ROWS
 
 
@@ -70,15 +70,21 @@ def approval_panel(
     else:
         head = _head(state, request, room)
         detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
+        if room.is_tight and request.diff is not None:
+            detail = detail[1:]  # the question names the file
     gap = [] if room.is_tight else [EMPTY]
     answers, choices = _answers(state, request, room, feedback, LABEL_ROWS)
     if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
         answers, choices = _answers(state, request, room, feedback, 1)
         detail = [*detail, *_patterns(request, width)]
-    free = max(2, rows - len(head) - len(answers) - 2 * len(gap))
+        if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
+            gap = []
+    if len(head) + len(answers) >= rows:
+        answers = answers[:-1]  # rather no word on keys than an answer that is cut off
+    free = max(1, rows - len(head) - len(answers) - 2 * len(gap))
     scrolls = full or request.kind == "plan"
     shown, scrolled = _bounded(
-        detail, free if full else min(free, most), scroll if scrolls else 0, state.keys, scrolls=scrolls
+        detail, free if full else min(free, most), scroll if scrolls else 0, width, state.keys, scrolls=scrolls
     )
     above = [*head, *gap, *shown, *gap]
     return Panel(
@@ -101,7 +107,9 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     summary = "" if said_below and request.diff is None else sanitize_line(request.summary)
     tool = sanitize_line(request.tool).capitalize()
     title = truncate(f"{tool} {summary}".strip(), room.width - 24)
-    head = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *_count(state)))]
+    changes = diff_summary(request.diff, room.glyphs) if room.is_tight and request.diff is not None else ()
+    facts: list[Span] = [*((" ", "text") for _ in changes[:1]), *changes, *_count(state)]
+    head = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *facts))]
     if request.reason and not room.is_tight:
         reason = wrap([(sanitize_line(request.reason), "dim")], room.width - 4)
         if len(reason) > REASON_ROWS and not room.full:
@@ -132,18 +140,20 @@ def plan_lines(plan: str, width: int, glyphs: Glyphs) -> Sequence[Line]:
     return tuple(render_markdown(plan, width, RenderOptions(ascii=glyphs is not UNICODE, spoken=glyphs is SPOKEN)))
 
 
-def _bounded(lines: list[Line], rows: int, scroll: int, names: Bindings, *, scrolls: bool) -> tuple[list[Line], int]:
+def _bounded(
+    lines: list[Line], rows: int, scroll: int, width: int, names: Bindings, *, scrolls: bool
+) -> tuple[list[Line], int]:
     """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
     if len(lines) <= rows:
         return lines, 0
-    room = max(1, rows - 1)
-    first = max(0, min(scroll, len(lines) - room))
+    room = rows - 1
+    first = max(0, min(scroll, len(lines) - max(1, room)))
     below = len(lines) - first - room
-    hidden = f"{first} above, {below} below" if first else f"{below} more rows"
+    hidden = f"{first} above, {below} below" if first else f"{below} {'more ' if room else ''}rows"
     pages = f"{names.label('scroll.page_up')}/{names.label('scroll.page_down')}"
-    ways = (pages, names.label("approval.full")) if scrolls else (names.phrase("approval.full", "shows all"),)
-    hint = f"{PAD}… {join_phrases(hidden, *ways)}"
-    return [*lines[first : first + room], plain(hint, "dim")], first
+    full = names.label("approval.full") if scrolls else names.phrase("approval.full", "shows all")
+    hint = fit_phrases(join_phrases(hidden, pages if scrolls else "", full), full, width - 4)
+    return [*lines[first : first + room], plain(f"{PAD}… {hint}", "dim")], first
 
 
 def option_label(option: ApprovalOption, request: ApprovalRequestedEvent) -> str:
@@ -172,6 +182,8 @@ def _answers(
     lettered = not state.draft.text
     for place, option in enumerate(approval_options(request)):
         is_selected = place == state.approvals.selected
+        if room.full and room.is_tight and not is_selected:
+            continue  # who reads all of it on a small screen needs the rows; every key still answers
         style, pointer = ("choice.selected", POINTER) if is_selected else ("text", PAD)
         label = f"{place + 1}. {option_label(option, request)}"
         rows = wrap([(label, style)], room.width - 8, 3)
@@ -183,9 +195,7 @@ def _answers(
             lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))
         if writing and option.feedback:
             lines.append(Line((("     ", "text"), *editor_spans(feedback, room.width - 6))))
-    return (
-        [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4)}", "faint")] if not room.is_tight else lines
-    ), choices
+    return [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4)}", "faint")], choices
 
 
 def _hint(state: UiState, request: ApprovalRequestedEvent, width: int) -> str:
@@ -193,8 +203,9 @@ def _hint(state: UiState, request: ApprovalRequestedEvent, width: int) -> str:
     confirm = names.label("approval.confirm")
     if state.approvals.feedback is not None:
         return join_phrases(names.phrase("feedback.confirm", "sends"), names.phrase("escape", "back"))
-    keys = f"number · ↑ ↓ and {confirm}" if state.draft.text else f"{confirm} · number or letter"
+    keys = f"number · ↑ ↓ and {confirm}" if state.draft.text else f"{confirm}, number or letter"
     if request.kind == "plan":
         edit, back = names.phrase("approval.edit", "edits the plan"), names.phrase("escape", "goes on planning")
         return fit_phrases(join_phrases(keys, edit, back), back, width)
-    return join_phrases(keys, names.phrase("escape", "denies"))
+    out = names.phrase("escape", "denies")
+    return fit_phrases(join_phrases(keys, out), out, width)

@@ -147,7 +147,8 @@ def _place(item: Item, search: Search, ordinal: int, width: int, *, selected: bo
 def _block_keys(item: Item, keys: Bindings, width: int) -> str:
     phrases = [keys.phrase(f"block.{action}", _word(item, action)) for action in block_actions(item)]
     out = keys.phrase("escape", "leaves")
-    return fit_phrases(join_phrases(*phrases, out), out, width)
+    moves = " ".join(label for label in (keys.label("block.up"), keys.label("block.down")) if label)
+    return fit_phrases(join_phrases(f"{moves} moves" if moves else "", *phrases, out), out, width)
 
 
 def _word(item: Item, action: BlockAction) -> str:

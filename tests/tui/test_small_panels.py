@@ -1,0 +1,82 @@
+"""What a panel leaves out on a small screen, and that it says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.line_editor import LineEditor
+from tenuto.tui.machine.asked import approval_options
+from tenuto.tui.machine.intent import CompletionOffered, MoveCompletion, Tick
+from tenuto.tui.machine.state import CompletionItem
+from tenuto.tui.panels import approval_panel, block_panel, completion_panel
+from tenuto.tui.render.options import UNICODE
+from tests.tui.machine.driving import Driver, user
+from tests.tui.pictures import scenes
+
+COMMANDS = tuple(CompletionItem(f"/c{number} ", f"/c{number}", "does it") for number in range(27))
+
+
+def completing(count: int) -> Driver:
+    driver = Driver()
+    driver.type("/c")
+    driver.feed(CompletionOffered(driver.state.completion_generation, 0, 2, COMMANDS[:count]))
+    return driver
+
+
+def rows_of(driver: Driver, rows: int) -> list[str]:
+    return [line.text.strip() for line in completion_panel(driver.state, 40, rows).lines]
+
+
+def test_completions_that_do_not_fit_are_counted():
+    driver = completing(27)
+    assert len(rows_of(driver, 20)) == 8
+    assert rows_of(driver, 20)[-1] == "1 of 27"
+    driver.feed(MoveCompletion(-1))
+    shown = rows_of(driver, 5)
+    assert len(shown) == 5
+    assert shown[-1] == "27 of 27"
+    assert shown[-2].startswith("❯ /c26")
+
+
+def test_completions_that_all_fit_need_no_count():
+    assert [row.split()[-3] for row in rows_of(completing(8), 20)][1:] == [f"/c{number}" for number in range(1, 8)]
+
+
+def asked(width: int, rows: int, events: list[object], *, full: bool = False) -> list[str]:
+    driver = Driver()
+    driver.feed(*events)  # type: ignore[arg-type]
+    driver.after(9.0).feed(Tick())
+    assert driver.state.approvals.current is not None
+    panel = approval_panel(driver.state, width, rows, UNICODE, LineEditor(), full=full, scroll=0)
+    assert len(panel.lines) <= rows
+    return [line.text for line in panel.lines]
+
+
+@pytest.mark.parametrize("rows", [8, 9, 11, 14])
+@pytest.mark.parametrize("scene", [scenes.asking_for_a_change, scenes.asking_for_a_command])
+def test_an_approval_says_on_a_small_screen_how_it_is_answered(rows, scene):
+    events = scene()
+    lines = asked(40, rows, events)
+    assert "Esc denies" in lines[-1]
+    request = next(event for event in events if isinstance(event, ApprovalRequestedEvent))
+    for number, _option in enumerate(approval_options(request), 1):
+        assert any(f"{number}. " in line for line in lines)
+
+
+def test_what_is_left_out_of_a_change_is_counted_and_can_be_read():
+    lines = asked(40, 9, scenes.asking_for_a_change())
+    assert any("rows · Ctrl+E shows all" in line for line in lines)
+    assert "+" in lines[0]
+    assert "−" in lines[0]
+    whole = asked(40, 9, scenes.asking_for_a_change(), full=True)
+    assert sum(line.startswith("    ") for line in whole) >= 5, "the answers that are not selected make room"
+    assert "Esc denies" in whole[-1]
+
+
+def test_the_block_cursor_says_how_it_moves():
+    driver = Driver()
+    driver.feed(user(1, "hello"))
+    driver.state.block = next(iter(driver.state.transcript.items))
+    for width in (40, 80):
+        assert block_panel(driver.state, width).lines[-1].text.strip().startswith("↑ ↓ moves · ")
