@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
-from tenuto.tui.editor import edit_file, edit_text
 from tenuto.tui.job_control import NO_SHELL, has_shell
-from tenuto.tui.machine.intent import PlanEdited
+from tenuto.tui.own_editor import OwnEditor
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp
@@ -18,10 +17,13 @@ Action = Callable[[], bool]
 
 
 class ScreenActions:
-    """What the app does with a key, by key id (`table`)."""
+    """What the app does with a key, by key id (`table`), and with the person's own editor."""
 
     def __init__(self, app: TenutoApp) -> None:
         self._app = app
+        self.own_editor = OwnEditor(
+            app.runner, app.composer, lend=self._lend, toast=app.around.show_toast, show=app.repaint_everything
+        )
         transcript, around = app.transcript, app.around
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
@@ -65,26 +67,7 @@ class ScreenActions:
         self._app.transcript.pointer.clear()
         return True
 
-    async def edit(self, text: str, plan: str = "") -> None:
-        """Let the person write the prompt, or a request's plan, in their own editor; the app goes on behind it."""
-        app = self._app
-        with app.suspend():
-            edited, problem = await edit_text(text, os.environ)
-        if problem:
-            app.around.show_toast(problem, "error")
-        elif plan:
-            app.runner.handle(PlanEdited(plan, edited))
-        elif edited != text:
-            app.composer.set_draft(app.runner.fold_edited(edited), len(edited))
-            app.composer.tell()
-        app.repaint_everything()
-
-    async def edit_file(self, path: str) -> None:
-        """Let the person edit a file of theirs; what it says holds afterwards."""
-        app = self._app
-        with app.suspend():
-            problem = await edit_file(path, os.environ)
-        if problem:
-            app.around.show_toast(problem, "error")
-        app.runner.read_own_files()
-        app.repaint_everything()
+    @contextlib.asynccontextmanager
+    async def _lend(self) -> AsyncGenerator[None]:
+        with self._app.suspend():
+            yield

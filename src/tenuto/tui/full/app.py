@@ -265,9 +265,9 @@ class TenutoApp(App[None], inherit_bindings=False):
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
-                self.spawn(self._actions.edit(text, plan))
+                self.spawn(self._actions.own_editor.edit(text, plan))
             case screen_effects.EditFile(path=path):
-                self.spawn(self._actions.edit_file(path))
+                self.spawn(self._actions.own_editor.edit_file(path))
             case screen_effects.Repaint():
                 self.repaint_everything()
             case screen_effects.Quit():

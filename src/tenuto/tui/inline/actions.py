@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenuto.tui.editor import edit_file, edit_text
 from tenuto.tui.job_control import NO_SHELL, has_shell
-from tenuto.tui.machine.intent import PlanEdited
+from tenuto.tui.own_editor import OwnEditor
 
 if TYPE_CHECKING:
     from tenuto.tui.inline.app import InlineApp
@@ -18,10 +16,13 @@ Action = Callable[[], bool]
 
 
 class ScreenActions:
-    """What the app does with a key, by key id (`table`)."""
+    """What the app does with a key, by key id (`table`), and with the person's own editor."""
 
     def __init__(self, app: InlineApp) -> None:
         self._app = app
+        self.own_editor = OwnEditor(
+            app.runner, app.editor, lend=app.application.lend, toast=app.around.show_toast, show=app.show
+        )
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
@@ -64,27 +65,3 @@ class ScreenActions:
         else:
             self._app.around.show_toast(NO_SHELL, "warning")
         return True
-
-    async def edit(self, text: str, plan: str = "") -> None:
-        """Let the person write the prompt, or a request's plan, in their own editor; the app goes on behind it."""
-        app = self._app
-        async with app.application.lend():
-            edited, problem = await edit_text(text, os.environ)
-        if problem:
-            app.around.show_toast(problem, "error")
-        elif plan:
-            app.runner.handle(PlanEdited(plan, edited))
-        elif edited != text:
-            app.editor.set_draft(app.runner.fold_edited(edited), len(edited))
-            app.editor.tell()
-        app.show()
-
-    async def edit_file(self, path: str) -> None:
-        """Let the person edit a file of theirs; what it says holds afterwards."""
-        app = self._app
-        async with app.application.lend():
-            problem = await edit_file(path, os.environ)
-        if problem:
-            app.around.show_toast(problem, "error")
-        app.runner.read_own_files()
-        app.show()

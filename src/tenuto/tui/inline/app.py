@@ -98,14 +98,14 @@ class InlineApp:
         )
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
         self.outside = self._reach_outside()
-        self._actions = ScreenActions(self)
-        self._reading = Reading(self)
-        actions.update(self._actions.table)
-        actions.update(self._reading.table)
         self._input = input
         self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear)
         input.vt100_parser = self._parser
         self.application = self._lay_out(found)
+        self._actions = ScreenActions(self)
+        self._reading = Reading(self)
+        actions.update(self._actions.table)
+        actions.update(self._reading.table)
 
     def _start_runner(self, runtime: LateRuntime) -> Runner:
         """Return the runner of the machine, which knows what the settings say of time and keys."""
@@ -298,9 +298,9 @@ class InlineApp:
             case screen_effects.Toast(text=text, level=level):
                 self.around.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
-                self.spawn(self._actions.edit(text, plan))
+                self.spawn(self._actions.own_editor.edit(text, plan))
             case screen_effects.EditFile(path=path):
-                self.spawn(self._actions.edit_file(path))
+                self.spawn(self._actions.own_editor.edit_file(path))
             case screen_effects.Repaint():
                 self.application.renderer.erase(leave_alternate_screen=False)
             case screen_effects.Quit():
