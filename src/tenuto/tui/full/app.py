@@ -15,6 +15,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widget import Widget
 
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
@@ -102,6 +103,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.keyboard.paste,
             lambda text, cursor: self.runner.handle(intents.DraftChanged(text, cursor)),
             PLACEHOLDER,
+            self._paint_now,
         )
         self.around = Surroundings(
             self.runner,
@@ -323,6 +325,10 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.around.pass_time()
         self.outside.follow()
         self._watch_time()
+
+    def _paint_now(self, widget: Widget) -> None:
+        if isinstance(self.screen, ResizingScreen):
+            self.screen.paint_now(widget)
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Paint, with the terminal's cursor at the caret wherever the layout has put it by now (R-100).

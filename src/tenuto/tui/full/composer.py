@@ -14,7 +14,10 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.document._document import Document, Location
+from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import TextArea
 
 from tenuto.guard.sanitize import BLANK, blank_for_terminal
@@ -27,7 +30,10 @@ MAX_SHARE = 3
 
 
 class Composer(TextArea):
-    """A multi-line editor with readline's keys. `route` does what a key means, or returns one to edit with."""
+    """A multi-line editor with readline's keys. `route` does what a key means, or returns one to edit with.
+
+    `paint_now` paints what has changed here, without the way that messages go.
+    """
 
     BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own name and shape
         Binding("ctrl+b", "cursor_left"),
@@ -51,6 +57,7 @@ class Composer(TextArea):
         paste: Callable[[str], None],
         changed: Callable[[str, int], None],
         placeholder: str,
+        paint_now: Callable[[Widget], None],
     ) -> None:
         super().__init__(
             id="composer", compact=True, highlight_cursor_line=False, placeholder=placeholder, max_checkpoints=100
@@ -61,6 +68,9 @@ class Composer(TextArea):
         self._changed = changed
         self._cuts = CutTexts()
         self._cutting = False
+        self._paint_now = paint_now
+        self._waiting_keys = 0
+        self._styled: object = None
 
     # --- the draft ---
 
@@ -120,13 +130,23 @@ class Composer(TextArea):
 
     # --- keys ---
 
+    def post_message(self, message: Message) -> bool:
+        """Take a message in; of keys that wait it is known how many they are."""
+        taken = super().post_message(message)
+        if taken and isinstance(message, events.Key):
+            self._waiting_keys += 1
+        return taken
+
     async def _on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
+        self._waiting_keys -= 1
         typed = typed_by(event.key, event.character)
         key = self._route(event.key, typed)
         if key is not None:
             await self.press(key, typed)
+        if self._waiting_keys <= 0:  # else the last of them paints
+            self._paint_now(self)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -137,11 +157,12 @@ class Composer(TextArea):
         """Do an editing key: insert what it types, else run the binding, here and now."""
         self._cutting = False
         self.suggestion = ""  # it is a hint: Right must not insert it
-        if character is not None:
-            self._replace_via_keyboard(character, *self.selection)
-        else:
-            for binding in self._bindings.key_to_bindings.get(key, ())[-1:]:
-                await self.run_action(binding.action)
+        with self.prevent(TextArea.SelectionChanged):  # it is told below
+            if character is not None:
+                self._replace_via_keyboard(character, *self.selection)
+            else:
+                for binding in self._bindings.key_to_bindings.get(key, ())[-1:]:
+                    await self.run_action(binding.action)
         if not self._cutting:
             self._cuts.rest()
         self.tell()
@@ -166,6 +187,18 @@ class Composer(TextArea):
     def get_line(self, line_index: int) -> Text:
         """Return a line as it is painted: what was pasted may have what must not reach the terminal (R-088)."""
         return Text(blank_for_terminal(self.document.get_line(line_index)), end="", no_wrap=True)
+
+    def notify_style_update(self) -> None:
+        """Other styles hold from now on."""
+        self._styled = None
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return rows; the styles are worked out when they change, and not for every row of every key."""
+        if self._styled is None or self._styled is not self._theme:
+            self._styled = self._theme
+            return super().render_lines(crop)
+        return super(TextArea, self).render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return a row without the blanks, which some terminals do not know to take no room."""

@@ -1,4 +1,9 @@
-"""Another size is painted once: nothing is drawn from the first layout on until all widgets have fitted (R-100)."""
+"""The screen: when it is painted.
+
+Another size is painted once: nothing is drawn from the first layout on until all widgets have fitted (R-100). What a
+key changed is painted at once: by the way of messages it waits for the next sixtieth of a second after a stream's
+rows, and behind everything else that the loop has to do.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from textual.screen import Screen
+from textual.widget import Widget
 
 from tenuto.tui.full.composer import Composer
+from tenuto.tui.full.row_compositor import RowCompositor
 from tenuto.tui.full.transcript import TranscriptView
 
 
@@ -21,6 +28,14 @@ class ResizingScreen(Screen[None]):
     def __init__(self, show_all: Callable[[], None]) -> None:
         super().__init__(id="_default")
         self._show_all = show_all
+        self._compositor = RowCompositor()
+
+    def paint_now(self, widget: Widget) -> None:
+        """Paint what has changed in a widget, and whatever else is ready; not if there is something to lay out."""
+        if self._layout_required or self._scroll_required or widget._layout_required or widget not in self._compositor:
+            return
+        self._dirty_widgets.add(widget)
+        self._on_timer_update()
 
     def on_resize(self) -> None:
         """Hold the painting until all have fitted."""
