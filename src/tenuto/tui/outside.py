@@ -18,7 +18,7 @@ from tenuto.tui.footer import unknown_items
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.multiplexer import ask_outer, wrap
 from tenuto.tui.notify import BEL, Calls, Notification, describe_bell, notification_sequence
-from tenuto.tui.person_command import run_person_command
+from tenuto.tui.person_command import PersonCommand
 from tenuto.tui.render.line import Span
 from tenuto.tui.status_command import StatusCommand
 
@@ -68,15 +68,17 @@ class Outside:
             ui.status_interval,
             spawn=spawn,
             show=show_command,
-            complain=lambda problem: toast(problem, "warning"),
+            complain=self._warn,
             clock=clock,
+        )
+        self._notifier = PersonCommand(
+            "ui.notification_command", ui.notification_command, seconds=COMMAND_SECONDS, complain=self._warn
         )
         self._has_title = ui.title and environ.get("TERM", "") not in NO_TITLE
         self._has_progress = shows_progress(recognise(environ)) if ui.progress == "auto" else ui.progress
         self._progress: Progress = ""
         self._progress_at = float("-inf")
         self._failed = False
-        self._complained = False
         self._begun = False
         self.copied = ""
 
@@ -88,7 +90,7 @@ class Outside:
         self._write(SAVE_TITLE if self._has_title else "")
         unknown = unknown_items(self._ui.status_items)
         if unknown:
-            self._toast(f"ui.status_items: there is no {', '.join(unknown)}", "warning")
+            self._warn(f"ui.status_items: there is no {', '.join(unknown)}")
 
     def end(self) -> None:
         """Give it back, once."""
@@ -144,11 +146,11 @@ class Outside:
         self._failed = bell.reason == "failed" and self._calls.looked_at is False
         way = self._ui.notifications
         if way is True:
-            way = "command" if self._ui.notification_command else "terminal"
+            way = "command" if self._notifier.given else "terminal"
         if way in (False, "off") or not self._calls.wanted(bell, self._clock()):
             return
         notification = describe_bell(bell, self._state())
-        if way == "command" and self._ui.notification_command:
+        if way == "command" and self._notifier.given:
             self._spawn(self._run_command(bell, notification))
             return
         self._write(BEL)
@@ -177,10 +179,10 @@ class Outside:
             "session_id": state.session_id,
             "cwd": state.status.cwd,
         }
-        ran = await run_person_command(self._ui.notification_command, facts, seconds=COMMAND_SECONDS)
-        if ran.problem and not self._complained:
-            self._complained = True
-            self._toast(f"ui.notification_command {ran.problem}", "warning")
+        await self._notifier.run(facts)
+
+    def _warn(self, problem: str) -> None:
+        self._toast(problem, "warning")
 
     # --- the clipboard ---
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,35 @@ class Ran(Struct, frozen=True):
 
     output: bytes
     problem: str = ""
+
+
+class PersonCommand:
+    """The command of a setting. When a run fails, `complain` hears of it, the first time.
+
+    `seconds` is how long one run may take.
+    """
+
+    def __init__(self, setting: str, command: str, *, seconds: float, complain: Callable[[str], None]) -> None:
+        self._setting = setting
+        self._command = command
+        self._seconds = seconds
+        self._complain = complain
+        self._complained = False
+
+    @property
+    def given(self) -> bool:
+        """Whether the setting names one."""
+        return bool(self._command)
+
+    async def run(self, facts: Mapping[str, Any], *, cwd: str = "") -> bytes | None:
+        """Run it with `facts` as JSON; return what it printed, at most `OUTPUT_BYTES`, `None` when it failed."""
+        ran = await run_person_command(self._command, facts, seconds=self._seconds, cwd=cwd)
+        if not ran.problem:
+            return ran.output
+        if not self._complained:
+            self._complained = True
+            self._complain(f"{self._setting} {ran.problem}")
+        return None
 
 
 async def run_person_command(command: str, facts: Mapping[str, Any], *, seconds: float, cwd: str = "") -> Ran:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.person_command import run_person_command
+from tenuto.tui.person_command import PersonCommand
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.line import Span
 
@@ -31,21 +31,19 @@ class StatusCommand:
         complain: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
-        self._command = command
+        self._command = PersonCommand("ui.status_command", command, seconds=SECONDS, complain=complain)
         self._interval = interval
         self._spawn = spawn
         self._show = show
-        self._complain = complain
         self._clock = clock
         self._wanted: Mapping[str, Any] = {}
         self._told: Mapping[str, Any] = {}
         self._began = float("-inf")
         self._running = False
-        self._complained = False
 
     def follow(self, state: UiState) -> None:
         """Run soon, if what the command is told is not what it was told last. Before there is a session it does not."""
-        if not self._command or not state.session_id:
+        if not self._command.given or not state.session_id:
             return
         self._wanted = session_facts(state)
         if self._wanted != self._told and not self._running:
@@ -59,18 +57,11 @@ class StatusCommand:
                 if wait > 0:
                     await asyncio.sleep(wait)
                 self._told, self._began = self._wanted, self._clock()
-                cwd = str(self._told["cwd"])
-                ran = await run_person_command(self._command, self._told, seconds=SECONDS, cwd=cwd)
-                self._take(ran.output, ran.problem)
+                output = await self._command.run(self._told, cwd=str(self._told["cwd"]))
+                if output is not None:
+                    self._show(first_line(output))
         finally:
             self._running = False
-
-    def _take(self, output: bytes, problem: str) -> None:
-        if not problem:
-            self._show(first_line(output))
-        elif not self._complained:
-            self._complained = True
-            self._complain(f"ui.status_command {problem}")
 
 
 def first_line(output: bytes) -> list[Span]:
