@@ -84,3 +84,28 @@ def test_keys_are_no_burst() -> None:
         parts = PasteSplitter().feed(keys, 1.0)
         assert parts == [keys]
         assert not isinstance(parts[0], Paste)
+
+
+def test_a_part_of_a_mark_that_is_no_key_is_waited_for_like_a_paste() -> None:
+    for size in range(3, len(PASTE_BEGIN)):
+        splitter = PasteSplitter()
+        assert splitter.feed(PASTE_BEGIN[:size]) == []
+        assert (splitter.holding, splitter.inside) == (False, True)
+        assert splitter.feed(f"{PASTE_BEGIN[size:]}a\rb{PASTE_END}") == [Paste("a\nb")]
+
+
+def test_a_mark_whose_beginning_was_given_away_as_a_key_begins_a_paste_all_the_same() -> None:
+    for beginning in ("\x1b", "\x1b["):
+        splitter = PasteSplitter()
+        splitter.feed(beginning)
+        assert splitter.holding
+        assert splitter.give_up() == [beginning]
+        assert splitter.feed(f"{PASTE_BEGIN.removeprefix(beginning)}a\rb{PASTE_END}") == [Paste("a\nb")]
+
+
+def test_keys_behind_a_lone_escape_are_keys() -> None:
+    splitter = PasteSplitter()
+    splitter.feed("\x1b")
+    splitter.give_up()
+    assert splitter.feed("[20") == ["[20"]
+    assert splitter.feed("0~a\r") == ["0~a\r"]

@@ -13,6 +13,8 @@ BURST_CHARACTERS = 64
 """More printable characters in one read are a paste."""
 BURST_GAP = 0.05
 """Seconds within which the next read goes on with it."""
+_KEYS = "\x1b", "\x1b["
+"""Beginnings of a mark that may be keys, Escape and Alt+[; longer ones are none."""
 _CONTROLS = frozenset(map(chr, [*range(9), 11, 12, *range(14, 32), *range(127, 160)]))
 
 
@@ -28,18 +30,19 @@ class PasteSplitter:
     def __init__(self) -> None:
         self._pieces: list[str] | None = None
         self._held = ""
+        self._given_up = ""
         self._burst_at = float("-inf")
         self._burst_has_lines = False
 
     @property
     def inside(self) -> bool:
-        """Whether a paste has begun and not ended."""
-        return self._pieces is not None
+        """Whether a paste has begun, if only with a part of its mark, and not ended."""
+        return self._pieces is not None or (bool(self._held) and not self.holding)
 
     @property
     def holding(self) -> bool:
         """Whether something is held back that may be a key (a lone ESC): call `give_up` soon."""
-        return bool(self._held)
+        return self._pieces is None and self._held in _KEYS
 
     def feed(self, data: str, now: float = float("-inf")) -> list[str]:
         """Return what is complete. A possible beginning of a mark at the end is held back until the next call.
@@ -48,6 +51,10 @@ class PasteSplitter:
         """
         parts: list[str] = []
         rest, self._held = self._held + data, ""
+        given_up, self._given_up = self._given_up, ""
+        if given_up and rest.startswith(behind := PASTE_BEGIN.removeprefix(given_up)):
+            # It took so long that its beginning was given away as a key. What is pasted is no key all the same.
+            self._pieces, rest = [], rest.removeprefix(behind)
         while rest:
             rest = self._end_paste(rest, parts) if self._pieces is not None else self._find_paste(rest, parts, now)
         return parts
@@ -55,8 +62,8 @@ class PasteSplitter:
     def give_up(self) -> list[str]:
         """End a paste whose end mark never came, so that keys work again; return it. Also returns what is held back."""
         if self._pieces is None:
-            held, self._held = self._held, ""
-            return [held] if held else []
+            self._given_up, self._held = self._held, ""
+            return [self._given_up] if self._given_up else []
         text = "".join(self._pieces) + self._held
         self._pieces, self._held = None, ""
         return [_paste(text)]

@@ -18,7 +18,7 @@ import time
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any
 
-from textual import events
+from textual import constants, events
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
@@ -40,6 +40,8 @@ PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
 POLL_WAITING = 0.02
 """Seconds between looks at the clock while a lone ESC may become a sequence; else there are none."""
+ESCAPE_PATIENCE = constants.ESCAPE_DELAY
+"""Seconds without input after which a lone ESC is a key: Textual's own, so that it does not wait once more."""
 CLOSE_SECONDS = 2.0
 """How long the end waits for a terminal to take what is left."""
 
@@ -229,11 +231,19 @@ class InputReader:
     def idle(self) -> list[Message]:
         """Nothing came: return a key that only waited for more, or a paste whose end was lost."""
         messages = list(self._parser.tick())
-        limit = PASTE_SILENCE if self._splitter.inside else POLL_WAITING
+        limit = PASTE_SILENCE if self._splitter.inside else ESCAPE_PATIENCE
         if time.monotonic() - self._last_input >= limit:
             messages += self._parse(self._splitter.give_up())
             messages += self._keys(self._answers.give_up())
+            messages += self._end_waiting()
         return messages
+
+    def _end_waiting(self) -> list[Message]:
+        """Return what the parser waits with: it had its time in the splitter already."""
+        if self._parser._timeout_time is None:  # pyright: ignore[reportPrivateUsage]
+            return []
+        self._parser._timeout_time = 0.0  # pyright: ignore[reportPrivateUsage]
+        return list(self._parser.tick())
 
     def _parse(self, parts: list[str]) -> list[Message]:
         messages: list[Message] = []
