@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from tests.server import Reply, Request
+from tests.server import Reply, Request, scripts
+from tests.server.reply import Script
 from tests.terminal.conftest import MODEL, Workplace, said
 from tests.terminal.pseudo import PseudoTerminal
 from tests.terminal.screen import Screen
@@ -91,31 +96,121 @@ def test_a_list_is_filtered_and_picked_from_after_a_resize(place: Workplace, scr
     screen.wait_until(lambda shown: shown.rstrip().split("\n")[-1].startswith("plan · "), "the mode in the last line")
 
 
-@both_screens
-def test_r100_a_resize_paints_what_shows_and_is_quiet(place: Workplace, screen_arguments) -> None:
-    """Counted in the bytes that reach the terminal, the full screen's in whole frames (synchronised output)."""
-    server = place.serve(answer)
-    terminal = PseudoTerminal(place.work, place.home, server.environ(), *screen_arguments, "--model", MODEL)
+FRAME = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
+CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]")
+
+
+def painting_frames(written: bytes) -> list[str]:
+    """What is painted, frame by frame (synchronised output); a frame that only moves the cursor is none."""
+    assert written.count(b"\x1b[?2026h") == written.count(b"\x1b[?2026l")
+    assert not CONTROL.sub(b"", FRAME.sub(b"", written)), "nothing is painted outside of a frame"
+    return [frame.decode() for frame in FRAME.findall(written) if CONTROL.sub(b"", frame)]
+
+
+@contextmanager
+def pseudo_terminal(place: Workplace, script: Script, *arguments: str) -> Iterator[PseudoTerminal]:
+    server = place.serve(script)
+    terminal = PseudoTerminal(place.work, place.home, server.environ(), "--model", MODEL, *arguments)
     try:
         terminal.wait_for("? keys")
-        terminal.write(b"plain")
-        terminal.wait_for("plain")
-        terminal.write(b"\r")
-        terminal.wait_for("done")
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def send(terminal: PseudoTerminal, text: str, answered: str) -> None:
+    terminal.write(text.encode())
+    terminal.wait_for(text)
+    terminal.write(b"\r")
+    terminal.wait_for(answered)
+
+
+def resize(terminal: PseudoTerminal, *sizes: tuple[int, int], apart: float = 0.0) -> bytes:
+    """Give the terminal these sizes, so many seconds apart; return what is written until all is quiet."""
+    begin = len(terminal.output)
+    for columns, rows in sizes:
+        terminal.resize(columns, rows)
+        deadline = time.monotonic() + apart
+        while (left := deadline - time.monotonic()) > 0:
+            terminal.read(left)
+    terminal.read_until_quiet()
+    return terminal.output[begin:]
+
+
+def painted_anew(terminal: PseudoTerminal) -> list[str]:
+    """The screen as it is when the terminal forgets everything and the program paints all of it."""
+    terminal.screen.reset()
+    terminal.write(b"\x0c")
+    terminal.read_until_quiet()
+    return list(terminal.screen.display)
+
+
+@both_screens
+def test_r100_a_resize_is_painted_in_one_frame(place: Workplace, screen_arguments) -> None:
+    with pseudo_terminal(place, answer, *screen_arguments) as terminal:
+        send(terminal, "plain", "done")
         terminal.write(b"the draft")
         terminal.wait_for("the draft")
         terminal.read_until_quiet()
-        for columns in (70, 90):
-            terminal.resize(columns, 30)
-            written = terminal.read_until_quiet().decode("utf-8", "replace")
-            assert terminal.text().count("the draft") == 1
-            assert terminal.text().count("plain") == 1
-            if screen_arguments:
-                assert "done" not in written, "a printed answer belongs to the terminal, which wraps it by itself"
-                assert written.count("the draft") == 1
-            else:
-                # One frame for the new layout and one for what fits it; nothing in between is painted.
-                assert 1 <= written.count("done") <= 2
-                assert written.count("\x1b[?2026h") == written.count("\x1b[?2026l")
-    finally:
-        terminal.close()
+        for size in ((70, 30), (90, 30), (90, 18), (100, 30)):
+            (painted,) = painting_frames(resize(terminal, size))
+            assert terminal.text().count("the draft") == painted.count("the draft") == 1
+            # A printed answer belongs to the terminal, which wraps it by itself.
+            assert painted.count("done") == painted.count("plain") == (0 if screen_arguments else 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [(b"/mo", "/model"), (b"/mode\r", "type to filter"), (b"?", "type to search"), (b"word " * 90, "word word")],
+    ids=["completion", "picker", "help", "long draft"],
+)
+def test_r100_what_is_open_is_fitted_in_the_same_frame(place: Workplace, typed: bytes, shown: str) -> None:
+    with pseudo_terminal(place, answer) as terminal:
+        send(terminal, "fill", "line 44")
+        terminal.write(typed.rstrip(b"\r"))
+        terminal.read_until_quiet()
+        terminal.write(typed[len(typed.rstrip(b"\r")) :])
+        terminal.wait_for(shown)
+        terminal.read_until_quiet()
+        for size in ((60, 30), (60, 14), (110, 40), (100, 30)):
+            assert len(painting_frames(resize(terminal, size))) == 1
+            display = list(terminal.screen.display)
+            assert display == painted_anew(terminal)
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.01], ids=["at once", "in 200 ms"])
+def test_r100_sizes_in_quick_succession_end_in_a_whole_frame_of_the_last(place: Workplace, apart: float) -> None:
+    with pseudo_terminal(place, answer) as terminal:
+        send(terminal, "fill", "line 44")
+        terminal.write(b"the draft")
+        terminal.wait_for("the draft")
+        terminal.read_until_quiet()
+        sizes = [(60 + 2 * number, 20 + number % 7) for number in range(20)]
+        for end in ((77, 24), (100, 30), (100, 30)):  # the last: away, and back to what it was
+            frames = painting_frames(resize(terminal, *sizes, end, apart=apart))
+            assert 1 <= len(frames) <= len(sizes) + 1
+            assert frames[-1].count("the draft") == 1
+            display = list(terminal.screen.display)
+            assert display == painted_anew(terminal)
+
+
+@pytest.mark.full
+def test_r100_three_hundred_sizes_while_an_answer_streams_leave_what_a_fresh_paint_shows(place: Workplace) -> None:
+    def long_answer(request: Request) -> Reply:
+        text = scripts.markdown(8)
+        return Reply(f"{text}\n\nthe end of it", chunk_size=12, delay_per_event=12.0 / (len(text) / 12))
+
+    chance = random.Random(300)
+    with pseudo_terminal(place, long_answer) as terminal:
+        terminal.write(b"go\r")
+        terminal.wait_for("esc to ")
+        terminal.write(b"the draft")
+        for _ in range(300):
+            terminal.resize(chance.randint(30, 140), chance.randint(9, 50))
+            terminal.read(chance.choice((0.0, 0.002, 0.01, 0.03, 0.06)))
+        resize(terminal, (100, 40))
+        terminal.wait_for("the end of it")
+        terminal.read_until_quiet()
+        display = list(terminal.screen.display)
+        assert sum("the draft" in row for row in display) == 1
+        assert display == painted_anew(terminal)

@@ -390,7 +390,9 @@ class TenutoApp(App[None], inherit_bindings=False):
             await super().on_event(event)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another width: everything that is cut to it."""
+        """Another width: everything that is cut to it. What would be painted before the screen hears of it is wrong."""
+        if isinstance(self.screen, ResizingScreen):
+            self.screen.hold()
         self.runner.resize(event.size.width)
 
     def on_app_blur(self) -> None:

@@ -1,34 +1,107 @@
 """The screen: when it is painted.
 
-Another size is painted once: nothing is drawn from the first layout on until all widgets have fitted (R-100). What a
+Another size is painted once: nothing is drawn from its first notice on until all widgets have fitted (R-100). What a
 key changed is painted at once: by the way of messages it waits for the next sixtieth of a second after a stream's
 rows, and behind everything else that the loop has to do.
 """
 
+# The screen's own steps of laying out and painting have no public names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.row_compositor import RowCompositor
-from tenuto.tui.full.transcript import TranscriptView
+
+HOLD_SECONDS = 0.25
+"""Nothing is held back longer, whatever comes or does not come meanwhile."""
+MOST_ROUNDS = 4
+"""Layouts for one size: of the widgets, of what wraps otherwise in them, and two to spare."""
 
 
 class ResizingScreen(Screen[None]):
-    """The screen. Each widget hears of its new size by a message; a callback behind it tells that it has been heard."""
+    """The screen. Each widget hears of its new size by a message, and may want another height then.
+
+    While it `holds`, layouts go on and what they make dirty is kept; the end of it paints the whole screen, once.
+    """
 
     may_hold = False
     """Whether the first frame is out: before it there is nothing to replace, and others wait for what is painted."""
-    _held: ExitStack | None = None
 
     def __init__(self, show_all: Callable[[], None]) -> None:
         super().__init__(id="_default")
         self._show_all = show_all
         self._compositor = RowCompositor()
+        self._hold_end: Timer | None = None
+        self._size_number = 0
+        self._unheard = 0
+        self._in_update = False
+        self._is_owed = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is painted now."""
+        return self._hold_end is not None
+
+    def hold(self) -> None:
+        """Paint nothing until the next size is fitted, and for `HOLD_SECONDS` at most."""
+        if self.may_hold and self._hold_end is None:
+            self._hold_end = self.set_timer(HOLD_SECONDS, self._paint)
+
+    def on_resize(self) -> None:
+        """Hold the painting until all have fitted; a later size takes the place of one that is being fitted."""
+        if not self.may_hold:
+            self.call_after_refresh(self._show_all)
+            return
+        self.hold()
+        self._size_number += 1
+        self.call_later(self._fit, self._size_number, MOST_ROUNDS)
+
+    # --- a round: all have heard, all are as high as they want to be, all are laid out ---
+
+    def _fit(self, size_number: int, rounds: int) -> None:
+        if size_number != self._size_number:
+            return
+        widgets = list(self.query("*"))
+        self._unheard = len(widgets)
+        for widget in widgets:
+            if not widget.call_later(self._note_heard, size_number, rounds):
+                self._note_heard(size_number, rounds)
+
+    def _note_heard(self, size_number: int, rounds: int) -> None:
+        if size_number != self._size_number:
+            return
+        self._unheard -= 1
+        if not self._unheard:
+            self.call_later(self._settle, size_number, rounds)
+
+    def _settle(self, size_number: int, rounds: int) -> None:
+        if size_number != self._size_number:
+            return
+        composer = self.query_one(Composer)
+        composer.fit()
+        composer.scroll_cursor_visible()
+        self._show_all()
+        for widget in self.query("*"):
+            widget._check_refresh()  # what it wants is in our queue now, before what follows
+        self.call_later(self._lay_out, size_number, rounds)
+
+    def _lay_out(self, size_number: int, rounds: int) -> None:
+        if size_number != self._size_number:
+            return
+        if self._layout_required and rounds:
+            self._on_timer_update()
+            self.call_later(self._fit, size_number, rounds - 1)
+        else:
+            self._paint()
+
+    # --- painting ---
 
     def paint_now(self, widget: Widget) -> None:
         """Paint what has changed in a widget, and whatever else is ready; not if there is something to lay out."""
@@ -37,29 +110,28 @@ class ResizingScreen(Screen[None]):
         self._dirty_widgets.add(widget)
         self._on_timer_update()
 
-    def on_resize(self) -> None:
-        """Hold the painting until all have fitted."""
-        if not self.may_hold:
-            self.call_after_refresh(self._show_all)
-            return
-        if self._held is None:
-            self._held = ExitStack()
-            self._held.enter_context(self.app.batch_update())  # pyright: ignore[reportUnknownMemberType]
-        self.call_later(self._wait_for_transcript)
-
-    def _wait_for_transcript(self) -> None:
-        if not self.query_one(TranscriptView).call_later(self._wait_for_composer):
-            self._paint()
-
-    def _wait_for_composer(self) -> None:
-        if not self.query_one(Composer).call_later(self._paint):
-            self._paint()
-
     def _paint(self) -> None:
-        if self._held is None:
-            return
-        self.query_one(Composer).fit()
-        self._show_all()
-        self._held.close()
-        self._held = None
-        self.refresh(layout=True)  # whatever was to be painted whole meanwhile was not
+        """Paint everything, whatever was painted before: the terminal may have cut or wrapped it."""
+        if self._hold_end is not None:
+            self._hold_end.stop()
+            self._hold_end = None
+        self.refresh()
+        self._on_timer_update()
+
+    def _on_timer_update(self) -> None:
+        """Lay out and paint in one frame; by itself it would be one for each."""
+        self._in_update = True
+        try:
+            super()._on_timer_update()
+        finally:
+            self._in_update = False
+        if self._is_owed and not self.holds:
+            self._is_owed = False
+            self._compositor_refresh()
+
+    def _compositor_refresh(self) -> None:
+        """Paint what is dirty, unless it is held: it stays dirty then."""
+        if self.holds or self._in_update:
+            self._is_owed = True
+        else:
+            super()._compositor_refresh()
