@@ -33,14 +33,16 @@ ABOVE_PROMPT = DIALOGS | {"search", "found", "block"}
 class ReadingPanels(NamedTuple):
     """What opens for somebody who reads: where the transcript is on the screen, hints alone; else what there is."""
 
-    search: Callable[[UiState, int, LineEditor], panels.Panel]
+    search: Callable[[UiState, int, int, LineEditor], panels.Panel]
     block: Callable[[UiState, int], panels.Panel]
 
 
-MARKED = ReadingPanels(panels.search_panel, panels.block_panel)
+def _search_hints(state: UiState, width: int, _rows: int, line: LineEditor) -> panels.Panel:
+    return panels.search_panel(state, width, line)
+
+
+MARKED = ReadingPanels(_search_hints, panels.block_panel)
 """For a screen that marks matches and blocks where they stand."""
-LISTED = ReadingPanels(panels.places_panel, panels.block_preview)
-"""For a screen whose transcript is in the terminal's scrollback."""
 
 
 class Machine(Protocol):
@@ -148,7 +150,7 @@ class Around:
             case "completion":
                 return panels.completion_panel(state, width, rows)
             case "search" | "found":
-                return self._reading.search(state, width, line)
+                return self._reading.search(state, width, rows, line)
             case "block":
                 return self._reading.block(state, width)
             case _:

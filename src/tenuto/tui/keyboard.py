@@ -229,11 +229,11 @@ class Keyboard:
                 self._machine.handle(FilterChanged(self.line.text))
 
     def _can_be_done(self, row: Key) -> bool:
-        """Whether a key means something to the block under the cursor; else it is the beginning of a prompt."""
+        """Whether a key means something to the block that is looked at; else it is the beginning of a prompt."""
         if not isinstance(row.intent, ActOnBlock):
             return True
         state = self._machine.state
-        return row.intent.action in block_actions(state.transcript.get(state.block))
+        return row.intent.action in block_actions(state.transcript.get(state.looked_at))
 
     def _was_meant_for_draft(self, key: str, character: str | None) -> bool:
         """Whether a key belongs to the editor although an approval is open.

@@ -129,6 +129,8 @@ KEYS: tuple[Key, ...] = (
     Key("search.again", ("ctrl+f",), "search", MoveMatch(-1)),
     Key("found.up", ("n", "enter", "up"), "found", MoveMatch(-1), "the next match up"),
     Key("found.down", ("N", "shift+enter", "down"), "found", MoveMatch(1), "back down"),
+    Key("found.copy", ("y",), "found", ActOnBlock("copy"), "copy the block of the match"),
+    Key("found.open", ("o",), "found", ActOnBlock("open"), "read it in your pager"),
     Key("found.edit", ("ctrl+f",), "found", OpenSearch(), "look for something else"),
     Key("block.up", ("up", "alt+up"), "block", MoveBlock(-1), "to the block above"),
     Key("block.down", ("down", "alt+down"), "block", MoveBlock(1), "to the block below"),

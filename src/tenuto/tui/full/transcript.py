@@ -16,13 +16,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tenuto.tui.full.line_cache import LineCache, LineRenderer
-from tenuto.tui.full.marks import Marks, RowMarks, present_match
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import Pointer
 from tenuto.tui.full.selection import Place, Selection, moved_down
 from tenuto.tui.full.viewport import Viewport
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.marks import Marks, RowMarks, present_match
 from tenuto.tui.render.estimate import estimate_height
 from tenuto.tui.render.frame import tells_of_more
 from tenuto.tui.render.items import gap_before
@@ -169,12 +169,7 @@ class TranscriptView(Widget, can_focus=False):
 
     def _hold(self) -> None:
         """Follow no new text while somebody looks at a match or a block."""
-        self.viewport.held = self._looked_at() in self._places
-
-    def _looked_at(self) -> int:
-        """Return the item with the present match, or the block under the cursor, 0 where there is neither."""
-        state = self._state()
-        return state.search.current.id if state.search is not None and state.search.current else state.block
+        self.viewport.held = self._state().looked_at in self._places
 
     # --- scrolling; each returns `True`, as an action that was done ---
 
@@ -352,7 +347,7 @@ class TranscriptView(Widget, can_focus=False):
 
         The end stays on the screen where it was, and so does what is looked at.
         """
-        looked_at = self._looked_at()
+        looked_at = self._state().looked_at
         shown = any(self._ids[index] == looked_at for index, _ in self.shown if index < len(self._ids))
         if self._measured and self.cache.width != self._text_width:
             self._measured.clear()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.tui.job_control import NO_SHELL, has_shell
 from tenuto.tui.own_editor import OwnEditor
+from tenuto.tui.render.line import EMPTY
 
 if TYPE_CHECKING:
     from tenuto.tui.inline.app import InlineApp
@@ -48,9 +49,10 @@ class ScreenActions:
         return True
 
     def _unfold(self) -> bool:
-        """Print the last block that has more to show, unfolded: what is printed cannot be changed."""
+        """Print the block that is looked at, else the last one that has more to show: what is printed cannot change."""
         app = self._app
-        lines = app.printer.unfold(app.columns)
+        item = app.runner.state.transcript.get(app.runner.state.looked_at)
+        lines = [EMPTY, *app.printer.whole(item, app.columns)] if item is not None else app.printer.unfold(app.columns)
         app.printer.say(lines)
         if not lines:
             app.around.show_toast(

@@ -15,14 +15,16 @@ from prompt_toolkit.key_binding import KeyPress
 from tenuto.config.settings import UiSettings
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
+from tenuto.tui import panels
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
-from tenuto.tui.around import LISTED, TOAST_STYLES, Around
+from tenuto.tui.around import TOAST_STYLES, Around, ReadingPanels
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
 from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.match import MatchPanel
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
@@ -93,8 +95,9 @@ class InlineApp:
         actions: dict[str, Callable[[], bool]] = {}
         self.keyboard = Keyboard(self.runner, lambda: self.editor, actions, clock)
         glyphs = glyphs_for(self._render_options())
+        reading = ReadingPanels(MatchPanel(self.printer.whole), panels.block_preview)
         self.around = Around(
-            self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=LISTED
+            self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=reading
         )
         self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
         self.outside = self._reach_outside()

@@ -131,8 +131,8 @@ class Printer:
         return fit_lines(lines, width)
 
     def whole(self, item: Item, width: int) -> list[Line]:
-        """Return all of an item, to be printed again below."""
-        return [EMPTY, *link_addresses(render_item(item, width, replace(self._options(), detail="expanded")))]
+        """Return all of an item, to be shown or printed again."""
+        return link_addresses(render_item(item, width, replace(self._options(), detail="expanded")))
 
     def unfold(self, width: int) -> list[Line]:
         """Return the last printed item that has more to show, unfolded; the next call goes further back.

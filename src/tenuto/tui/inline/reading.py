@@ -12,6 +12,7 @@ from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.item import Item
 from tenuto.tui.pager import Page, page_of, show_page
+from tenuto.tui.render.line import EMPTY
 
 if TYPE_CHECKING:
     from tenuto.tui.inline.app import InlineApp
@@ -23,7 +24,6 @@ class Reading:
     def __init__(self, app: InlineApp) -> None:
         self._app = app
         self.table: dict[str, Callable[[], bool]] = {
-            "search.accept": self._print_match,
             "block.fold": self._print_block,
         }
 
@@ -42,12 +42,6 @@ class Reading:
                 return False
         return True
 
-    def _print_match(self) -> bool:
-        """Print the block with the present match again, unfolded; `False` where nothing is found yet."""
-        search = self._app.runner.state.search
-        item = self._app.runner.state.transcript.get(search.current.id) if search and search.current else None
-        return item is not None and self._print_again(item)
-
     def _print_block(self) -> bool:
         state = self._app.runner.state
         item = state.transcript.get(state.block)
@@ -55,7 +49,7 @@ class Reading:
 
     def _print_again(self, item: Item) -> bool:
         app = self._app
-        app.printer.say(app.printer.whole(item, app.columns))
+        app.printer.say([EMPTY, *app.printer.whole(item, app.columns)])
         app.runner.handle(intents.Escape())
         app.show()
         return True

@@ -36,8 +36,8 @@ def move_block(change: Change, intent: MoveBlock) -> None:
 
 @TABLE.on(ActOnBlock)
 def act_on_block(change: Change, intent: ActOnBlock) -> None:
-    """Do something with the block."""
-    item = change.state.transcript.get(change.state.block)
+    """Do something with the block under the cursor, or with the one that has the present match."""
+    item = change.state.transcript.get(change.state.looked_at)
     if item is not None and intent.action in block_actions(item):
         _act(change, item, intent.action)
 

@@ -323,6 +323,11 @@ class UiState(msgspec.Struct):
         return self.keys.newline_label(tells_shift_enter=self.tells_shift_enter)
 
     @property
+    def looked_at(self) -> int:
+        """The id of the item with the present match of the search, or of the block under the cursor; 0 for neither."""
+        return self.search.current.id if self.search is not None and self.search.current else self.block
+
+    @property
     def contexts(self) -> tuple[ContextName, ...]:
         """The stack of what keys go to, top first. An open dialog lets only scrolling and global keys through."""
         below: tuple[ContextName, ...] = ("transcript", "global")

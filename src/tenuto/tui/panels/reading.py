@@ -19,6 +19,8 @@ from tenuto.tui.texts import item_name, item_text, searched_text
 
 PLACES = 8
 """Matches that a screen without a transcript of its own lists around the present one."""
+FIELD_ROWS = 2
+"""The search field and what the keys do."""
 BLOCK_LINES = 4
 """Lines that it shows of a block."""
 _WORDS: dict[BlockAction, str] = {
@@ -36,16 +38,17 @@ def search_panel(state: UiState, width: int, line: LineEditor) -> Panel:
     search = state.search
     if search is None:
         return NOTHING
-    return Panel(fit_lines([_field(search, width, line), _search_keys(search, state.keys, width)], width))
+    return Panel(fit_lines([search_field(search, width, line), search_keys(search, state.keys, width)], width))
 
 
-def places_panel(state: UiState, width: int, line: LineEditor) -> Panel:
-    """Return the search field with a list of the matches around the present one."""
+def places_panel(state: UiState, width: int, rows: int, line: LineEditor) -> Panel:
+    """Return the search field with a list of the matches around the present one, in at most `rows` rows."""
     search = state.search
     if search is None:
         return NOTHING
-    lines = [_field(search, width, line), *_places(state, search, width), _search_keys(search, state.keys, width)]
-    return Panel(fit_lines(lines, width))
+    places = _places(state, search, width, max(1, min(PLACES, rows - FIELD_ROWS)))
+    keys = search_keys(search, state.keys, width, stays="shows it")
+    return Panel(fit_lines([search_field(search, width, line), *places, keys], width))
 
 
 def block_panel(state: UiState, width: int) -> Panel:
@@ -71,7 +74,8 @@ def block_preview(state: UiState, width: int) -> Panel:
     )
 
 
-def _field(search: Search, width: int, line: LineEditor) -> Line:
+def search_field(search: Search, width: int, line: LineEditor) -> Line:
+    """Return what is looked for, the number of the present match, and what was not looked through."""
     facts = _facts(search)
     room = max(8, width - cell_width(facts) - 14)
     typed: Sequence[Span] = (
@@ -96,13 +100,15 @@ def _facts(search: Search) -> str:
     return " · ".join(facts)
 
 
-def _search_keys(search: Search, keys: Bindings, width: int) -> Line:
+def search_keys(search: Search, keys: Bindings, width: int, *, stays: str = "stays here", prints: str = "") -> Line:
+    """Return what the keys do; `stays` is what accepting a match does, `prints` what the key for details does."""
     older = "looks through older ones" if search.entries_left else ""
     out = keys.phrase("escape", "goes back" if search.typing and search.current is not None else "closes")
     if not search.typing:
         hint = join_phrases(
-            keys.phrase("found.up", "up"), keys.phrase("found.down", "down"), keys.phrase("found.edit", "other words"),
-            out, "or type on",
+            keys.phrase("found.up", "up"), keys.phrase("found.down", "down"), keys.phrase("found.copy", "copies"),
+            keys.phrase("detail", prints) if prints else "", keys.phrase("found.open", "pager"),
+            keys.phrase("found.edit", "other words"), out, "or type on",
         )  # fmt: skip
     elif search.current is None:
         hint = join_phrases(keys.phrase("search.accept", older) if older and search.query else "", out)
@@ -110,16 +116,16 @@ def _search_keys(search: Search, keys: Bindings, width: int) -> Line:
         hint = join_phrases(
             keys.phrase("search.up", "up"),
             keys.phrase("search.down", "down"),
-            keys.phrase("search.accept", "stays here"),
+            keys.phrase("search.accept", stays),
             out,
         )
     return plain(f"{PAD}{fit_phrases(hint, out, width - 2)}", "faint")
 
 
-def _places(state: UiState, search: Search, width: int) -> list[Line]:
-    """Return a row for each match around the present one: what it stands in, and its line."""
+def _places(state: UiState, search: Search, width: int, rows: int) -> list[Line]:
+    """Return a row for each of `rows` matches around the present one: what it stands in, and its line."""
     lines: list[Line] = []
-    first = first_shown(search.number - 1, search.total, PLACES)
+    first = first_shown(search.number - 1, search.total, rows)
     number = 0
     for hit in search.hits:
         item = state.transcript.get(hit.id)
@@ -127,7 +133,7 @@ def _places(state: UiState, search: Search, width: int) -> list[Line]:
             number += hit.count
             continue
         for ordinal in range(max(0, first - number), hit.count):
-            if len(lines) == min(PLACES, search.total):
+            if len(lines) == min(rows, search.total):
                 return lines
             lines.append(_place(item, search, ordinal, width, selected=number + ordinal + 1 == search.number))
         number += hit.count

@@ -1,18 +1,19 @@
-"""What is marked in the transcript: the matches of the open search, the block under the cursor. Pure.
+"""What is marked in an item's rows: the matches of the open search, the block under the cursor. Pure, for both screens.
 
 Only the items on the screen are looked at, and each once for as long as it is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tenuto.tui.finding import Match, find_in_lines
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.reading import Hit, Search
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.render.line import Line
+from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.width import cell_width, take_cells
 
 MATCH, PRESENT_MATCH, BLOCK = "match", "match.current", "block.mark"
 """Style names."""
@@ -75,3 +76,21 @@ def present_match(found: Sequence[Match], hit: Hit, ordinal: int) -> int | None:
     if not found:
         return None
     return ordinal if len(found) == hit.count else min(len(found) - 1, ordinal * len(found) // hit.count)
+
+
+def draw_marks(line: Line, marks: RowMarks) -> Line:
+    """Return a row with the marks' styles over its own."""
+    spans = line.spans
+    for mark in marks:
+        spans = tuple(_restyled(spans, mark))
+    return Line(spans)
+
+
+def _restyled(spans: Sequence[Span], mark: Mark) -> Iterator[Span]:
+    at = 0
+    for text, style in spans:
+        begin = take_cells(text, mark.begin - at)
+        end = max(begin, take_cells(text, mark.end - at))
+        pieces = ((text[:begin], style), (text[begin:end], f"{style} {mark.style}"), (text[end:], style))
+        yield from (piece for piece in pieces if piece[0])
+        at += cell_width(text)
