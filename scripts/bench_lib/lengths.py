@@ -80,7 +80,7 @@ def main(directory: Path) -> None:
     figures["memory MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     timed("to the top", lambda: sum(1 for _ in reversed(session.path())))
     question = Question(query=RARE, regex=True)
-    timed("recall", lambda: recall(question, session.path(), session.outputs, Stop()))
+    timed("recall", lambda: recall(question, session.path(), session.store.outputs, Stop()))
     figures["memory after MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(json.dumps(figures))
 

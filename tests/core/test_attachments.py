@@ -52,7 +52,7 @@ async def test_a_sent_image_is_the_session_s_own(tmp_path: Path, protocol: str) 
         await running.runtime.submit_prompt((TextPart(text="look"), part))
         settled = await running.runtime.wait_settled()
         assert settled.outcome == "completed", settled.error
-        assert running.session.load_blob(part.sha256) == png()
+        assert running.session.store.load_bytes(part.sha256) == png()
         assert not running.server.requests[0].refused
 
 

@@ -240,7 +240,7 @@ def png(width: int, height: int) -> bytes:
 async def test_images_count_are_named_to_the_summariser_and_leave_with_what_is_summarised(tmp_path, protocol):
     session = seeded_session(tmp_path, protocol)
     for number in range(14):
-        image = session.store_blob(png(40 + number, 30), "image/png", name=f"shot-{number}.png")
+        image = session.store.save_image(png(40 + number, 30), "image/png", name=f"shot-{number}.png")
         session.append(UserMessage(parts=(TextPart(text=f"look at {number}"), image)))
         session.append(answer("seen"))
     tokens = Meter().measure(session, f"{protocol}/test").tokens
@@ -262,7 +262,7 @@ async def test_images_count_are_named_to_the_summariser_and_leave_with_what_is_s
 async def test_images_in_results_are_counted_and_leave_as_well(tmp_path):
     session = seeded_session(tmp_path, "anthropic", user("take pictures"))
     for number in range(14):
-        image = session.store_blob(png(40 + number, 30), "image/png", name=f"shot-{number}.png")
+        image = session.store.save_image(png(40 + number, 30), "image/png", name=f"shot-{number}.png")
         call, result = step(number, f"picture {number}")
         session.append(call)
         session.append(msgspec.structs.replace(result, parts=(*result.parts, image)))

@@ -92,10 +92,10 @@ def test_recall_of_a_range_reads_that_range_and_a_search_streams(tmp_path):
     directory = long_session(tmp_path)
     session = Session.open(directory, read_only=True)
     before = session.loads.blocks
-    shown = recall(Question(span=Span(5_000, 5_010)), session.path(), session.outputs, Stop())
+    shown = recall(Question(span=Span(5_000, 5_010)), session.path(), session.store.outputs, Stop())
     assert "#5005 " in shown
     assert session.loads.blocks - before <= 2
-    found = recall(Question(query="^result 31:", regex=True), session.path(), session.outputs, Stop())
+    found = recall(Question(query="^result 31:", regex=True), session.path(), session.store.outputs, Stop())
     assert "#31 " in found
     assert session.loads.bytes < 2 * SIZE
     history = session._tree.history

@@ -148,7 +148,7 @@ async def test_a_mentioned_image_is_seen(tmp_path: Path) -> None:
         (user,) = [entry for entry in running.session.entries() if isinstance(entry, UserMessage)]
         (image,) = [part for part in user.parts if isinstance(part, ImagePart)]
         assert (image.width, image.height) == (4, 3)
-        assert running.session.load_blob(image.sha256) == png()
+        assert running.session.store.load_bytes(image.sha256) == png()
 
 
 async def test_a_prompt_of_somebody_else_attaches_nothing(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ async def test_r097_of_10_mb_the_model_gets_head_and_tail_counts_and_a_path_to_t
         assert result.output_size == len(whole)
         path = Path(result.output_path)
         assert path.read_text() == whole
-        assert path.parent == running.session.outputs
+        assert path.parent == running.session.store.outputs
         (sent,) = sent_results(running)
         assert sent.startswith("1\n2\n3\n")
         assert "1500000\nTHE END\n" in sent

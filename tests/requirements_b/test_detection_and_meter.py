@@ -315,7 +315,7 @@ async def test_r025_tools_rules_and_images_are_in_the_estimate(tmp_path):
     (tmp_path / "work" / "AGENTS.md").write_text("Write small functions. " * 400)
     async with agent(tmp_path, talk(), options={"window": 100_000}) as running:
         live = running.runtime.live
-        pixel = live.session.store_blob(b"\x89PNG\r\n\x1a\n" + b"0" * 9_000, "image/png")
+        pixel = live.session.store.save_image(b"\x89PNG\r\n\x1a\n" + b"0" * 9_000, "image/png")
         assert isinstance(pixel, ImagePart)
         await running.runtime.submit_prompt((TextPart(text="what is this?"), pixel))
         await running.runtime.wait_settled()

@@ -179,7 +179,7 @@ async def test_r051_encrypted_reasoning_stays_with_its_model_and_the_text_goes_a
 async def test_r052_the_summary_request_carries_no_images(tmp_path, protocol):
     changes = {"model": f"{protocol}/test", "options": {"window": 64_000}, "environ": FROM_A_TRANSCRIPT}
     async with agent(tmp_path, talk(), **changes) as running:
-        image = running.session.store_blob(PNG, "image/png", name="shot.png")
+        image = running.session.store.save_image(PNG, "image/png", name="shot.png")
         for number in range(4):
             await running.runtime.submit_prompt((TextPart(text=f"screenshot {number}"), image))
             await running.runtime.wait_settled()

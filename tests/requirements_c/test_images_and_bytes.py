@@ -33,7 +33,7 @@ def screenshots(tmp_path, model: str, count: int, size: int = SHOT, results: boo
     session = seeded_session(tmp_path, model)
     for number in range(count):
         data = png(8, 8) + source.randbytes(size)
-        image = session.store_blob(data, "image/png", name=f"shot-{number}.png")
+        image = session.store.save_image(data, "image/png", name=f"shot-{number}.png")
         if results:
             call, result = step(number, f"picture {number}")
             session.append(user(f"take {number}"))
@@ -119,7 +119,9 @@ async def test_r053_what_was_left_out_is_the_same_after_a_restart_and_comes_back
 async def test_r053_images_of_one_message_go_one_by_one_the_newest_stay(tmp_path):
     session = seeded_session(tmp_path, "openai-chat")
     source = random.Random(3)
-    images = [session.store_blob(png(8, 8) + source.randbytes(SHOT), "image/png", name=f"{n}.png") for n in range(30)]
+    images = [
+        session.store.save_image(png(8, 8) + source.randbytes(SHOT), "image/png", name=f"{n}.png") for n in range(30)
+    ]
     session.append(UserMessage(parts=(TextPart(text="all of them"), *images)))
     session.append(answer("seen"))
     session.close()
@@ -241,7 +243,7 @@ async def test_an_image_that_the_provider_cannot_take_leaves_the_view_and_the_ot
 
     async with ScriptedServer(talk(answer_step), listed_window=WINDOW) as server:
         async with reopened(tmp_path, server, model=f"{protocol}/test", resume_latest=True) as running:
-            bad = running.session.store_blob(b"\x89PNG\r\n\x1a\n no picture", "image/png", name="bad.png")
+            bad = running.session.store.save_image(b"\x89PNG\r\n\x1a\n no picture", "image/png", name="bad.png")
             await running.runtime.submit_prompt((TextPart(text="and this one?"), bad))
             settled = await running.runtime.wait_settled()
             assert settled.outcome == "completed", settled.error

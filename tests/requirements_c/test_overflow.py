@@ -265,7 +265,7 @@ async def test_signed_thinking_is_left_out_where_the_view_before_it_was_edited(t
     async with agent(tmp_path, talk(script), model="anthropic/test", options=options) as running:
         session = running.session
         if how == "images":
-            image = session.store_blob(b"\x89PNG\r\n\x1a\n" + bytes(60_000), "image/png", name="shot.png")
+            image = session.store.save_image(b"\x89PNG\r\n\x1a\n" + bytes(60_000), "image/png", name="shot.png")
             await running.runtime.submit_prompt((TextPart(text="look"), image))
             await running.runtime.wait_settled()
             await running.runtime.submit_prompt((TextPart(text="look"), image))

@@ -112,7 +112,7 @@ def test_r069_a_search_through_everything_asks_few_questions(tmp_path, monkeypat
     monkeypatch.setattr(ExpressionMatcher, "_ask", count)
     directory = write_session(tmp_path / "home", tmp_path, 12_000, 6_000_000, "openai-chat/test")
     session = Session.open(directory, read_only=True)
-    found = recall(Question(query="^result 31:", regex=True), session.path(), session.outputs, Stop())
+    found = recall(Question(query="^result 31:", regex=True), session.path(), session.store.outputs, Stop())
     assert "#31 " in found
     assert "1 match" in found
     assert len(asked) < 1_000, "batches, and each piece of the one where it is"
@@ -131,7 +131,7 @@ async def test_r070_the_log_grows_by_a_reference_and_not_by_the_output(tmp_path)
             session = running.session
             (result,) = [entry for entry in session.path() if isinstance(entry, ToolResultMessage)]
             assert (session.directory / LOG_NAME).stat().st_size < 200_000
-            (output,) = session.outputs.iterdir()
+            (output,) = session.store.outputs.iterdir()
             assert output.stat().st_size > 4_000_000, "all of it is beside the log"
             assert str(output) in text_of(result.parts), "and the model is told where"
 

@@ -78,8 +78,8 @@ def test_r075_modes_are_private_under_any_umask(tmp_path, umask):
     try:
         session = Session.create(tmp_path / "home", tmp_path)
         session.append(user())
-        session.store_output("a.txt", "output")
-        session.store_blob(b"image", "image/png")
+        session.store.save_output("a.txt", "output")
+        session.store.save_image(b"image", "image/png")
         session.save_meta()
         fork = session.fork(tmp_path / "home")
         fork.close()
@@ -252,7 +252,7 @@ def test_r076_a_session_that_cannot_be_read_says_why(tmp_path):
 def test_a_temporary_session_leaves_nothing(tmp_path):
     session = Session.create_temporary(tmp_path)
     session.append(user("one"))
-    path = session.store_output("a", "b")
+    path = session.store.save_output("a", "b")
     fork = session.fork(tmp_path)
     session.close()
     session.close()

@@ -179,7 +179,7 @@ def test_a_fork_copies_the_lines_of_the_path_byte_for_byte(tmp_path):
     session.append(user("one"))
     session.append(answer("left"))
     session.append(BranchEntry(parent=1))
-    image = session.store_blob(b"pixels", "image/png")
+    image = session.store.save_image(b"pixels", "image/png")
     session.append(UserMessage(parts=(image,)))
     session.append(CompactionEntry(summary="s", first_kept_index=4))
     session.append(answer("kept"))
@@ -197,7 +197,7 @@ def test_a_fork_copies_the_lines_of_the_path_byte_for_byte(tmp_path):
     assert json.loads(header)["forked_from"] == {"session": session.id, "seq": 7}
     assert fork.id != session.id
     assert fork.directory.parent == session.directory.parent
-    assert fork.load_blob(image.sha256) == b"pixels"
+    assert fork.store.load_bytes(image.sha256) == b"pixels"
     assert fork.get_llm_history() == session.get_llm_history()
     assert fork.append(user("next")).seq == 7
     fork = reopen(fork)
@@ -234,26 +234,26 @@ def test_what_calls_cost_that_left_no_entry_is_kept_until_it_may(tmp_path):
 
 def test_outputs_have_safe_and_unique_names(tmp_path):
     session = new_session(tmp_path)
-    first = session.store_output("bash/../../x y.txt", "one")
-    second = session.store_output("bash/../../x y.txt", b"two\xff")
-    lone = session.store_output("...", "a\ud800b")
-    assert first.parent == second.parent == lone.parent == session.outputs
+    first = session.store.save_output("bash/../../x y.txt", "one")
+    second = session.store.save_output("bash/../../x y.txt", b"two\xff")
+    lone = session.store.save_output("...", "a\ud800b")
+    assert first.parent == second.parent == lone.parent == session.store.outputs
     assert first != second
     assert (first.read_text(), second.read_bytes(), lone.read_text()) == ("one", b"two\xff", "a?b")
 
 
 def test_blobs_are_stored_once_by_hash(tmp_path):
     session = new_session(tmp_path)
-    part = session.store_blob(b"image", "image/png", name="a.png")
-    assert session.store_blob(b"image", "image/png").sha256 == part.sha256
+    part = session.store.save_image(b"image", "image/png", name="a.png")
+    assert session.store.save_image(b"image", "image/png").sha256 == part.sha256
     assert (part.size, part.media_type, part.name) == (5, "image/png", "a.png")
-    assert len(list(session.blobs.iterdir())) == 1
-    (session.blobs / part.sha256).write_bytes(b"im")
-    session.store_blob(b"image", "image/png")
-    assert session.load_blob(part.sha256) == b"image", "a half-written one is made whole"
+    assert len(list(session.store.blobs.iterdir())) == 1
+    (session.store.blobs / part.sha256).write_bytes(b"im")
+    session.store.save_image(b"image", "image/png")
+    assert session.store.load_bytes(part.sha256) == b"image", "a half-written one is made whole"
     for wrong in ("../events.jsonl", "", "ab"):
         with pytest.raises(FileNotFoundError):
-            session.load_blob(wrong)
+            session.store.load_bytes(wrong)
 
 
 def test_a_sub_agents_session_lies_where_it_is_told_to(tmp_path):

@@ -219,7 +219,7 @@ async def test_many_short_lines_are_bounded_by_lines(bench: Bench) -> None:
 
 async def test_small_outputs_leave_no_file(bench: Bench) -> None:
     await bench.text("bash", command="echo hi")
-    assert not bench.session.outputs.exists() or not list(bench.session.outputs.iterdir())
+    assert not bench.session.store.outputs.exists() or not list(bench.session.store.outputs.iterdir())
 
 
 async def test_the_model_gets_no_control_bytes(bench: Bench) -> None:

@@ -78,7 +78,7 @@ async def test_read_shows_images_by_their_content(bench: Bench) -> None:
     part = result.parts[1]
     assert isinstance(part, ImagePart)
     assert (part.media_type, part.width, part.height, part.size) == ("image/png", 640, 480, len(PNG))
-    assert (bench.session.blobs / part.sha256).read_bytes() == PNG
+    assert (bench.session.store.blobs / part.sha256).read_bytes() == PNG
     bench.write("huge.png", PNG + b"\0" * 4_000_000)
     assert "smaller copy" in await bench.error("read", path="huge.png")
 

@@ -86,7 +86,7 @@ async def test_the_answer_is_bounded_and_the_older_rest_can_be_had(bench: Bench)
 async def test_full_outputs_are_searched_where_the_result_shows_only_their_ends(bench: Bench) -> None:
     lines = [f"line {number}" for number in range(20_000)]
     lines[12_345] = "the decisive Traceback is here"
-    path = bench.session.store_output("c1", "\n".join(lines))
+    path = bench.session.store.save_output("c1", "\n".join(lines))
     seq = result(bench, "line 0\n…\nline 19999", truncated=True, output_path=str(path))
     text = await bench.text("recall", query="decisive traceback")
     assert f"#{seq} result of bash" in text
@@ -119,7 +119,7 @@ async def test_other_branches_only_when_asked(bench: Bench) -> None:
 
 
 async def test_what_the_person_keeps_from_the_model_stays_kept(bench: Bench) -> None:
-    path = bench.session.store_output("call", "hidden-token in full\n")
+    path = bench.session.store.save_output("call", "hidden-token in full\n")
     excluded = bench.session.append(
         ShellEntry(command="env", output="hidden-token", exit_code=0, excluded=True, output_path=str(path))
     )
@@ -175,7 +175,7 @@ async def test_what_cannot_be_asked_is_said(bench: Bench, arguments, part) -> No
 
 
 async def test_a_file_without_line_ends_and_damaged_bytes_do_no_harm(bench: Bench, tmp_path: Path) -> None:
-    path = bench.session.store_output("c1", b"\xff\x00" + b"z" * 300_000 + b" kiwi " + b"y" * 300_000)
+    path = bench.session.store.save_output("c1", b"\xff\x00" + b"z" * 300_000 + b" kiwi " + b"y" * 300_000)
     result(bench, "cut", truncated=True, output_path=str(path))
     text = await bench.text("recall", query="kiwi")
     assert "kiwi" in text

@@ -16,7 +16,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if not argument:
         return [Say("Say what to look for: /recall WORDS, /recall /REGEX/, or /recall #120-140.", "warning")]
     session = runtime.live.session
-    entries, outputs = session.path(), session.outputs
+    entries, outputs = session.path(), session.store.outputs
     try:
         question = parse_question(argument)
         text = await run_stoppable(lambda stop: recall(question, entries, outputs, stop))

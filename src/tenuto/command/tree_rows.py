@@ -115,7 +115,7 @@ class _Describer:
         return "\n".join([*lines, "", bounded.joined(notice) if bounded else text])
 
     def _texts(self, entry: HistoryEvent) -> list[str]:
-        pieces = list(pieces_of(entry, self._session.outputs)) or []
+        pieces = list(pieces_of(entry, self._session.store.outputs)) or []
         alone = len(pieces) == 1
         return [
             piece.text if alone or piece.kind == "assistant" else f"[{piece.kind}]\n{piece.text}" for piece in pieces

@@ -43,11 +43,11 @@ class Attachments:
         if len(data) > MAX_IMAGE_BYTES:
             raise ImageTooLargeError(name)
         self._make_room(len(data))
-        return self._store.store_blob(data, facts.media_type, name=name, width=facts.width, height=facts.height)
+        return self._store.save_image(data, facts.media_type, name=name, width=facts.width, height=facts.height)
 
     def load(self, sha256: str) -> bytes:
         """Return an image's bytes. Raises `FileNotFoundError`."""
-        return self._store.load_blob(sha256)
+        return self._store.load_bytes(sha256)
 
     def _make_room(self, wanted: int) -> None:
         """Let the oldest images go until there is room for another one."""
@@ -68,9 +68,9 @@ def adopt_images(live: LiveSession, parts: tuple[ContentPart, ...]) -> tuple[Con
     waiting = Attachments(live.home)
     adopted: list[ContentPart] = []
     for part in parts:
-        if isinstance(part, ImagePart) and not (live.session.blobs / part.sha256).is_file():
+        if isinstance(part, ImagePart) and not (live.session.store.blobs / part.sha256).is_file():
             try:
-                live.session.keep_bytes(waiting.load(part.sha256))
+                live.session.store.save_bytes(waiting.load(part.sha256))
             except FileNotFoundError:
                 live.notify("An image of this prompt is not there any more; it goes without it.", "warning")
                 adopted.append(TextPart(text=LOST_IMAGE))

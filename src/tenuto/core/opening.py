@@ -264,7 +264,7 @@ class Opener:
             extensions=self._extensions,
             queue_waiting=resumed and bool(state.queue),
         )
-        self.models.load_blob = session.load_blob
+        self.models.load_blob = session.store.load_bytes
         self._current.tool_context.jobs.changed = self._current.publish_usage
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:

@@ -32,7 +32,7 @@ def restore_files(live: LiveSession, seq: int) -> str:
 
 def _restore(live: LiveSession, entries: Iterable[HistoryEvent], target: int, *, is_turn: bool) -> str:
     session = live.session
-    restored = take_back(plan_ways_back(entries), session.load_blob, session.keep_bytes)
+    restored = take_back(plan_ways_back(entries), session.store.load_bytes, session.store.save_bytes)
     uses = tuple(one.use for one in restored if one.use is not None)
     if uses or is_turn:
         session.append(FilesEntry(target=target, files=uses, turn=is_turn))

@@ -21,7 +21,6 @@ from tenuto.protocol.entry import (
     UsageEntry,
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
-from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionReadOnly, SessionUnreadable
 from tenuto.session.files import make_directory, remove_temporaries
@@ -402,34 +401,6 @@ class Session:
     def usage(self) -> Usage:
         """Everything that the session used so far, with what is held."""
         return self.state.usage + self.held_usage
-
-    # --- beside the log ---
-
-    @property
-    def outputs(self) -> Path:
-        """The folder of full tool outputs."""
-        return self.store.outputs
-
-    @property
-    def blobs(self) -> Path:
-        """The folder of images."""
-        return self.store.blobs
-
-    def store_output(self, name: str, data: bytes | str) -> Path:
-        """Write a tool's full output; return its path. Raises `OSError`."""
-        return self.store.store_output(name, data)
-
-    def store_blob(self, data: bytes, media_type: str, *, name: str = "", width: int = 0, height: int = 0) -> ImagePart:
-        """Write an image under its hash; return the part that stands for it. Raises `OSError`."""
-        return self.store.store_blob(data, media_type, name=name, width=width, height=height)
-
-    def keep_bytes(self, data: bytes) -> str:
-        """Write bytes under their hash; return it. Raises `OSError`."""
-        return self.store.keep_bytes(data)
-
-    def load_blob(self, sha256: str) -> bytes:
-        """Return the bytes of an image, or of a file as it was. Raises `FileNotFoundError`."""
-        return self.store.load_blob(sha256)
 
 
 def _temporary_folder() -> Path:

@@ -19,7 +19,7 @@ class Store:
         self.outputs = directory / "outputs"
         self.blobs = directory / "blobs"
 
-    def store_output(self, name: str, data: bytes | str) -> Path:
+    def save_output(self, name: str, data: bytes | str) -> Path:
         """Write a tool's full output under a name that is made safe and unique; return its path. Raises `OSError`."""
         if isinstance(data, str):
             data = data.encode("utf-8", "replace")
@@ -34,12 +34,12 @@ class Store:
             return path
         raise FileExistsError(name)
 
-    def store_blob(self, data: bytes, media_type: str, *, name: str = "", width: int = 0, height: int = 0) -> ImagePart:
+    def save_image(self, data: bytes, media_type: str, *, name: str = "", width: int = 0, height: int = 0) -> ImagePart:
         """Write an image under its hash, once, and return the part that stands for it. Raises `OSError`."""
-        digest = self.keep_bytes(data)
+        digest = self.save_bytes(data)
         return ImagePart(sha256=digest, media_type=media_type, size=len(data), name=name, width=width, height=height)
 
-    def keep_bytes(self, data: bytes) -> str:
+    def save_bytes(self, data: bytes) -> str:
         """Write bytes under their hash, once, and return it. Raises `OSError`."""
         import hashlib
 
@@ -51,7 +51,7 @@ class Store:
             write_new(path, data)
         return digest
 
-    def load_blob(self, sha256: str) -> bytes:
+    def load_bytes(self, sha256: str) -> bytes:
         """Return the bytes behind a hash. Raises `FileNotFoundError` when they are not here (or the hash is none)."""
         if not sha256 or not set(sha256) <= _HEX:
             raise FileNotFoundError(sha256)

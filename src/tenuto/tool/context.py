@@ -18,6 +18,7 @@ from tenuto.tool.jobs import JobTable
 from tenuto.tool.tracker import FileTracker
 
 if TYPE_CHECKING:
+    from tenuto.session.store import Store
     from tenuto.tool.output import ToolOutput
 
 MAX_KEPT_FILE = 20_000_000
@@ -55,30 +56,13 @@ class SessionPlaces(HistoryReader, Protocol):
         ...
 
     @property
-    def outputs(self) -> Path:
-        """The directory of full tool outputs."""
-        ...
-
-    @property
-    def blobs(self) -> Path:
-        """The directory of images by hash."""
+    def store(self) -> Store:
+        """What lies beside its log."""
         ...
 
     @property
     def state(self) -> FileState:
         """The session's live state."""
-        ...
-
-    def store_output(self, name: str, data: bytes | str) -> Path:
-        """Keep a full output and return its path."""
-        ...
-
-    def keep_bytes(self, data: bytes) -> str:
-        """Keep bytes under their hash and return it."""
-        ...
-
-    def store_blob(self, data: bytes, media_type: str, *, name: str, width: int, height: int) -> ImagePart:
-        """Keep an image and return the part that stands for it."""
         ...
 
 
@@ -122,7 +106,7 @@ class ToolContext:
     @property
     def outputs(self) -> Path:
         """The directory of full tool outputs."""
-        return self.session.outputs
+        return self.session.store.outputs
 
     @property
     def history(self) -> HistoryReader:
@@ -131,18 +115,18 @@ class ToolContext:
 
     def store_output(self, name: str, data: bytes | str) -> Path:
         """Keep a full output under `name` and return its path."""
-        return self.session.store_output(name, data)
+        return self.session.store.save_output(name, data)
 
     def store_image(self, data: bytes, facts: ImageFacts, name: str = "") -> ImagePart:
         """Keep an image by its content and return the part that stands for it."""
-        return self.session.store_blob(data, facts.media_type, name=name, width=facts.width, height=facts.height)
+        return self.session.store.save_image(data, facts.media_type, name=name, width=facts.width, height=facts.height)
 
     def keep_before(self, data: bytes) -> str:
         """Keep what a file was before a change; return its hash, empty for one that is too large or cannot be kept."""
         if len(data) > MAX_KEPT_FILE:
             return ""
         try:
-            return self.session.keep_bytes(data)
+            return self.session.store.save_bytes(data)
         except OSError:
             return ""  # a full disk must not stop the change itself
 

@@ -131,7 +131,7 @@ def change_subject(tool: str, path: Path, data: bytes, diff: DiffView, context: 
 
 def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> ApprovalSubject:
     """Return what reading `path` amounts to; the session's own stored outputs need nobody's leave."""
-    own = any(is_inside(str(path), os.path.realpath(place)) for place in (context.outputs, context.session.blobs))
+    own = any(is_inside(str(path), os.path.realpath(place)) for place in (context.outputs, context.session.store.blobs))
     kind: SubjectKind = "none" if own else "read"
     place = path if path.is_dir() else path.parent
     wide = len(place.parts) > _WIDE_PARTS

@@ -32,7 +32,7 @@ def test_images_are_kept(tmp_path, name):
         for part in entry.parts
         if isinstance(part, ImagePart)
     ]
-    assert [session.load_blob(image.sha256) for image in images] == [PNG]
+    assert [session.store.load_bytes(image.sha256) for image in images] == [PNG]
 
 
 @pytest.mark.parametrize("name", FILES)

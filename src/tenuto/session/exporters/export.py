@@ -57,7 +57,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of_session(cls, session: Session) -> Export:
         """Take what an open session holds now; it may go on meanwhile."""
-        history, damage, load_blob = tuple(session.entries()), session.damage, session.load_blob
+        history, damage, load_blob = tuple(session.entries()), session.damage, session.store.load_bytes
         waiting = session.unsaved.entries if session.unsaved else 0
         return cls(
             id=session.id,
@@ -107,4 +107,4 @@ def _read(directory: Path) -> Source:
             entries = [record.entry for record in read_log(log, damage)]
     except OSError as error:
         raise SessionUnreadable(directory, error.strerror or str(error)) from error
-    return Source.read(entries, Store(directory).load_blob, session_id=directory.name, damage=tuple(damage))
+    return Source.read(entries, Store(directory).load_bytes, session_id=directory.name, damage=tuple(damage))

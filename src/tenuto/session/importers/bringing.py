@@ -127,7 +127,7 @@ def _fill(
         return session.append(entry).seq
 
     def keep_image(data: bytes, media_type: str) -> ImagePart:
-        return session.store_blob(data, media_type)
+        return session.store.save_image(data, media_type)
 
     mark = append(ExtensionEntry(extension=EXTENSION, state=raw_json(mark_of(source, now))), 0.0)
     context = Context(
@@ -166,7 +166,7 @@ def _bound_result(entry: ToolResultMessage, session: Session, directory: Path) -
     bounded = bound_middle(whole, MAX_RESULT_CHARACTERS)
     if bounded is None:
         return entry
-    stored = session.store_output(f"{entry.call_id}.txt", whole)
+    stored = session.store.save_output(f"{entry.call_id}.txt", whole)
     path = directory / stored.parent.name / stored.name
     notice = f"[… {bounded.omitted_chars:,} characters left out here. The whole text is in {path}: read or grep it.]"
     others = tuple(part for part in entry.parts if not isinstance(part, TextPart))
