@@ -7,10 +7,13 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prompt_toolkit.key_binding import KeyPress
 
 from tenuto.tui.complete.paste import FOLD_CHARACTERS, FOLD_LINES
 from tenuto.tui.early import editor as early
 from tenuto.tui.early.editor import EarlyEditor
+from tenuto.tui.full.driver import InputReader
+from tenuto.tui.inline.keys import KeyParser, Press
 from tests.tui.early.model import BYTES, LETTERS, Prompt, encode
 
 TOKENS = st.one_of(
@@ -101,7 +104,11 @@ def test_a_lone_escape_is_a_key_after_a_while() -> None:
     assert editor.waits_for_key
     editor.give_up_waiting()
     assert editor.frozen
-    assert editor.rest == b"\x1b"
+    editor.feed(b"h")
+    full = [str(getattr(key, "key", "")) for key in InputReader().feed(editor.rest)]
+    inline: list[KeyPress] = []
+    KeyParser(inline.append, lambda _looked_at: None, lambda: None).feed(editor.rest.decode())
+    assert full == [key.name for key in inline if isinstance(key, Press)] == ["escape", "h"]
 
 
 def test_home_in_a_text_that_may_be_wrapped_is_the_front_ends() -> None:

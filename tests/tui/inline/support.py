@@ -17,6 +17,7 @@ from prompt_toolkit.input.defaults import create_pipe_input
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
+from tenuto.tui.early.reader import Handover
 from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.late_runtime import LateRuntime
@@ -110,9 +111,17 @@ class Session:
 
 @asynccontextmanager
 async def running_app(
-    *sent: AnyEvent, size: tuple[int, int] = (80, 24), ui: UiSettings | None = None, theme: str = "dark", **environ: str
+    *sent: AnyEvent,
+    size: tuple[int, int] = (80, 24),
+    ui: UiSettings | None = None,
+    theme: str = "dark",
+    typed: tuple[Handover, bytes] | None = None,
+    **environ: str,
 ) -> AsyncIterator[Session]:
-    """Run the app on a session that is open, with these events already there. Time stands still."""
+    """Run the app on a session that is open, with these events already there. Time stands still.
+
+    `typed` is what the early phase leaves, and what the terminal has for us behind it.
+    """
     runtime, clock = FakeRuntime(), Clock()
     late = LateRuntime(runtime.home)
 
@@ -129,6 +138,9 @@ async def running_app(
             late, opening, pipe, output, paint=Paint(themes.theme, "true"), themes=themes,  # type: ignore[arg-type]
             ui=ui or UiSettings(reduce_motion=True), environ={"TERM": "xterm-256color", **environ}, clock=clock,
         )  # fmt: skip
+        if typed:
+            pipe.send_bytes(typed[1])
+            app.take_over(typed[0])
         running = asyncio.create_task(app.run())
         session = Session(app, runtime, pipe, terminal, clock, running)
         await session.shows("❯")

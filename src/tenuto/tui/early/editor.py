@@ -22,6 +22,8 @@ INTERRUPT = 3
 ENTER = 13
 LINE_FEED = 10
 ESCAPE = 27
+ESCAPE_KEY = b"\x1b[27u"
+"""Escape as kitty writes it, which both front-ends read."""
 
 _SEQUENCES = {
     b"\x1b[D": "left",
@@ -67,8 +69,9 @@ class EarlyEditor:
         return self._held == b"\x1b" and not self.frozen
 
     def give_up_waiting(self) -> None:
-        """Nothing came after a lone ESC."""
+        """Nothing came after a lone ESC: it is a key, written so that no key behind it can become one with Alt."""
         if self.waits_for_key:
+            self._held = ESCAPE_KEY
             self.frozen = True
 
     def feed(self, data: bytes, *, cooked: bool = False) -> None:

@@ -193,7 +193,9 @@ class InlineApp:
             self.editor.set_draft(typed.text, typed.cursor)
             self.editor.tell()
         if typed.rest:
-            self._parser.feed(typed.rest.decode("utf-8", "replace"))
+            # Through the reader's own decoder: of the last character only a part may be there.
+            decoder = self._input.stdin_reader._stdin_decoder  # pyright: ignore[reportPrivateUsage]
+            self._parser.feed(decoder.decode(typed.rest))
         # Answers of the terminal are mostly there by now: then the first paint has the right colours.
         waiting = self._input.read_keys()
         self.application.pre_run_callables.append(lambda: self._begin_keys(waiting))
