@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +54,13 @@ def enter(screen: Screen, command: str) -> None:
     screen.keys("Enter")
 
 
+def wait_until_asleep(pid: int) -> None:
+    """Wait until the loop has nothing to do, so that only a signal wakes it."""
+    before, status = "", Path(f"/proc/{pid}/task/{pid}/status")
+    while before != (before := status.read_text().partition("voluntary")[2]):
+        time.sleep(1.5)
+
+
 def assert_lives(screen: Screen, before: tuple[str, str]) -> None:
     """It is there again with the draft, takes keys one by one, and leaves the terminal as it was."""
     screen.wait_for("half a draft")
@@ -96,11 +106,26 @@ def test_in_the_background_it_leaves_the_shell_alone(place, options):
 def test_a_stop_that_nobody_announced_is_repaired(place, options):
     screen, before = begin(place, options)
     os.kill(screen.program_pid(), signal.SIGSTOP)
+    # Until the shell has it the program may still take keys; and its prompt is somewhere on what was painted.
+    screen.wait_until(lambda shown: SHELL_PROMPT.strip() in shown.partition("topped")[2], "the shell's prompt")
     screen.type("clear; stty sane; printf '\\033[?2004l\\033[?1049l\\033[?1000l'")
     screen.keys("C-j")  # nobody has put the terminal back: Enter is no end of a line in it
     screen.wait_until(lambda shown: shown.strip() == SHELL_PROMPT.strip(), "a sane shell")
     enter(screen, "fg")
     assert_lives(screen, before)
+
+
+@SCREENS
+def test_going_on_is_noticed_whichever_thread_hears_of_it(place, options):
+    screen, _ = begin(place, options)
+    pid = screen.program_pid()
+    wait_until_asleep(pid)
+    other = max(int(task.name) for task in Path(f"/proc/{pid}/task").iterdir())
+    assert other != pid
+    screen.tmux("send-keys", "-R", "-t", "main")
+    screen.wait_gone("half a draft")
+    assert ctypes.CDLL(None).tgkill(pid, other, signal.SIGCONT) == 0
+    screen.wait_for("half a draft", timeout=10)
 
 
 def test_r080_inline_nothing_of_the_bottom_is_left_behind(place):

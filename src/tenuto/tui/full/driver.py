@@ -10,10 +10,12 @@ itself alone, and for ever where no shell could continue it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
 import selectors
+import signal
 import time
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any
@@ -81,6 +83,10 @@ class TerminalDriver(LinuxDriver):
         self._suspended = False
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
+        # Through the loop's pipe: after a stop the kernel gives SIGCONT to any thread, and the loop would sleep on.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTSTP, self._sigtstp_application)
+        loop.add_signal_handler(signal.SIGCONT, self._sigcont_application)
 
     def start_application_mode(self) -> None:
         """Begin; the terminal is to say when its background changes."""
