@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tenuto.tui.complete.paths import complete_path, make_path_list
+from tenuto.tui.complete.paths import completions, make_path_list
 
 WORDS = (
     *("app", "core", "model", "view", "session", "test", "util", "index", "main"),
@@ -38,7 +38,7 @@ def measure(count: int) -> dict[str, float]:
     for query in QUERIES:
         for _ in range(3):
             started = time.process_time()
-            complete_path(paths, query)
+            completions(paths.search(query))
             costs.append((time.process_time() - started) * 1000)
     return {"list ms": listed * 1000, "key ms": statistics.median(costs), "key worst ms": max(costs)}
 

@@ -232,7 +232,6 @@ _HERE = (
     r"(?:project|repo(?:sitory)?|folder|directory|code\s*base|code|working directory))"
 )
 _FILES = r"(?:all\s+)?(?:the\s+)?(?:files?|contents?|folders?|director(?:y|ies))"
-_HOW = r"(?:\s+(?:everywhere|throughout|in all places))?"
 
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Wish | None]], ...] = (

@@ -19,7 +19,6 @@ BAR_CELLS = 10
 FILLED, MARK = "━", "┿"
 MIDDLE_SHARE, HIGH_SHARE = 0.7, 0.9
 MIN_DIRECTORY = 12
-MIN_COMMAND = 20
 MODE_STYLES = {"ask": "status.mode", "edits": "success", "auto": "warning", "plan": "compaction"}
 
 GAP = "gap"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.complete.paths import PathIndex, complete_path, list_paths, make_path_list
+from tenuto.tui.complete.paths import PathIndex, completions, list_paths, make_path_list
 
 
 def git(cwd: Path, *arguments: str) -> None:
@@ -75,10 +75,10 @@ def test_searching():
 
 def test_completions_quote_spaces_and_leave_directories_open():
     paths = make_path_list(["my docs/read me.md", "src/app.py"])
-    inserts = {item.label: item.insert for item in complete_path(paths, "")}
+    inserts = {item.label: item.insert for item in completions(paths.search(""))}
     assert inserts == {"my docs/": '@"my docs/', "src/": "@src/"}
-    assert complete_path(paths, "read")[0].insert == '@"my docs/read me.md" '
-    assert complete_path(paths, "app")[0].insert == "@src/app.py "
+    assert completions(paths.search("read"))[0].insert == '@"my docs/read me.md" '
+    assert completions(paths.search("app"))[0].insert == "@src/app.py "
 
 
 def labels(index: PathIndex, query: str) -> list[str]:

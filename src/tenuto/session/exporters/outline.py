@@ -29,11 +29,6 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     parent: int = ROOT
     after: int = ROOT
 
-    @property
-    def first_seq(self) -> int:
-        """The seq of the first entry, 0 when there is none."""
-        return self.entries[0].seq if self.entries else 0
-
 
 class Outline(msgspec.Struct, frozen=True, kw_only=True):
     """All pieces in which something is to be seen. The first is the active path, the others are what was left."""

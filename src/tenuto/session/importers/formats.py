@@ -48,11 +48,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return words[:MAX_TITLE] or "(no text)"
 
 
-def find_format(name: str) -> Format | None:
-    """Return the format of this name."""
-    return next((known for known in FORMATS if known.name == name), None)
-
-
 def open_source(path: Path) -> Source:
     """Return the session file at `path`, or the one that a directory stands for. Raises `NotImportable`, `OSError`."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 (links stay as they are)

@@ -70,13 +70,8 @@ def make_path_list(files: Iterable[str]) -> PathList:
     return PathList(shown, tuple(path.lower() for path in shown))
 
 
-def complete_path(paths: PathList, query: str) -> tuple[CompletionItem, ...]:
-    """Return the completions for what stands after the `@`. A directory stays open for more to be typed."""
-    return completions(paths.search(query))
-
-
 def completions(paths: Iterable[str]) -> tuple[CompletionItem, ...]:
-    """Return paths as completions."""
+    """Return paths as completions of what stands after the `@`. A directory stays open for more to be typed."""
     items: list[CompletionItem] = []
     for path in paths:
         quoted = quote_path(path)

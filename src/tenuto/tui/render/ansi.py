@@ -79,11 +79,6 @@ def _extended(codes: Iterator[int]) -> str:
     return ""
 
 
-def strip_ansi(text: str) -> str:
-    """Return the text of a program's output as it reads: no sequences, no overwritten parts of a row."""
-    return "\n".join("".join(part for part, _style in line) for line in ansi_lines(text))
-
-
 def ansi_lines(text: str, style: str = "output") -> list[list[Span]]:
     """Return the rows of a program's output; tabs stay, and of a row written over by carriage returns the last."""
     if "\b" in text:
