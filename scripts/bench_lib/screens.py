@@ -135,6 +135,7 @@ def long_transcript(lab: Lab, program: Program) -> Figures:
         figures |= _act(terminal, "width back", lambda: _resize(terminal, COLUMNS))
         figures |= _act(terminal, "focus out", lambda: terminal.write(FOCUS_OUT))
         figures |= _act(terminal, "focus in", lambda: terminal.write(FOCUS_IN))
+        terminal.write(CLEAR_KEY)  # the letters that are left would make a prompt of it
         terminal.write(b"/theme light")
         terminal.wait_quiet(SHORT_QUIET, 5.0)
         figures |= _act(terminal, "theme", lambda: terminal.write(b"\r"))

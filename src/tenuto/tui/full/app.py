@@ -383,8 +383,12 @@ class TenutoApp(App[None], inherit_bindings=False):
     # --- events ---
 
     async def on_event(self, event: events.Event) -> None:
-        """Hand a paste to the editor though the terminal is not looked at: what is dropped on it comes so."""
-        if isinstance(event, events.Paste) and not event.is_forwarded:
+        """Hand a paste to the editor though the terminal is not looked at: what is dropped on it comes so.
+
+        A key goes there as straight, since no binding of Textual's is before it.
+        """
+        pasted = isinstance(event, events.Paste) and not event.is_forwarded
+        if pasted or (isinstance(event, events.Key) and self.app_focus and self.focused is self.composer):
             self.composer.post_message(event)
         else:
             await super().on_event(event)

@@ -135,6 +135,10 @@ class TerminalDriver(LinuxDriver):
         super().close()
         self.writer.close(CLOSE_SECONDS)
 
+    def send_message(self, message: Message) -> None:
+        """Hand a message to the app, from the reading thread, without a task made for each."""
+        self._app.post_message(message)
+
     def disable_input(self) -> None:
         """Stop reading the terminal."""
         with contextlib.suppress(OSError):

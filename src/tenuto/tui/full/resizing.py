@@ -104,11 +104,15 @@ class ResizingScreen(Screen[None]):
     # --- painting ---
 
     def paint_now(self, widget: Widget) -> None:
-        """Paint what has changed in a widget, and whatever else is ready; not if there is something to lay out."""
-        if self._layout_required or self._scroll_required or widget._layout_required or widget not in self._compositor:
+        """Paint what has changed in a widget, and that alone; not if there is something to lay out or to hold."""
+        waits = self._layout_required or self._scroll_required or self._repaint_required or widget._layout_required
+        batched = self.app._batch_count  # pyright: ignore[reportUnknownMemberType]
+        if waits or batched or self.holds or not self.is_current or widget not in self._compositor:
             return
-        self._dirty_widgets.add(widget)
-        self._on_timer_update()
+        others = self._dirty_widgets - {widget}
+        self._compositor.update_widgets({widget})
+        self._compositor_refresh()
+        self._dirty_widgets |= others  # a stream's rows come with its own frame
 
     def _paint(self) -> None:
         """Paint everything, whatever was painted before: the terminal may have cut or wrapped it."""
