@@ -109,10 +109,31 @@ class _Describer:
         lines = [head]
         if len(row.ways) > 1:
             lines.append("goes on in " + ", ".join(f"#{seq}" for seq in row.ways))
-        text = "\n".join(self._texts(entry)).strip() or "(no text)"
+        text = "\n".join(self._texts(entry)).strip() or self._in_words(entry)
         bounded = bound_middle(text, PREVIEW_CHARACTERS)
         notice = f"… {bounded.omitted_chars:,} characters; /recall #{entry.seq} has them …" if bounded else ""
         return "\n".join([*lines, "", bounded.joined(notice) if bounded else text])
+
+    def _in_words(self, entry: HistoryEvent) -> str:
+        """Return what an entry is that has no words of its own."""
+        match entry:
+            case UndoEntry():
+                target = next(iter(self._session.entries_between(entry.target, entry.target)), None)
+                if isinstance(target, UndoEntry):
+                    return f"Taken back: the undo #{target.seq}. #{target.target} holds again."
+                what = describe_entry(target) if target is not None else f"#{entry.target}"
+                return f"Undone: #{entry.target}, {what}. What it had replaced is in the view again."
+            case ViewEditEntry():
+                return f"{describe_entry(entry)}: {plural(len(entry.edits), 'entry')} shortened in the view."
+            case CompactionEntry():
+                kept = f" From #{entry.first_kept_index} on everything stays." if entry.first_kept_index else ""
+                return f"{describe_entry(entry)}, without a summary.{kept}"
+            case ToolResultMessage():
+                return "(no output)"
+            case AssistantMessage():
+                return "(an answer without words)"
+            case _:
+                return "(an empty message)"
 
     def _texts(self, entry: HistoryEvent) -> list[str]:
         pieces = list(pieces_of(entry, self._session.store.outputs)) or []

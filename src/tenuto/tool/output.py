@@ -63,6 +63,17 @@ def notice_text(bounded: Bounded, size: int, path: str) -> str:
     return f"[… {lines}{bounded.omitted_chars:,} characters left out here. {whole}]"
 
 
+def read_notice(line: str) -> int | None:
+    """Return how many lines a cut text's notice stands for, 0 where it does not say; `None` for any other line."""
+    if line.startswith("[… more was left out here "):
+        return 0
+    if not line.startswith("[… ") or " characters left out here. " not in line:
+        return None
+    lines, said, _rest = line[3:].partition(" lines, ")
+    number = lines.replace(",", "")
+    return int(number) if said and number.isdecimal() else 0
+
+
 def _second_notice(size: int, path: str) -> str:
     """Return the line for a result that had been cut before: what is missing now is no longer one number."""
     return f"[… more was left out here to fit the context window. All of it ({format_size(size)}) is in {path}.]"

@@ -13,6 +13,7 @@ from tenuto.tui.machine.intent import (
     EndOfInput,
     Escape,
     Leave,
+    LeaveAsked,
     SendDraft,
     Tick,
     ToggleHelp,
@@ -207,3 +208,27 @@ def test_no_key_sequence_loses_a_text_or_quits_at_once(presses):
         kept = [driver.state.draft.text, driver.state.ladder.stash, *driver.state.history.prompts]
         assert all(any(text in place for place in kept) for text in typed)
         assert TranscriptReset() not in driver.effects
+
+
+def test_a_hint_on_what_runs_goes_when_that_ends():
+    driver = Driver()
+    driver.feed(started(), LeaveAsked("/exit"))
+    assert driver.state.hint is not None
+    assert "/exit again" in driver.state.hint.text
+    driver.feed(finished())
+    assert driver.state.hint is None
+    driver.feed(started(), EndOfInput())
+    assert "the turn is interrupted" in (driver.state.hint.text if driver.state.hint else "")
+    driver.feed(finished())
+    assert driver.state.hint is None
+
+
+def test_the_first_of_two_presses_to_interrupt_counts_for_nothing_else():
+    driver = Driver()
+    driver.state.interrupt_presses = 2
+    driver.feed(started())
+    driver.type("half a thought")
+    driver.feed(Escape(), finished())
+    assert driver.state.hint is None
+    driver.feed(Escape())
+    assert driver.state.draft.text == "half a thought"

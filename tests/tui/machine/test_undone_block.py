@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tenuto.core.replay import replay
 from tenuto.protocol.entry import UndoEntry
-from tenuto.protocol.event import CompactionEndEvent
+from tenuto.protocol.event import CompactionEndEvent, EarlierEntriesEvent, ReplayFinishedEvent
 from tenuto.protocol.message import CompactionEntry
+from tenuto.tui.machine.item import CompactionItem
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
 from tests.tui.machine.driving import SESSION, Driver
@@ -25,3 +26,23 @@ def test_a_compaction_that_is_undone_says_so_until_that_is_taken_back():
     assert "/compact undo" not in block()
     driver.feed(*replay(SESSION, [UndoEntry(seq=11, target=9)]))
     assert "/compact undo takes it back" in block()
+
+
+def undone_marks(later: list[UndoEntry], earlier: list[UndoEntry]) -> list[int]:
+    """The older part with the compaction comes when the newer one is there already."""
+    driver = Driver(resumed=True)
+    driver.feed(EarlierEntriesEvent(session_id=SESSION, remaining=2, before=10))
+    driver.feed(*replay(SESSION, later), ReplayFinishedEvent(session_id=SESSION))
+    entry = CompactionEntry(seq=7, summary="what was", first_kept_index=3, reason="manual")
+    block = CompactionEndEvent(session_id=SESSION, reason="manual", entry=entry)
+    events = (block, *replay(SESSION, earlier))
+    driver.feed(EarlierEntriesEvent(session_id=SESSION, remaining=0, before=0, events=events))
+    return [item.undone_by for item in driver.items if isinstance(item, CompactionItem)]
+
+
+def test_a_block_that_is_loaded_later_knows_what_became_of_it():
+    assert undone_marks([UndoEntry(seq=12, target=7)], []) == [12]
+    assert undone_marks([UndoEntry(seq=12, target=9)], [UndoEntry(seq=9, target=7)]) == [0]
+    assert undone_marks([], [UndoEntry(seq=9, target=7)]) == [9]
+    again = [UndoEntry(seq=12, target=9), UndoEntry(seq=14, target=7)]
+    assert undone_marks(again, [UndoEntry(seq=9, target=7)]) == [14]

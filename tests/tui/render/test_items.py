@@ -1,6 +1,7 @@
 """Items: what folds, what counts, what never gets through."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import get_args
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from tenuto.protocol.message import CompactionEntry, DenialView, PlanView, ShellView, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import TextPart
+from tenuto.tool.output import ToolOutput, bound_output
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
@@ -297,3 +299,28 @@ def test_nothing_to_compact_is_an_answer_and_no_fault():
     text = "".join(line.text for line in render_item(item, 100))
     assert "Nothing to compact: there are no messages yet" in text
     assert "failed" not in text
+
+
+def test_a_folded_failure_can_be_read_and_says_how_much_more_there_is():
+    words = " ".join(f"word{number}" for number in range(80))
+    item = samples.tool("edit", '{"path":"a.py"}', state="failed", result=samples.result("edit", words))
+    rows = text_of(item, width=40).split("\n")
+    assert len(rows) == 5
+    assert "word0 " in rows[1]
+    assert all(not row.endswith("…") for row in rows[1:4])
+    assert re.fullmatch(r" *… \+\d+ rows", rows[4])
+    assert "word79" in text_of(replace(item, folded=False), width=40)
+
+
+def test_output_that_was_cut_is_counted_as_it_was_printed(tmp_path):
+    printed = "".join(f"row {number}\n" for number in range(5_000))
+    output = bound_output(ToolOutput.of_text(printed), 30_000, 2_000, "out", lambda name, _text: tmp_path / name)
+    result = replace(samples.result("bash", ""), parts=output.parts, truncated=True)
+    assert "… +4,993 lines" in text_of(samples.tool("bash", '{"command":"x"}', result=result)).split("\n")[3]
+    again = TextPart(
+        text="row\n" * 50 + "[… more was left out here to fit the context window. All of it]\n" + "row\n" * 50
+    )
+    unknown = text_of(samples.tool("bash", '{"command":"x"}', result=replace(result, parts=(again,))))
+    assert "… +93 lines at least" in unknown
+    quoted = text_of(samples.tool("bash", '{"command":"x"}', result=replace(result, truncated=False)))
+    assert "4,993" not in quoted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from tenuto.command.outcome import Choice
 from tenuto.protocol.event import (
     CompactionEndEvent,
@@ -16,7 +18,7 @@ from tenuto.text.rungs import describe_rung
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ChoiceOffered
-from tenuto.tui.machine.item import CompactionItem
+from tenuto.tui.machine.item import CompactionItem, Item
 from tenuto.tui.machine.panel import close_picker, open_picker
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 
@@ -116,12 +118,27 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
 @TABLE.on(UndoneEvent)
 def mark_undone(change: Change, event: UndoneEvent) -> None:
     """Say on the block of a compaction that it is undone, or that it holds again."""
-    for item in change.state.transcript.items.values():
-        if not isinstance(item, CompactionItem) or item.entry is None:
-            continue
-        if item.entry.seq == event.target:
-            item.undone_by = event.seq
-            change.touch(item)
-        elif item.undone_by == event.target:
-            item.undone_by = 0
-            change.touch(item)
+    state = change.state
+    state.undone[event.target] = event.seq
+    for item in mark_blocks(state.transcript.items.values(), state.undone):
+        change.touch(item)
+
+
+def mark_blocks(items: Iterable[Item], undone: Mapping[int, int]) -> list[CompactionItem]:
+    """Note on each block of a compaction which undo is in effect; return those that changed."""
+    changed: list[CompactionItem] = []
+    for item in items:
+        if isinstance(item, CompactionItem) and item.entry is not None:
+            undo = _in_effect(item.entry.seq, undone)
+            if item.undone_by != undo:
+                item.undone_by = undo
+                changed.append(item)
+    return changed
+
+
+def _in_effect(seq: int, undone: Mapping[int, int]) -> int:
+    """Return the undo of an entry that holds, 0 when there is none or that was undone itself."""
+    chain = [seq]
+    while (undo := undone.get(chain[-1], 0)) > chain[-1]:
+        chain.append(undo)
+    return chain[1] if len(chain) % 2 == 0 else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenuto.protocol.event import EarlierEntriesEvent
 from tenuto.tui.effects import OlderAdded
 from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.compaction import mark_blocks
 from tenuto.tui.machine.intent import ShowEarlier
 from tenuto.tui.machine.item import Item, NoticeItem, Transcript
 from tenuto.tui.machine.older import ask_for_older
@@ -55,4 +56,7 @@ def _replayed(change: Change, event: EarlierEntriesEvent) -> list[Item]:
     close_open_calls(ended)
     pass_verdict(ended)
     state.transcript.next_id = apart.transcript.next_id
-    return apart.transcript.ordered()
+    state.undone = apart.undone | state.undone  # what was undone later holds
+    older = apart.transcript.ordered()
+    mark_blocks(older, state.undone)
+    return older

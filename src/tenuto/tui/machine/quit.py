@@ -88,7 +88,9 @@ def cancel(change: Change, _intent: Cancel) -> None:
         change.emit(Quit())
     else:
         state.ladder.cancel_at = change.now
-        change.hint(f"Press {state.keys.label('cancel')} again to quit{_what_stops(state)}", QUIT_AGAIN)
+        change.hint(
+            f"Press {state.keys.label('cancel')} again to quit{_what_stops(state)}", QUIT_AGAIN, on_task=state.running
+        )
 
 
 @TABLE.on(EndOfInput)
@@ -101,7 +103,9 @@ def end_input(change: Change, _intent: EndOfInput) -> None:
         change.emit(Quit())
     else:
         state.ladder.end_at = change.now
-        change.hint(f"Press {state.keys.label('quit.end')} again to quit{_what_stops(state)}", QUIT_AGAIN)
+        change.hint(
+            f"Press {state.keys.label('quit.end')} again to quit{_what_stops(state)}", QUIT_AGAIN, on_task=state.running
+        )
 
 
 @TABLE.on(LeaveAsked)
@@ -112,7 +116,7 @@ def ask_to_leave(change: Change, intent: LeaveAsked) -> None:
         leave(change, Leave())
         return
     ladder.leave_at = change.now
-    change.hint(f"{intent.word} again to leave{_what_stops(change.state)}", LEAVE_AGAIN)
+    change.hint(f"{intent.word} again to leave{_what_stops(change.state)}", LEAVE_AGAIN, on_task=True)
 
 
 @TABLE.on(Leave)
@@ -137,7 +141,7 @@ def press_interrupt(change: Change) -> None:
         return
     if change.state.interrupt_presses > 1 and change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint(f"Press {change.state.keys.label('escape')} again to interrupt", ESCAPE_AGAIN)
+        change.hint(f"Press {change.state.keys.label('escape')} again to interrupt", ESCAPE_AGAIN, on_task=True)
         return
     # The press that interrupted does not count towards a double one.
     ladder.escape_at = float("-inf")

@@ -116,10 +116,14 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """A line near the editor ("Press Ctrl+C again to quit") that goes away at `until`."""
+    """A line near the editor ("Press Ctrl+C again to quit") that goes away at `until`.
+
+    `on_task`: it speaks of what runs, and goes with that.
+    """
 
     text: str
     until: float
+    on_task: bool = False
 
 
 # --- the editor, the queue ---
@@ -248,7 +252,8 @@ class UiState(msgspec.Struct):
     now (`None`: a new one). `completion_closed_at` is where the word begins for which the person closed the popup.
     `replaying` is set while a resumed session's entries come in: then no effects come out until one `TranscriptReset`.
     `earlier` is the seq before which older entries can be asked for (0: none, or asked for already), `earlier_item` the
-    item that says so, `earlier_left` how many they are. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    item that says so, `earlier_left` how many they are; `undone` is by the seq of what was
+    undone that of its undo. `interrupt_presses` is how often Esc interrupts (1 or 2).
     `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
     is in how many seconds those that are counted change.
     """
@@ -292,6 +297,7 @@ class UiState(msgspec.Struct):
     earlier: int = 0
     earlier_item: int = 0
     earlier_left: int = 0
+    undone: dict[int, int] = msgspec.field(default_factory=dict[int, int])
     search: Search | None = None
     block: int = 0
     terminal_title: str = ""

@@ -68,7 +68,7 @@ def finish_task(change: Change, event: TaskFinishedEvent) -> None:
     if event.outcome == "failed" and event.error and event.kind != "compaction":  # its block says why
         change.notice(event.error, "error", FAILED_KIND)
     if not state.tasks:
-        state.ladder.interrupted_at = None
+        forget_presses(change)
         change.title()
     change.status()
 
@@ -85,7 +85,7 @@ def settle(change: Change, event: TaskSettledEvent) -> None:
     close_open_calls(change)
     pass_verdict(change)
     state.retry = None
-    state.ladder.interrupted_at = None
+    forget_presses(change)
     if event.outcome != "interrupted":
         took = change.now - state.began if state.began is not None else 0.0
         change.emit(Bell("failed" if event.outcome == "failed" else "finished", took))
@@ -93,6 +93,15 @@ def settle(change: Change, event: TaskSettledEvent) -> None:
     change.title()
     change.status()
     change.panel()
+
+
+def forget_presses(change: Change) -> None:
+    """Let go of what was said, and counted, of keys that would have stopped what runs no more."""
+    state = change.state
+    state.ladder.interrupted_at = None
+    if state.hint is not None and state.hint.on_task:
+        state.hint = None
+        state.ladder.escape_at = state.ladder.leave_at = float("-inf")
 
 
 @TABLE.on(StepStartedEvent)

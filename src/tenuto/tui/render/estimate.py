@@ -24,7 +24,7 @@ from tenuto.tui.machine.item import (
 from tenuto.tui.render.diff import FOLDED_ROWS
 from tenuto.tui.render.items import THINKING_ROWS, USER_ROWS
 from tenuto.tui.render.options import DEFAULT, RenderOptions, text_width
-from tenuto.tui.render.tools.look import FOLDED_LINES
+from tenuto.tui.render.tools.look import FAILURE_ROWS, FOLDED_LINES
 from tenuto.tui.render.tools.looks import LIVE_TAIL, SHELL_HEAD, SHELL_TAIL
 
 _HEAD_ONLY = frozenset({"read", "fetch", "recall"})
@@ -70,6 +70,8 @@ def _tool(item: ToolItem, width: int, unfolded: bool) -> int:
     text = sum([_wrapped(part.text, width) for part in item.result.parts if isinstance(part, TextPart)])
     if unfolded:
         return 1 + text
+    if item.state == "failed" and not item.result.ui:
+        return 1 + min(text, FAILURE_ROWS + 1)
     if item.name == "bash":
         return 1 + min(text, SHELL_HEAD + SHELL_TAIL + 1)
     if item.name in _HEAD_ONLY and item.state == "done":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tenuto.tool.output import read_notice
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
 from tenuto.tui.render.options import ASCII, GUTTER, MIN_WIDTH, UNICODE, DiffLayout, Glyphs, RenderOptions, glyphs_for
@@ -80,8 +81,13 @@ def one_row(spans: Sequence[Span], frame: Frame, room: int | None = None) -> Lin
     return Line((*row, (ellipsis, "dim")), source=text)
 
 
-def rows_of(lines: Sequence[Sequence[Span]], frame: Frame, first: int, last: int) -> list[Line]:
-    """Return output as rows: folded, the `first` and `last` lines with a count between; unfolded, all of them."""
+def rows_of(
+    lines: Sequence[Sequence[Span]], frame: Frame, first: int, last: int, *, is_cut: bool = False
+) -> list[Line]:
+    """Return output as rows: folded, the `first` and `last` lines with a count between; unfolded, all of them.
+
+    `is_cut`: a notice in it stands for lines that were left out before; they are counted with the others.
+    """
     end = len(lines)
     while end and not lines[end - 1]:
         end -= 1
@@ -91,9 +97,29 @@ def rows_of(lines: Sequence[Sequence[Span]], frame: Frame, first: int, last: int
     if len(lines) <= first + last + (0 if frame.unfolded else 1):
         return [row for line in lines for row in _rows(line, frame)]
     rows = [row for line in lines[:first] for row in _rows(line, frame)]
-    rows.append(plain(f"{frame.glyphs.ellipsis} +{len(lines) - first - last} lines", "dim"))
+    rows.append(plain(f"{frame.glyphs.ellipsis} +{_count(lines[first : len(lines) - last], is_cut=is_cut)}", "dim"))
     rows.extend(row for line in lines[len(lines) - last :] for row in _rows(line, frame))
     return rows
+
+
+def folded_rows(lines: Sequence[Sequence[Span]], frame: Frame, most: int) -> list[Line]:
+    """Return words that matter as rows, wrapped: folded, the first `most` rows and how many more there are."""
+    rows = [row for line in lines for row in wrap(line, max(frame.body, 4)) or [EMPTY]]
+    while rows and not rows[-1].spans:
+        rows.pop()
+    if frame.unfolded or len(rows) <= most + 1:
+        return rows
+    return [*rows[:most], plain(f"{frame.glyphs.ellipsis} +{len(rows) - most} rows", "dim")]
+
+
+def _count(hidden: Sequence[Sequence[Span]], *, is_cut: bool) -> str:
+    """Return how many lines are not shown, those included that a notice among them stands for."""
+    count, at_least = len(hidden), is_cut
+    for line in hidden if is_cut else ():
+        left_out = read_notice("".join([text for text, _style in line]))
+        if left_out is not None:
+            count, at_least = count - 1 + left_out, not left_out
+    return f"{count:,} lines{' at least' if at_least else ''}"
 
 
 def tells_of_more(line: Line) -> bool:

@@ -130,7 +130,11 @@ def _shell(item: ShellItem, frame: Frame) -> list[Line]:
     for fact in facts:
         spans.extend(((f" {frame.glyphs.middle} ", "dim"), fact))
     lines = head("$", "shell.mark", spans, frame, whole=frame.unfolded)
-    lines.extend(below(live_tail(item.output, frame) if item.running else shell_output(item.output, frame)))
+    lines.extend(
+        below(
+            live_tail(item.output, frame) if item.running else shell_output(item.output, frame, is_cut=item.truncated)
+        )
+    )
     if item.output_path and frame.unfolded:
         lines.extend(below(wrap([("whole output: ", "dim"), (sanitize_line(item.output_path), "path")], frame.body)))
     return lines

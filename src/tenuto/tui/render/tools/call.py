@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
-from tenuto.protocol.message import DenialView
+from tenuto.protocol.message import DenialView, ShellView
 from tenuto.text.figures import format_count, format_seconds
 from tenuto.tui.machine.item import Item, ThinkingItem, ToolItem
 from tenuto.tui.render.ansi import ansi_lines
-from tenuto.tui.render.frame import Frame, below, head, rows_of
+from tenuto.tui.render.frame import Frame, below, folded_rows, head, rows_of
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.links import file_link
-from tenuto.tui.render.tools.look import FOLDED_LINES, Look, no_subject, read_arguments, result_text
+from tenuto.tui.render.tools.look import FAILURE_ROWS, FOLDED_LINES, Look, no_subject, read_arguments, result_text
 from tenuto.tui.render.tools.looks import LOOKS, live_tail
 from tenuto.tui.render.width import cell_width, truncate
 
@@ -137,9 +137,10 @@ def _below(item: ToolItem, look: Look, frame: Frame) -> list[Line]:
             lines = look.body(item, frame)
         case "failed":
             # The model often recovers by itself: told quietly, in full on demand.
-            lines = look.body(item, frame) if item.name == "bash" else _muted(item, frame)
+            has_run = item.result is not None and any(isinstance(view, ShellView) for view in item.result.ui)
+            lines = look.body(item, frame) if has_run else _failure(item, frame)
         case "interrupted" | "denied":
-            lines = _muted(item, frame) if frame.unfolded else rows_of(_feedback(item), frame, FOLDED_LINES, 0)
+            lines = _muted(item, frame) if frame.unfolded else folded_rows(_feedback(item), frame, FAILURE_ROWS)
     return below([*lines, *_whole_output(item, frame)])
 
 
@@ -149,6 +150,13 @@ def _feedback(item: ToolItem) -> list[list[Span]]:
     return [
         [("You: ", "dim"), (sanitize_line(view.feedback), "text")] for view in views if isinstance(view, DenialView)
     ]
+
+
+def _failure(item: ToolItem, frame: Frame) -> list[Line]:
+    """Return why a call failed; folded, its beginning as it reads and not cut at the edge."""
+    if frame.unfolded:
+        return _muted(item, frame)
+    return folded_rows(ansi_lines(result_text(item), "muted"), frame, FAILURE_ROWS)
 
 
 def _muted(item: ToolItem, frame: Frame) -> list[Line]:

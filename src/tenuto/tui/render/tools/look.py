@@ -17,6 +17,8 @@ from tenuto.tui.render.line import Line, Span
 
 Arguments = dict[str, Any]
 FOLDED_LINES = 4
+FAILURE_ROWS = 3
+"""Rows of what went wrong, wrapped."""
 
 
 @lru_cache(maxsize=256)
@@ -43,6 +45,11 @@ def result_text(item: ToolItem) -> str:
     return text_of(item.result.parts) if item.result is not None else ""
 
 
+def is_cut(item: ToolItem) -> bool:
+    """Say whether the result has a notice in the place of what was left out."""
+    return item.result is not None and item.result.truncated
+
+
 def count_lines(text: str) -> int:
     """Return how many lines a text has, a last empty one not counted."""
     return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
@@ -50,7 +57,7 @@ def count_lines(text: str) -> int:
 
 def first_lines(item: ToolItem, frame: Frame) -> list[Line]:
     """Return the first lines of the result, all of them when unfolded."""
-    return rows_of(ansi_lines(result_text(item)), frame, FOLDED_LINES, 0)
+    return rows_of(ansi_lines(result_text(item)), frame, FOLDED_LINES, 0, is_cut=is_cut(item))
 
 
 def only_unfolded(item: ToolItem, frame: Frame) -> list[Line]:

@@ -22,6 +22,7 @@ from tenuto.tui.render.tools.look import (
     argument,
     count_lines,
     first_lines,
+    is_cut,
     only_unfolded,
     result_text,
 )
@@ -96,12 +97,12 @@ def _shell_body(item: ToolItem, frame: Frame) -> list[Line]:
     if item.result is not None and any(isinstance(view, ShellView) for view in item.result.ui):
         # The head already says how it ended.
         text = _ENDING.sub("", text)
-    return shell_output(text, frame)
+    return shell_output(text, frame, is_cut=is_cut(item))
 
 
-def shell_output(text: str, frame: Frame) -> list[Line]:
-    """Return a finished command's output: folded, its first and its last lines."""
-    return rows_of(ansi_lines(text), frame, SHELL_HEAD, SHELL_TAIL)
+def shell_output(text: str, frame: Frame, *, is_cut: bool) -> list[Line]:
+    """Return a finished command's output: folded, its first and its last lines, and how many it wrote between."""
+    return rows_of(ansi_lines(text), frame, SHELL_HEAD, SHELL_TAIL, is_cut=is_cut)
 
 
 def live_tail(text: str, frame: Frame) -> list[Line]:
