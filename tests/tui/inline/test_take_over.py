@@ -15,3 +15,8 @@ async def test_the_hand_over_may_part_a_character_or_a_sequence(cut: int) -> Non
     typed = Handover("ab", 1, INPUT[:cut]), INPUT[cut:]
     async with running_app(typed=typed) as session:
         await session.until(lambda: session.app.editor.text == "a漢😀é bxb", "the text")
+
+
+async def test_bytes_that_are_no_utf_8_are_replacement_characters() -> None:
+    async with running_app(typed=(Handover(rest=b"a\xff"), b"b\xe9c")) as session:
+        await session.until(lambda: session.app.editor.text == "a�b�c", "the text")

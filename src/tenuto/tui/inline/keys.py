@@ -27,6 +27,7 @@ _SEQUENCE = re.compile(
 _BEGINNING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]PX^_][^\x07\x1b]*\x1b?)?\Z")
 _KITTY = re.compile(r"\x1b\[(\d+)(?::\d*)*(?:;(\d*)(?::(\d+))?)?(?:;[\d:]*)?u\Z")
 _XTERM = re.compile(r"\x1b\[27;(\d+);(\d+)~\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _RELEASE = "3"
 _SHIFT, _ALT, _CTRL, _SUPER = 1, 2, 4, 8
 _NAMED = {9: "tab", 13: "enter", 27: "escape", 127: "backspace", 8: "backspace", 57414: "enter"}
@@ -81,8 +82,8 @@ class KeyParser(Vt100Parser):
         self._held = ""
 
     def feed(self, data: str) -> None:
-        """Take in what was read."""
-        for part in self._splitter.feed(data, time.monotonic()):
+        """Take in what was read. Bytes that are no UTF-8, which come as surrogates, are replacement characters."""
+        for part in self._splitter.feed(_SURROGATE.sub("\ufffd", data), time.monotonic()):
             self._take(part)
         if self._splitter.inside:
             self._unended()
