@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import Choose, Leave, ReadOwnFiles, Say, ShowContext
+from tenuto.command.outcome import Choose, Leave, ReadOwnFiles, RowChanged, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
-from tenuto.command.resume_command import ELSEWHERE, HERE, age
+from tenuto.command.session_rows import ELSEWHERE, HERE, age
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,
@@ -23,6 +23,9 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import TextPart, text_of
+from tenuto.session.bin import list_bin, take_from_bin
+from tenuto.session.catalog import find_session
+from tenuto.session.lock import SessionLock
 from tenuto.session.session import Session
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Reply, Request, ScriptedServer, Tokens
@@ -214,6 +217,94 @@ async def test_resuming_the_open_session_says_that_it_is_open(tmp_path: Path) ->
 async def test_resume_without_other_sessions_says_so(tmp_path: Path) -> None:
     async with agent(tmp_path, echo) as running:
         assert "no other session" in await say(running, "/resume")
+
+
+async def two_sessions(running: Agent) -> str:
+    """Say something in a session, go to another one, and return the id of the first."""
+    await running.ask("the first thing")
+    first = running.runtime.session_id
+    await running.runtime.run_command("/new")
+    await running.ask("the second thing")
+    return first
+
+
+async def test_a_listed_session_is_renamed_without_opening_it(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        first = await two_sessions(running)
+        present = running.runtime.session_id
+        (offer,) = await running.runtime.run_command("/resume")
+        assert isinstance(offer, Choose) and offer.acts == ("rename", "delete", "fork")
+        assert offer.choices[0].title == ""
+        changed, said = await running.runtime.run_command(f"/resume {first} rename All of it")
+        assert isinstance(changed, RowChanged) and isinstance(said, Say)
+        assert changed.row is not None and (changed.row.label, changed.row.title) == ("All of it", "All of it")
+        assert (changed.value, changed.row.value, changed.row.kind) == (first, first, HERE)
+        assert running.runtime.session_id == present
+        await running.runtime.run_command(f"/resume {first}")
+        assert running.session.state.title == "All of it", "as /title would have it"
+        assert (await running.ask("go on")).outcome == "completed"
+
+
+async def test_a_listed_session_goes_to_the_bin_and_comes_back(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        first = await two_sessions(running)
+        log = find_session(running.runtime.home, first)
+        assert log is not None
+        kept = (log / "events.jsonl").read_bytes()
+        changed, said = await running.runtime.run_command(f"/resume {first} delete")
+        assert changed == RowChanged("resume", first, None)
+        assert isinstance(said, Say) and f"tenuto sessions restore {first[:8]}" in said.text
+        (deleted,) = list_bin(running.runtime.home)
+        assert (deleted / "events.jsonl").read_bytes() == kept
+        changed, said = await running.runtime.run_command(f"/resume {first} delete")
+        assert changed == RowChanged("resume", first, None), "a row of what is gone goes as well"
+        assert isinstance(said, Say) and "no session" in said.text and said.level == "warning"
+        take_from_bin(running.runtime.home, deleted)
+        assert await running.runtime.run_command(f"/resume {first}") == []
+
+
+@pytest.mark.parametrize("act", ["delete", "rename Other"])
+async def test_the_open_session_is_neither_deleted_nor_renamed_from_the_list(tmp_path: Path, act: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        await two_sessions(running)
+        (line,) = await told(running, f"/resume {running.runtime.session_id} {act}")
+        assert "is the open one" in line
+        assert (await running.ask("still there")).outcome == "completed"
+        assert list_bin(running.runtime.home) == []
+
+
+@pytest.mark.parametrize("act", ["delete", "rename Other"])
+async def test_a_session_that_another_process_holds_open_stays_as_it_is(tmp_path: Path, act: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        first = await two_sessions(running)
+        directory = find_session(running.runtime.home, first)
+        assert directory is not None
+        lock = SessionLock(directory)
+        lock.acquire()
+        before = (directory / "events.jsonl").read_bytes()
+        try:
+            changed, said = await running.runtime.run_command(f"/resume {first} {act}")
+        finally:
+            lock.release()
+        assert isinstance(said, Say) and "is open in process" in said.text and said.level == "error"
+        assert isinstance(changed, RowChanged) and changed.row is not None
+        assert (directory / "events.jsonl").read_bytes() == before
+        assert list_bin(running.runtime.home) == []
+
+
+async def test_renaming_a_session_whose_log_is_damaged_loses_none_of_it(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        first = await two_sessions(running)
+        directory = find_session(running.runtime.home, first)
+        assert directory is not None
+        log = directory / "events.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        lines.insert(2, b'{"type": "user", "par\0\xff\n')
+        log.write_bytes(b"".join(lines))
+        outcomes = await running.runtime.run_command(f"/resume {first} rename Still here")
+        assert [outcome.level for outcome in outcomes if isinstance(outcome, Say)] == ["info"]
+        after = log.read_bytes()
+        assert after.startswith(b"".join(lines)) and b"Still here" in after
 
 
 async def test_fork_goes_on_in_a_copy_and_the_transcript_stays(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 
 MouseMode = Literal["full", "wheel", "off"]
+RowAct = Literal["rename", "delete", "fork"]
+"""What can be done with a row of a list beside taking it; the word behind the row's value says so to the command."""
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -24,7 +26,8 @@ class Choice(msgspec.Struct, frozen=True):
     """One row of a picker: what is passed on, what is shown, and a dim detail beside it.
 
     `present` is the row that holds now; a picker opens on it. `indent` moves the row in, `mark` is a sign before it.
-    `kind` is what filters go by. `preview` is shown below the list while the row is selected.
+    `kind` is what filters go by. `preview` is shown below the list while the row is selected. `title` is the text
+    that renaming begins with.
     """
 
     value: str
@@ -35,6 +38,7 @@ class Choice(msgspec.Struct, frozen=True):
     mark: str = ""
     kind: str = ""
     preview: str = ""
+    title: str = ""
 
 
 class RowFilter(msgspec.Struct, frozen=True):
@@ -48,7 +52,8 @@ class Choose(msgspec.Struct, frozen=True):
     """Show a picker; picking a row runs `/<command> <value>`. A row with an empty value does nothing.
 
     `filters` are the row filters, the first one holds at the beginning. Rows that are `in_order` keep their order
-    under a typed filter, and have to contain its words.
+    under a typed filter, and have to contain its words. Each of `acts` runs `/<command> <value> <act>`, renaming with
+    the new text behind it; what comes of it is a `RowChanged`.
     """
 
     title: str
@@ -56,6 +61,15 @@ class Choose(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     filters: tuple[RowFilter, ...] = ()
     in_order: bool = False
+    acts: tuple[RowAct, ...] = ()
+
+
+class RowChanged(msgspec.Struct, frozen=True):
+    """A row of the list that `command` offered is another one now, or gone (`None`); `value` is what it had."""
+
+    command: str
+    value: str
+    row: Choice | None
 
 
 class ChangeTheme(msgspec.Struct, frozen=True):
@@ -122,6 +136,7 @@ class Leave(msgspec.Struct, frozen=True):
 CommandOutcome = (
     Say
     | Choose
+    | RowChanged
     | ChangeTheme
     | Edit
     | ShowContext

@@ -6,25 +6,27 @@ import asyncio
 import time
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, RowFilter, Say
+from tenuto.command.session_rows import ACTS, HERE, change_session, session_row
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.operation import OpenSessionOperation, SessionAccess
-from tenuto.session.catalog import SessionSummary, find_session, list_sessions
+from tenuto.session.catalog import find_session, list_sessions
 from tenuto.session.errors import SessionLocked
 from tenuto.session.lock import lock_owner
 from tenuto.session.place import project_directory
-from tenuto.text.figures import format_cost, plural
 
 WAYS: dict[str, SessionAccess] = {"look": "read", "fork": "copy", "take-over": "take_over"}
 """What can be done with a session that is open elsewhere, as a word behind its id."""
-HERE, ELSEWHERE = "here", "elsewhere"
 FILTERS = (RowFilter("this directory", (HERE,)), RowFilter("all directories"))
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Open the session that is named by its id; without one, offer those of this directory, or all, newest first."""
+    """Open the session that is named by its id, or change it; without one, offer those of this directory, or all."""
     target, _, way = argument.partition(" ")
+    act, _, title = way.strip().partition(" ")
     if way == "leave":
         return [Leave()]
+    if act in ("rename", "delete"):
+        return await change_session(runtime, target, act, title.strip())
     if target:
         return await _open(runtime, target, way.strip())
     # Many sessions take a moment to list; the screen lives meanwhile.
@@ -33,28 +35,10 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if not others:
         return [Say("There is no other session.")]
     folder, now = project_directory(runtime.home, runtime.live.session.cwd), time.time()
-    rows = tuple(_row(session, now, HERE if session.directory.parent == folder else ELSEWHERE) for session in others)
+    rows = tuple(session_row(session, now, folder) for session in others)
     kinds = {row.kind for row in rows}
     filters = FILTERS if HERE in kinds else FILTERS[::-1]
-    return [Choose("Resume a session", "resume", rows, filters if len(kinds) > 1 else ())]
-
-
-def _row(session: SessionSummary, now: float, kind: str) -> Choice:
-    """Return the row of a session: what it is called, how old it is; below the list how it began and where it is."""
-    detail = f"{age(now - session.updated)} · {plural(session.messages, 'message')} · {session.id[:8]}"
-    facts = [session.cwd, session.model, format_cost(session.cost) if session.cost else "", session.error]
-    preview = [
-        f"began  {session.first_text}" if session.first_text else "",
-        f"last   {session.last_text}" if session.last_text and session.last_text != session.first_text else "",
-        " · ".join(fact for fact in facts if fact),
-    ]
-    return Choice(
-        session.id,
-        session.name,
-        detail,
-        kind=kind,
-        preview="\n".join(" ".join(line.split()) for line in preview if line),
-    )
+    return [Choose("Resume a session", "resume", rows, filters if len(kinds) > 1 else (), acts=ACTS)]
 
 
 async def _open(runtime: Runtime, target: str, way: str) -> list[CommandOutcome]:
@@ -80,11 +64,3 @@ def _offer(locked: SessionLocked, *, is_open: bool) -> Choose:
         rows.append(Choice(f"{name} take-over", "take it over", f"if {locked.owner} is gone for certain"))
     rows.append(Choice(f"{name} leave" if is_open else "", "cancel", "leave Tenuto" if is_open else "stay here"))
     return Choose(f"This session is open in {locked.owner}", "resume", tuple(rows))
-
-
-def age(seconds: float) -> str:
-    """Return a short age: 5m, 3h, 2d."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit} ago"
-    return "just now"

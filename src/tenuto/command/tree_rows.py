@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from tenuto.command.outcome import Choice, RowFilter
-from tenuto.command.resume_command import age
+from tenuto.command.session_rows import age
 from tenuto.core.destination import prompt_of
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import (

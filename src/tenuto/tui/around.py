@@ -24,7 +24,7 @@ TOAST_SECONDS = 4.0
 FOCUS_SECONDS = 0.3
 """Seconds after the terminal got the focus in which a click is not taken for an answer."""
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
-DIALOGS = frozenset({"approval", "feedback", "picker", "help"})
+DIALOGS = frozenset({"approval", "feedback", "picker", "row", "help"})
 """What needs the room that the queue and the todo list take otherwise."""
 ABOVE_PROMPT = DIALOGS | {"search", "found", "block"}
 """What stands above the prompt; completions stand below it where the screen has room there."""
@@ -143,7 +143,7 @@ class Around:
                 return panels.approval_panel(
                     state, width, rows, self._glyphs, line, full=self._full, scroll=self._scroll
                 )
-            case "picker":
+            case "picker" | "row":
                 return panels.picker_panel(state, width, rows, line)
             case "help":
                 return panels.help_panel(state, width, rows, self._scroll, line)

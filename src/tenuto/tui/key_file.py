@@ -29,6 +29,7 @@ REQUIRED = {
     "approval.confirm": "answer an approval",
     "feedback.confirm": "answer an approval",
     "picker.pick": "take a row of a list",
+    "row.answer": "answer what is asked about a row",
 }
 """What must have a key, and what nobody could do without."""
 FIRST_CHARACTERS = frozenset("/@!")

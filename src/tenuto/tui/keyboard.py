@@ -12,6 +12,7 @@ from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intent import (
     ActOnBlock,
+    ActOnRow,
     AnswerApproval,
     AnswerApprovalWith,
     ChordChanged,
@@ -21,13 +22,14 @@ from tenuto.tui.machine.intent import (
     Intent,
     LeaveQueue,
     LeaveTranscript,
+    RowAnswerChanged,
     SearchChanged,
 )
 from tenuto.tui.machine.keys import CHORD_SECONDS
 from tenuto.tui.machine.reading import block_actions
 from tenuto.tui.machine.state import ContextName, UiState
 
-LINE_CONTEXTS = ("picker", "feedback", "help", "search")
+LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")
 DIALOG_CONTEXTS = ("approval",)
 TYPED_AWAY: dict[ContextName, Intent] = {
@@ -136,11 +138,10 @@ class Keyboard:
     def _press_single(self, contexts: tuple[ContextName, ...], key: str, character: str | None) -> str | None:
         row = self._machine.state.keys.find(contexts, key)
         if contexts[0] in LINE_CONTEXTS:
-            own = row is not None and row.context != "transcript"
-            if row is not None and (own or not self._edit_line(key, character)):
+            if (row is None or self._edits_first(row)) and self._edit_line(key, character):
+                return None
+            if row is not None:
                 self._do(row)
-            elif row is None:
-                self._edit_line(key, character)
             return None
         if contexts[0] in DIALOG_CONTEXTS:
             if self._was_meant_for_draft(key, character):
@@ -157,6 +158,16 @@ class Keyboard:
             return None
         editing = ROW_KEYS.get(row.id) if row is not None else None
         return key if character is not None else editing or self._machine.state.keys.editing(key) or None
+
+    def _edits_first(self, row: Key) -> bool:
+        """Whether the one-line text has the first use of a key, if it has any.
+
+        A key that acts on a row is the text's where the list has no such act, and before the end of what is typed.
+        """
+        if not isinstance(row.intent, ActOnRow):
+            return row.context == "transcript"
+        picker = self._machine.state.picker
+        return picker is None or row.intent.act not in picker.acts or self.line.cursor < len(self.line.text)
 
     def paste(self, text: str) -> None:
         """Insert a paste: a long one as a mark that stands for every byte of it (R-099)."""
@@ -184,6 +195,8 @@ class Keyboard:
         state = self._machine.state
         if state.contexts[0] == "picker" and state.picker is not None:
             self.line.set(state.picker.filter)
+        elif state.contexts[0] == "row" and state.picker is not None and state.picker.question is not None:
+            self.line.set(state.picker.question.text)
         elif state.contexts[0] == "search" and state.search is not None:
             self.line.set(state.search.query)
         elif state.contexts[0] == "feedback":
@@ -223,6 +236,8 @@ class Keyboard:
                 self._machine.handle(FeedbackChanged(self.line.text))
             case "help":
                 self._machine.handle(HelpFilterChanged(self.line.text))
+            case "row":
+                self._machine.handle(RowAnswerChanged(self.line.text))
             case "search":
                 self._machine.handle(SearchChanged(self.line.text))
             case _:

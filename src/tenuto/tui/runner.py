@@ -14,22 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from tenuto.command.outcome import (
-    ChangeTheme,
-    Choice,
-    Choose,
-    CommandOutcome,
-    Copy,
-    Edit,
-    EditKeys,
-    Leave,
-    Page,
-    ReadOwnFiles,
-    Say,
-    SetMouse,
-    ShowContext,
-    ShowKeys,
-)
+from tenuto.command.outcome import ChangeTheme, Choice, CommandOutcome, EditKeys, Leave, ReadOwnFiles, ShowKeys
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -42,6 +27,7 @@ from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.own_keys import OwnKeys
+from tenuto.tui.told import intent_of
 
 FLUSH_INTERVAL = 1 / 15
 MAX_FLUSH_INTERVAL = 0.5
@@ -322,26 +308,14 @@ class Runner:
     async def _show_outcomes(self, line: str) -> None:
         for outcome in await self._runtime.run_command(line):
             match outcome:
-                case Say(text=text, level=level):
-                    self.handle(intents.Said(text, level))
-                case Choose():
-                    self.handle(
-                        intents.ChoiceOffered(
-                            outcome.title, outcome.command, outcome.choices, outcome.filters, outcome.in_order
-                        )
-                    )
                 case ChangeTheme(name=name):
                     await self._change_theme(name)
-                case ShowContext(report=report):
-                    self.handle(intents.ContextShown(report))
-                case Edit(text=text, images=images):
-                    self.handle(intents.TextOffered(text, images))
                 case ShowKeys() | EditKeys() | ReadOwnFiles():
                     self._mind_keys(outcome)
-                case Copy() | Page() | SetMouse():
-                    self.handle(_told_reader(outcome))
                 case Leave():
                     self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
+                case _:
+                    self.handle(intent_of(outcome))
 
     async def _change_theme(self, name: str) -> None:
         from tenuto.tui.theme_choice import answer_theme
@@ -384,14 +358,3 @@ class Runner:
             self.handle(intents.Said(f"{self._own_keys.path} cannot be written: {error.strerror}", "error"))
         else:
             self.handle(intents.FileOffered(str(self._own_keys.path)))
-
-
-def _told_reader(outcome: Copy | Page | SetMouse) -> Intent:
-    """Return the intent for what a command does for somebody who reads."""
-    match outcome:
-        case Copy(text=text):
-            return intents.CopyOffered(text)
-        case Page(path=path):
-            return intents.PageOffered(path)
-        case SetMouse(mode=mode):
-            return intents.MouseChosen(mode)

@@ -7,7 +7,7 @@ import asyncio
 from textual import events
 from textual.geometry import Size
 
-from tenuto.command.outcome import Choice, Choose
+from tenuto.command.outcome import Choice, Choose, RowChanged
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
@@ -134,6 +134,36 @@ async def test_a_picker_filters_and_runs_the_command_with_what_was_picked() -> N
         await screen.burst(["enter"])
         assert screen.runtime.commands == ["/model", "/model id7"]
         assert screen.app.composer.text == "kept\n", "a panel keeps the draft"
+
+
+async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys() -> None:
+    async with running_app() as screen:
+        rows = tuple(Choice(f"id{n}", f"session {n}", title=f"session {n}") for n in range(4))
+        screen.runtime.outcomes = [Choose("Resume a session", "resume", rows, acts=("rename", "delete", "fork"))]
+        await screen.burst([*"/resume", "enter", "enter"])
+        assert "Ctrl+R renames · Ctrl+D deletes · Ctrl+G forks" in screen.text()
+        before = list(screen.runtime.commands)
+        screen.runtime.outcomes = [RowChanged("resume", "id1", Choice("id1", "better name", title="better name"))]
+        await screen.burst(["down", "ctrl+r"])
+        assert "title: session 1" in screen.text()
+        await screen.burst(["ctrl+u", *"better  nome", "left", "left", "ctrl+h", "a", "enter"])
+        assert screen.runtime.commands == [*before, "/resume id1 rename better name"]
+        assert any("❯ better name" in row for row in screen.rows())
+        screen.runtime.outcomes = [RowChanged("resume", "id1", None)]
+        await screen.burst(["ctrl+d"])
+        assert any("better name" in row and "delete? Enter / Esc" in row for row in screen.rows())
+        await screen.burst(["escape"])
+        assert "delete?" not in screen.text() and "better name" in screen.text()
+        await screen.burst(["delete", "enter"])
+        assert screen.runtime.commands[-1] == "/resume id1 delete"
+        assert "better name" not in screen.text()
+        assert any("❯ session 2" in row for row in screen.rows()), "the cursor stays near"
+        await screen.burst([*"sesxsion", *["left"] * 5, "ctrl+d"])
+        assert screen.runtime.commands[-1] == "/resume id1 delete", "inside the filter's text the key edits it"
+        assert "session 3" in screen.text()
+        await screen.burst(["end", "ctrl+g"])
+        assert screen.runtime.commands[-1] == "/resume id0 fork"
+        assert "Resume a session" not in screen.text()
 
 
 async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from prompt_toolkit.input import create_pipe_input
 
-from tenuto.command.outcome import Choice, Choose, Edit
+from tenuto.command.outcome import Choice, Choose, Edit, RowChanged
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import (
@@ -242,6 +242,31 @@ async def test_a_picker_filters_and_picks() -> None:
         session.type("\r")
         await session.until(lambda: session.runtime.commands == ["/model", "/model m17"])
         await session.gone("Which model?")
+
+
+async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys() -> None:
+    async with running_app() as session:
+        rows = tuple(Choice(f"id{n}", f"session {n}", title=f"session {n}") for n in range(4))
+        session.runtime.outcomes = [Choose("Resume a session", "resume", rows, acts=("rename", "delete", "fork"))]
+        session.type("/resume ")
+        session.type("\r")
+        await session.shows("Resume a session", "Ctrl+R renames", "Ctrl+D deletes", "Ctrl+G forks")
+        session.type("\x1b[B\x12")
+        await session.shows("title: session 1")
+        session.runtime.outcomes = [RowChanged("resume", "id1", Choice("id1", "better name", title="better name"))]
+        session.type("\x15better name\r")
+        await session.shows("❯ better name")
+        assert session.runtime.commands[-1] == "/resume id1 rename better name"
+        session.runtime.outcomes = [RowChanged("resume", "id1", None)]
+        session.type("\x04")
+        await session.shows("delete? Enter / Esc")
+        session.type("\r")
+        await session.gone("better name")
+        await session.shows("❯ session 2")
+        assert session.runtime.commands[-1] == "/resume id1 delete"
+        session.type("\x07")
+        await session.gone("Resume a session")
+        await session.until(lambda: session.runtime.commands[-1] == "/resume id2 fork")
 
 
 async def test_completion_of_commands() -> None:

@@ -103,6 +103,7 @@ def open_picker(change: Change, intent: ChoiceOffered) -> None:
         filters=intent.filters,
         in_order=intent.in_order,
         live=intent.live,
+        acts=intent.acts,
     )
     apply_filter(picker)
     present = (row for row, place in enumerate(picker.shown) if picker.choices[place].present)
@@ -165,6 +166,8 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
     if not 0 <= place < len(picker.shown):
         return
     choice = picker.choices[picker.shown[place]]
+    if choice.value and choice.value == picker.busy:
+        return
     # What is taken goes on showing until the command has done it.
     state.picker = None
     change.panel()

@@ -17,6 +17,7 @@ from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave, LeaveAs
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker
 from tenuto.tui.machine.queued import leave_queue
+from tenuto.tui.machine.rows import leave_question
 from tenuto.tui.machine.search import close_search
 from tenuto.tui.machine.spin import set_label
 from tenuto.tui.machine.state import UiState
@@ -42,6 +43,8 @@ def escape(change: Change, _intent: Escape) -> None:
             deny_current(change)
         case "picker":
             close_picker(change)
+        case "row":
+            leave_question(change)
         case "help":
             state.help_open = False
             change.panel()
@@ -69,6 +72,8 @@ def cancel(change: Change, _intent: Cancel) -> None:
     context = state.contexts[0]
     if context == "picker":
         close_picker(change)
+    elif context == "row":
+        leave_question(change)
     elif context == "help":
         state.help_open = False
         change.panel()

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import Choice, RowFilter
+from tenuto.command.outcome import Choice, RowAct, RowFilter
 from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
@@ -27,6 +27,7 @@ ContextName = Literal[
     "approval",
     "feedback",
     "picker",
+    "row",
     "help",
     "completion",
     "empty",
@@ -200,12 +201,21 @@ class CompletionPopup(msgspec.Struct):
 # --- dialogs ---
 
 
+class RowQuestion(msgspec.Struct):
+    """What is asked about the selected row before `act` is done with it; `text` is the new text of a renamed one."""
+
+    act: RowAct
+    text: str = ""
+
+
 class Picker(msgspec.Struct):
     """A list to pick from. Picking runs `/<command> <value>`, or with an empty command puts the value into the draft.
 
     `shown` are the places of the choices that match the filter, best first, or in their own order where they are
     `in_order`; `selected` is a place in `shown`. `row_filter` is a place in `filters`. `scrolled` is how many lines of
-    the selected row's preview are above what shows. `live`: what the selected row would do shows meanwhile.
+    the selected row's preview are above what shows. `live`: what the selected row would do shows meanwhile. `acts` is
+    what can be done with a row beside taking it, `question` what is asked about the selected one, `busy` the value of
+    the one that something is being done with.
     """
 
     title: str
@@ -219,6 +229,9 @@ class Picker(msgspec.Struct):
     in_order: bool = False
     scrolled: int = 0
     live: bool = False
+    acts: tuple[RowAct, ...] = ()
+    question: RowQuestion | None = None
+    busy: str = ""
 
     @property
     def current(self) -> Choice | None:
@@ -340,7 +353,7 @@ class UiState(msgspec.Struct):
         if self.approvals.current is not None:
             return ("feedback" if self.approvals.feedback is not None else "approval", *below)
         if self.picker is not None:
-            return ("picker", *below)
+            return ("picker" if self.picker.question is None else "row", *below)
         if self.help_open:
             return ("help", *below)
         if self.search is not None:

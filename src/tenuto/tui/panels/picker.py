@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, RowAct
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.state import Picker, UiState
+from tenuto.tui.machine.state import Picker, RowQuestion, UiState
 from tenuto.tui.panels.panel import (
     NOTHING,
     PAD,
+    POINTER,
     ROOMY_ROWS,
     Panel,
     editor_spans,
@@ -20,9 +21,17 @@ from tenuto.tui.panels.panel import (
 )
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
+from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap
 
 PICKER_ROWS = 12
+ACTS: dict[RowAct, str] = {"rename": "renames", "delete": "deletes", "fork": "forks"}
+"""What the keys of the acts on a row are said to do."""
+QUESTION_HINTS: dict[str, tuple[str, str]] = {
+    "rename": ("keeps the title", "leaves it as it was"),
+    "delete": ("deletes it", "keeps it"),
+}
+"""What confirms and what leaves a question about a row."""
 MAX_INDENT = 8
 """Steps by which a row of a tree is moved in at most."""
 
@@ -35,29 +44,61 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
     preview = _preview(picker, width)
     room, preview_rows = _share(rows - 3, len(preview))
     first = first_shown(picker.selected, len(picker.shown), room)
-    title: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
-    if picker.filters:
-        title += [
-            (f"{picker.filters[picker.row_filter].name} ({state.keys.label('picker.filter')})", "accent"),
-            ("  ", "text"),
-        ]
-    typed = editor_spans(filter_line, width // 2) if filter_line.text else [("type to filter", "placeholder")]
-    lines = [Line((*title, *typed))]
+    lines = [_head(state, picker, filter_line, width)]
     choices: dict[int, int] = {}
     shown = [picker.choices[place] for place in picker.shown[first : first + room]]
     labels = [_indented(choice) for choice in shown]
     widest = label_width(labels, [choice.detail for choice in shown], width)
     for row, (label, choice) in enumerate(zip(labels, shown, strict=True), first):
         choices[len(lines)] = row
-        lines.append(entry_line(label, choice.detail, widest, width, selected=row == picker.selected))
+        if picker.question is not None and row == picker.selected:
+            lines.append(_question_line(state, picker.question, label, filter_line, width))
+        else:
+            lines.append(entry_line(label, choice.detail, widest, width, selected=row == picker.selected))
     if not shown:
         lines.append(plain(f"{PAD}  nothing matches", "dim"))
     lines += _scrolled(preview, preview_rows, picker.scrolled, width, _scroll_keys(state))
     more = f"{picker.selected + 1} of {len(picker.shown)}" if len(picker.shown) > room else ""
-    hint = join_phrases(more, state.keys.phrase("picker.pick", "takes"), state.keys.phrase("escape", "closes"))
-    hint = fit_phrases(hint, state.keys.phrase("escape", "closes"), width - 4)
-    lines.append(plain(f"{PAD}  {hint}", "faint"))
+    lines.append(plain(f"{PAD}  {_hint(state, picker, more, width - 4)}", "faint"))
     return Panel(fit_lines(lines, width), choices)
+
+
+def _head(state: UiState, picker: Picker, filter_line: LineEditor, width: int) -> Line:
+    """Return the title, which rows show, and the filter; while a row is asked about, the text's cursor is there."""
+    spans: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
+    if picker.filters:
+        spans += [
+            (f"{picker.filters[picker.row_filter].name} ({state.keys.label('picker.filter')})", "accent"),
+            ("  ", "text"),
+        ]
+    if picker.question is not None:
+        return Line((*spans, (sanitize_line(picker.filter), "dim")))
+    typed = editor_spans(filter_line, width // 2) if filter_line.text else [("type to filter", "placeholder")]
+    return Line((*spans, *typed))
+
+
+def _question_line(state: UiState, question: RowQuestion, label: str, answer: LineEditor, width: int) -> Line:
+    """Return the selected row while something is asked about it: its new title, or whether it is to go."""
+    pointer: tuple[Span, ...] = ((PAD, "text"), (POINTER, "accent"))
+    if question.act == "rename":
+        return Line((*pointer, ("title: ", "dim"), *editor_spans(answer, width - 14)))
+    asks = f"delete? {state.keys.label('row.answer')} / {state.keys.label('escape')}"
+    room = max(1, width - cell_width(asks) - 8)
+    return Line((*pointer, (truncate(label, room), "choice.selected"), ("  ", "text"), (asks, "warning")))
+
+
+def _hint(state: UiState, picker: Picker, more: str, width: int) -> str:
+    """Return what the keys do here, the way out always."""
+    keys = state.keys
+    if picker.question is not None:
+        does, leaves = QUESTION_HINTS[picker.question.act]
+        way_out = keys.phrase("escape", leaves)
+        return fit_phrases(join_phrases(keys.phrase("row.answer", does), way_out), way_out, width)
+    acts = [keys.phrase(f"picker.{act}", does) for act, does in ACTS.items() if act in picker.acts]
+    way_out = keys.phrase("escape", "closes")
+    takes = keys.phrase("picker.pick", "takes")
+    phrases = (takes, *acts, way_out, more) if acts else (more, takes, way_out)
+    return fit_phrases(join_phrases(*phrases), way_out, width)
 
 
 def _scroll_keys(state: UiState) -> str:

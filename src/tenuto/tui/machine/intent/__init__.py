@@ -7,8 +7,10 @@ contexts; an intent means one thing only.
 from __future__ import annotations
 
 from tenuto.tui.machine.intent.choosing import (
+    ActOnRow,
     AnswerApproval,
     AnswerApprovalWith,
+    AnswerRow,
     ChoiceOffered,
     CycleRowFilter,
     EditPlan,
@@ -18,6 +20,8 @@ from tenuto.tui.machine.intent.choosing import (
     MovePicker,
     PickChoice,
     PlanEdited,
+    RowAnswerChanged,
+    RowReplaced,
     ScrollPreview,
     ThemeChosen,
 )
@@ -124,6 +128,10 @@ Intent = (
     | ThemeChosen
     | FilterChanged
     | MovePicker
+    | ActOnRow
+    | RowAnswerChanged
+    | AnswerRow
+    | RowReplaced
     | CycleRowFilter
     | ScrollPreview
     | PickChoice
@@ -163,8 +171,10 @@ __all__ = [
     "AcceptSearch",
     "ActOnBlock",
     "ActOnQueued",
+    "ActOnRow",
     "AnswerApproval",
     "AnswerApprovalWith",
+    "AnswerRow",
     "BranchRead",
     "Cancel",
     "ChoiceOffered",
@@ -212,6 +222,8 @@ __all__ = [
     "PickModel",
     "PlanEdited",
     "RepaintScreen",
+    "RowAnswerChanged",
+    "RowReplaced",
     "Said",
     "ScrollPreview",
     "SearchChanged",

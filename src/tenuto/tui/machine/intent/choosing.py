@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import Choice, RowFilter
+from tenuto.command.outcome import Choice, RowAct, RowFilter
 from tenuto.tui.machine.intent.base import IntentBase
 
 # --- approval ---
@@ -55,6 +55,7 @@ class ChoiceOffered(IntentBase, frozen=True):
     filters: tuple[RowFilter, ...] = ()
     in_order: bool = False
     live: bool = False
+    acts: tuple[RowAct, ...] = ()
 
 
 class ThemeChosen(IntentBase, frozen=True):
@@ -91,3 +92,27 @@ class PickChoice(IntentBase, frozen=True):
     """Take the row at this place among those shown; `None` takes the selected one."""
 
     index: int | None = None
+
+
+class ActOnRow(IntentBase, frozen=True):
+    """Do something else with the selected row, where the list has it; renaming and deleting are asked about first."""
+
+    act: RowAct
+
+
+class RowAnswerChanged(IntentBase, frozen=True):
+    """The text in the question about the row is now this."""
+
+    text: str
+
+
+class AnswerRow(IntentBase, frozen=True):
+    """Do what is asked about the row: keep its new text, delete it."""
+
+
+class RowReplaced(IntentBase, frozen=True):
+    """What was a row of the list that `command` offered is another one now, or gone (`None`)."""
+
+    command: str
+    value: str
+    row: Choice | None
