@@ -57,3 +57,14 @@ def test_r099_a_paste_without_an_end_does_not_swallow_the_keys_after_it(monkeypa
     [key] = reader.feed(b"k")
     assert isinstance(key, events.Key)
     assert key.key == "k"
+
+
+def test_a_reader_that_was_kept_waiting_does_not_take_half_a_sequence_for_keys() -> None:
+    reader = InputReader()
+    fed_at = time.monotonic()
+    assert reader.feed(b"\x1b[") == []
+    time.sleep(0.2)
+    assert reader.idle(fed_at + 0.02) == []
+    [key] = reader.feed(b"C")
+    assert isinstance(key, events.Key)
+    assert key.key == "right"

@@ -194,7 +194,8 @@ class TerminalDriver(LinuxDriver):
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                ready = [key.fd for key, _ in selector.select(reader.timeout)]
+                began, timeout = time.monotonic(), reader.timeout
+                ready = [key.fd for key, _ in selector.select(timeout)]
                 if self._woken in ready and self.fileno not in ready:
                     continue  # the end is near
                 if ready:
@@ -204,7 +205,8 @@ class TerminalDriver(LinuxDriver):
                         return
                     messages = reader.feed(data)
                 else:
-                    messages = reader.idle()
+                    # Not the time it is now: this thread may have been kept waiting while something came.
+                    messages = reader.idle(began + (timeout or 0.0))
                 for message in messages:
                     self.process_message(message)
 
@@ -238,15 +240,14 @@ class InputReader:
         self._last_input = time.monotonic()
         return self._parse(self._splitter.feed(self._decoder.decode(data), self._last_input))
 
-    def idle(self) -> list[Message]:
-        """Nothing came: return a key that only waited for more, or a paste whose end was lost."""
-        messages = list(self._parser.tick())
-        limit = PASTE_SILENCE if self._splitter.inside else ESCAPE_PATIENCE
-        if time.monotonic() - self._last_input >= limit:
+    def idle(self, now: float | None = None) -> list[Message]:
+        """Nothing came until `now`: return a key that only waited for more, or a paste whose end was lost."""
+        silence = (time.monotonic() if now is None else now) - self._last_input
+        messages: list[Message] = []
+        if silence >= (PASTE_SILENCE if self._splitter.inside else ESCAPE_PATIENCE):
             messages += self._parse(self._splitter.give_up())
             messages += self._keys(self._answers.give_up())
-            messages += self._end_waiting()
-        return messages
+        return messages + (self._end_waiting() if silence >= ESCAPE_PATIENCE else [])
 
     def _end_waiting(self) -> list[Message]:
         """Return what the parser waits with: it had its time in the splitter already."""
