@@ -1,5 +1,6 @@
 """A text rendered while it streams ends up as if it had been rendered whole."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,3 +119,28 @@ def test_the_item_renderer_starts_anew_for_another_width_or_text():
     assert renderer(item, 40) == render_item(item, 40)
     final = AssistantItem(id=7, text="b" + item.text[1:] + "more", final=True)
     assert renderer(final, 40) == render_item(final, 40)
+
+
+@pytest.mark.parametrize(
+    "piece", ["some words that go on and on, ", "| a cell | another cell |\n"], ids=["paragraph", "table"]
+)
+def test_a_long_block_that_cannot_be_settled_is_drawn_less_often_the_longer_it_is(piece):
+    stream = StreamRenderer(80)
+    text = "| a | b |\n|---|---|\n" if piece.startswith("|") else ""
+    text += piece * (30_000 // len(piece))
+    stream.feed(text)
+    drawn = 0
+    before: list[int] = []
+    while len(text) < 36_000:
+        text += piece
+        stream.feed(piece)
+        now = [id(line) for line in stream.lines()]
+        drawn += now != before
+        before = now
+    assert 5 < drawn < 6_000 / len(piece) / 4
+    assert stream.finish() == render_markdown(text, 80)
+    short = StreamRenderer(80)
+    short.feed("one line, ")
+    short.lines()
+    short.feed("and more")
+    assert "and more" in short.lines()[0].text

@@ -79,9 +79,9 @@ def approval_panel(
         detail = [*detail, *_patterns(request, width)]
         if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
             gap = []
-    if len(head) + len(answers) >= rows:
-        answers = answers[:-1]  # rather no word on keys than an answer that is cut off
-    free = max(1, rows - len(head) - len(answers) - 2 * len(gap))
+    if len(head) + len(answers) + 2 > rows:
+        answers = answers[:-1]  # rather no word on keys than none on what would happen
+    free = max(2, rows - len(head) - len(answers) - 2 * len(gap))
     scrolls = full or request.kind == "plan"
     shown, scrolled = _bounded(
         detail, free if full else min(free, most), scroll if scrolls else 0, width, state.keys, scrolls=scrolls
@@ -146,10 +146,10 @@ def _bounded(
     """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
     if len(lines) <= rows:
         return lines, 0
-    room = rows - 1
-    first = max(0, min(scroll, len(lines) - max(1, room)))
+    room = max(1, rows - 1)
+    first = max(0, min(scroll, len(lines) - room))
     below = len(lines) - first - room
-    hidden = f"{first} above, {below} below" if first else f"{below} {'more ' if room else ''}rows"
+    hidden = f"{first} above, {below} below" if first else f"{below} more rows"
     pages = f"{names.label('scroll.page_up')}/{names.label('scroll.page_down')}"
     full = names.label("approval.full") if scrolls else names.phrase("approval.full", "shows all")
     hint = fit_phrases(join_phrases(hidden, pages if scrolls else "", full), full, width - 4)

@@ -29,6 +29,10 @@ from tenuto.tui.render.markdown import (
 from tenuto.tui.render.options import DEFAULT, RenderOptions
 
 FENCE_PIECE = 24
+CHEAP = 8_000
+"""Characters of a tail that are drawn at every look."""
+PATIENCE = 64
+"""A longer one, a table or paragraph of which nothing settles, is drawn when it grew by one of so many parts."""
 MAX_NUMBER = 999_999_999
 """The highest number that CommonMark takes as a list item's."""
 
@@ -110,7 +114,7 @@ class StreamRenderer:
 
     def lines(self) -> list[Line]:
         """Return the lines of what has been fed. The list is the renderer's own and changes with the next call."""
-        if self._fresh:
+        if self._fresh and not self._can_wait():
             look = self._look()
             cut = self._draw_growing(look)
             if cut is not None:
@@ -129,6 +133,11 @@ class StreamRenderer:
         self.settled = len(self._lines)
         self._opener = self._tail = ""
         return self._lines
+
+    def _can_wait(self) -> bool:
+        """Say whether what is new is too little to draw a long tail for again; a finished block is never waited for."""
+        fresh = sum(map(len, self._fresh))
+        return fresh * PATIENCE < len(self._tail) - CHEAP and not any("\n\n" in text for text in self._fresh)
 
     def _look(self) -> _Look:
         self._tail += "".join(self._fresh)
