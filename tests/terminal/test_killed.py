@@ -83,6 +83,17 @@ def test_t34_without_the_mouse_the_next_start_ends_the_mouse_that_was_left(tmp_p
         assert modes_after(program.output) == modes_after(b"")
 
 
+def test_t34_leaving_in_the_first_moments_repairs_what_was_left(tmp_path: Path) -> None:
+    ruin = "printf '\\033[>25u\\033[?1049h\\033[?1000h\\033[?1003h\\033[?1006h\\033[?1004h\\033[?2048h\\033[>25u'"
+    start = "import sys, time; from tenuto.cli import main; main._run_program = lambda *_: time.sleep(60); main.main()"
+    with Pseudo(tmp_path, ("sh", "-c", f"{ruin}; exec {sys.executable} -c '{start}'")) as program:
+        program.read_until(b"? keys")
+        program.type(b"\x03")
+        assert program.wait() == 130
+        assert program.is_restored()
+        assert modes_after(program.output) == modes_after(b"")
+
+
 def test_t34_lines_can_be_typed_where_a_killed_program_left_no_lines(tmp_path: Path) -> None:
     with Pseudo(tmp_path, (*shlex.split(TENUTO), "--screen-reader"), left_raw=True) as program:
         program.read_until(b"> ")

@@ -17,6 +17,9 @@ PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 MODE = "ask"
 ENTER = "\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b[?7l\x1b[0m\x1b[2J"
 LEAVE = "\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?25h"
+NO_FLAGS = "\x1b[=0;1u"
+END_LEFT_BEHIND = f"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2048l\x1b[?1004l{NO_FLAGS}"
+"""Ends what a killed program has left switched on: mouse, sizes, focus, the keyboard (`NO_FLAGS`: of each screen)."""
 MIN_COLUMNS, MIN_ROWS = 20, 5
 
 Look = tuple[str, str]

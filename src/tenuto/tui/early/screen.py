@@ -7,7 +7,7 @@ import select
 import termios
 
 from tenuto.tui.early.colours import QUERY, may_ask
-from tenuto.tui.early.paint import ENTER, LEAVE, choose_look, paint_frame, paint_prompt
+from tenuto.tui.early.paint import END_LEFT_BEHIND, ENTER, LEAVE, NO_FLAGS, choose_look, paint_frame, paint_prompt
 
 Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6
@@ -80,7 +80,7 @@ class EarlyScreen:
         try:
             if not self._raw:
                 return
-            self.leave_screen()
+            self.write(f"{END_LEFT_BEHIND}{LEAVE}{NO_FLAGS}")
             if termios.tcgetattr(0) == self._raw:
                 termios.tcsetattr(0, termios.TCSANOW, self.found)  # pyright: ignore[reportArgumentType]
         except (OSError, termios.error):
