@@ -207,3 +207,17 @@ async def test_what_is_wrong_with_the_theme_is_told_at_the_start(running) -> Non
         await asyncio.sleep(0.1)
         assert "There is no theme “nowhere”" in session.text()
         assert session.app.themes.theme.name in ("dark", "ansi")
+
+
+async def test_own_themes_are_completed_behind_the_command() -> None:
+    async with running_full() as screen:
+        folder = screen.runtime.home / "themes"
+        folder.mkdir(parents=True)
+        (folder / "midnight.toml").write_text('base = "dark"\n')
+        screen.runtime.arguments = (Choice("dark", "dark"),)
+        await screen.burst([*"/theme mi"])
+        await asyncio.sleep(0.2)
+        await screen.burst([])
+        assert any("midnight" in row and "your own" in row for row in screen.rows())
+        await screen.burst(["tab"])
+        assert screen.app.composer.text == "/theme midnight"

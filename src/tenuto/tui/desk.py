@@ -191,6 +191,10 @@ class Desk:
 
     async def _complete_argument(self, generation: int, target: Target) -> None:
         choices = await self._arguments(target.command, target.query)
+        if target.command == "theme":  # the runtime does not know which themes there are
+            from tenuto.tui.theme_choice import own_choices
+
+            choices += await asyncio.to_thread(own_choices, self._home)
         if generation == self._state.completion_generation:
             self._offer(generation, target, complete_argument(choices, target.query))
 

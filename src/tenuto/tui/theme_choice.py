@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tenuto.command.outcome import Choice
 from tenuto.config.settings import load_settings
 from tenuto.tui.machine.intent import ChoiceOffered, Said, ThemeChosen
@@ -28,9 +30,14 @@ def answer_theme(name: str, present: str, home: Path, cwd: Path, environ: Mappin
 
 def offer_themes(present: str, home: Path) -> ChoiceOffered:
     """Return the picker; each theme shows while its row is selected."""
-    described = [*DESCRIPTIONS.items(), *((name, "your own") for name in own_themes(home))]
-    rows = tuple(Choice(name, name, text, name == present) for name, text in described)
-    return ChoiceOffered(f"Theme (now {present})", "theme", rows, live=True)
+    rows = (*(Choice(name, name, text) for name, text in DESCRIPTIONS.items()), *own_choices(home))
+    marked = tuple(replace(row, present=row.value == present) for row in rows)
+    return ChoiceOffered(f"Theme (now {present})", "theme", marked, live=True)
+
+
+def own_choices(home: Path) -> tuple[Choice, ...]:
+    """Return the person's own themes, those in `home`. Reads its directory."""
+    return tuple(Choice(name, name, "your own") for name in own_themes(home))
 
 
 def keep_theme(name: str, home: Path, cwd: Path, environ: Mapping[str, str]) -> list[str]:
