@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tenuto.cli.arguments import BAD_USAGE, Options
 from tenuto.config.settings import home_directory, load_settings
-from tenuto.tui.early.decide import is_accessible
+from tenuto.tui.early.decide import IMMOVABLE, is_accessible
 
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
@@ -49,7 +49,7 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, i
     if options.print_mode:
         return "print" if options.prompt or has_input else "-p needs a prompt: as an argument, or on standard input"
     if terminal.stdin and terminal.stdout and terminal.stderr:
-        if options.screen_reader or terminal.accessible or terminal.name in ("", "dumb"):
+        if options.screen_reader or terminal.accessible or terminal.name in IMMOVABLE:
             return "plain"
         return "inline" if options.inline or inline else "full"
     if options.prompt or has_input:
@@ -98,7 +98,7 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
         return run_inline(start, options.prompt, choose=choose, early=early)
     from tenuto.tui.inline.plain import run_plain
 
-    return run_plain(start, options.prompt, choose=choose, spoken=options.screen_reader or is_accessible(os.environ))
+    return run_plain(start, options.prompt, choose=choose)
 
 
 def wants_inline(cwd: Path) -> bool:

@@ -61,6 +61,10 @@ def may_be_inline(environ: Mapping[str, str]) -> bool:
     return b"inline" in _settings(environ) or b"inline" in _project_settings()
 
 
+IMMOVABLE = ("", "dumb", "unknown")
+"""What `TERM` is where the cursor cannot be moved."""
+
+
 def is_accessible(environ: Mapping[str, str]) -> bool:
     """Say whether the environment asks for lines that a screen reader can read."""
     return environ.get("ACCESSIBLE", "").lower() not in ("", "0", "false", "no")
@@ -111,7 +115,7 @@ def _read(path: str) -> bytes:
 
 def is_terminal_ready(environ: Mapping[str, str]) -> bool:
     """Say whether there is a terminal that can move its cursor, and that is ours to use."""
-    if sys.platform == "win32" or environ.get("TERM", "") in ("", "dumb", "unknown") or is_accessible(environ):
+    if sys.platform == "win32" or environ.get("TERM", "") in IMMOVABLE or is_accessible(environ):
         return False
     try:
         return all(map(os.isatty, (0, 1, 2))) and os.tcgetpgrp(0) == os.getpgrp()

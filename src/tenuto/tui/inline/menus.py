@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tenuto.command.registry import find_command
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keyboard import Machine
@@ -82,7 +83,7 @@ class Menus:
                 self._machine.handle(intents.FeedbackChanged(line))
                 self._machine.handle(intents.AnswerApproval())
             case "picker":
-                self._pick(line.strip())
+                return self._pick(line.strip())
             case _:
                 return False
         return True
@@ -102,14 +103,19 @@ class Menus:
         else:
             say([f"Answer with a number from 1 to {len(options)}:"])
 
-    def _pick(self, word: str) -> None:
+    def _pick(self, word: str) -> bool:
+        """Take a number, a filter, or an empty line; a command closes the list: `False`, it is to be run."""
         picker = self._machine.state.picker
+        if word.startswith("/") and find_command(word[1:].partition(" ")[0]) is not None:
+            self._machine.handle(intents.Escape())
+            return False
         if picker is None or not word:
             self._machine.handle(intents.Escape())
         elif word.isdecimal() and 0 < int(word) <= len(picker.shown):
             self._machine.handle(intents.PickChoice(int(word) - 1))
         else:
             self._machine.handle(intents.FilterChanged(word))
+        return True
 
 
 def _picker(picker: Picker) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.clipboard import copy_text
+from tenuto.tui.early.decide import IMMOVABLE
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.lines import LineReader
 from tenuto.tui.inline.menus import Menus, wanted_answer
@@ -75,8 +75,6 @@ class PlainApp:
         write: Callable[[str], None],
         *,
         ui: UiSettings,
-        ascii: bool,
-        spoken: bool = False,
         columns: int,
         texts: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
@@ -87,7 +85,7 @@ class PlainApp:
         self._columns = columns
         self._clock = clock
         self._texts = list(texts)
-        self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=ascii, spoken=spoken)
+        self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=True, spoken=True)
         self._prompted = self._continuing = self._sending = False
         self._said_state = ""
         self._hint = ""
@@ -108,7 +106,7 @@ class PlainApp:
         self.runner.start()
         self._say([WELCOME])
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, lambda: self.runner.handle(intents.Cancel()))
+        loop.add_signal_handler(signal.SIGINT, self._cancel)
         opening = loop.create_task(self._open(), name="open")
         try:
             with LineReader(self.take_line, lambda: self.runner.handle(intents.EndOfInput()), self.leave):
@@ -142,6 +140,12 @@ class PlainApp:
         self.runner.handle(intents.Leave())
 
     # --- lines in ---
+
+    def _cancel(self) -> None:
+        """Ctrl+C: the terminal has shown it as `^C`, and what is said of it is a line of its own."""
+        self._write("\n")
+        self._prompted = False
+        self.runner.handle(intents.Cancel())
 
     def take_line(self, line: str) -> None:
         """Take what the person has typed: an answer where something is asked, else a prompt."""
@@ -212,7 +216,7 @@ class PlainApp:
 
     async def _copy(self, text: str) -> None:
         result = await copy_text(text, os.environ)
-        if os.environ.get("TERM") != "dumb":
+        if os.environ.get("TERM", "") not in IMMOVABLE:
             self._write(result.sequence)
         self._say([result.message])
 
@@ -270,17 +274,17 @@ class PlainApp:
         self._show()
 
 
-def run_plain(start: Start, prompt: str = "", *, choose: bool = False, spoken: bool = False) -> int:
-    """Run the front-end of plain lines and return the exit code. `spoken` is for screen readers: words, no drawing."""
+def run_plain(start: Start, prompt: str = "", *, choose: bool = False) -> int:
+    """Run the front-end of plain lines and return the exit code."""
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
     with borrow_terminal(str(noise), restore="") as terminal:
         texts = opening_texts(prompt, choose=choose)
-        ended = asyncio.run(_run(start, texts, settings.ui, terminal, spoken=spoken))
+        ended = asyncio.run(_run(start, texts, settings.ui, terminal))
     return ended.report(noise)
 
 
-async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, *, spoken: bool) -> Ended:
+async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal) -> Ended:
     late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late)
 
@@ -291,10 +295,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         columns = os.get_terminal_size(terminal.output.fileno()).columns or 80
     except OSError:
         columns = 80
-    ascii = spoken or not (sys.stdout.encoding or "").lower().startswith("utf")
-    app = PlainApp(
-        late, open_session, terminal.writer.write, ui=ui, ascii=ascii, spoken=spoken, columns=columns, texts=texts
-    )
+    app = PlainApp(late, open_session, terminal.writer.write, ui=ui, columns=columns, texts=texts)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run()
     terminal.writer.close(PATIENCE)
