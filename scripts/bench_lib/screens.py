@@ -42,6 +42,7 @@ CLEAR_KEY = b"\x15"
 FOCUS_OUT, FOCUS_IN = b"\x1b[O", b"\x1b[I"
 PATIENCE = 120.0
 SHORT_QUIET = 0.4
+LONG_QUIET = 1.5
 
 PATHS = 100_000
 BARS = {
@@ -84,6 +85,7 @@ def rest(lab: Lab, program: Program) -> Figures:
     """What is used and written while nothing happens."""
     with lab.open(program) as terminal:
         _settle(terminal)
+        terminal.wait_quiet(LONG_QUIET, 10.0)  # the session is opened behind the first frames
         return _rest(terminal)
 
 

@@ -194,6 +194,24 @@ def test_r100_sizes_in_quick_succession_end_in_a_whole_frame_of_the_last(place: 
             assert display == painted_anew(terminal)
 
 
+def test_a_terminal_that_is_looked_away_from_loses_the_caret_and_nothing_else_is_painted(place: Workplace) -> None:
+    with pseudo_terminal(place, answer) as terminal:
+        send(terminal, "fill", "line 44")
+        terminal.write(b"the draft")
+        terminal.wait_for("the draft")
+        terminal.read_until_quiet()
+        caret = (28, 2 + len("the draft"))
+        for report, shows in ((b"\x1b[O", False), (b"\x1b[I", True), (b"\x1b[O", False)):
+            begin = len(terminal.output)
+            terminal.write(report)
+            terminal.read_until_quiet()
+            (painted,) = painting_frames(terminal.output[begin:])
+            assert "line" not in painted
+            assert terminal.screen.buffer[caret[0]][caret[1]].reverse == shows
+        terminal.write(b" goes on")
+        terminal.wait_for("the draft goes on")
+
+
 @pytest.mark.full
 def test_r100_three_hundred_sizes_while_an_answer_streams_leave_what_a_fresh_paint_shows(place: Workplace) -> None:
     def long_answer(request: Request) -> Reply:

@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from textual import events
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
@@ -58,6 +59,7 @@ class TenutoApp(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     ALLOW_SELECT = False
     AUTO_FOCUS: ClassVar[str | None] = "#composer"
+    app_focus = Reactive(True, repaint=False, compute=False)
 
     def __init__(
         self,
@@ -398,6 +400,11 @@ class TenutoApp(App[None], inherit_bindings=False):
         if isinstance(self.screen, ResizingScreen):
             self.screen.hold()
         self.runner.resize(event.size.width)
+
+    def _watch_app_focus(self, focus: bool) -> None:
+        """Show or hide the caret. No other style depends on the focus here; Textual would paint the whole screen."""
+        if self.is_mounted_screen:
+            self.screen.set_focus(self.composer if focus else None, scroll_visible=False, from_app_focus=focus)
 
     def on_app_blur(self) -> None:
         """The terminal is not looked at."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
@@ -31,6 +32,8 @@ class ResizingScreen(Screen[None]):
     While it `holds`, layouts go on and what they make dirty is kept; the end of it paints the whole screen, once.
     """
 
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+    """What has the focus shows it by itself; Textual's own painted the whole screen."""
     may_hold = False
     """Whether the first frame is out: before it there is nothing to replace, and others wait for what is painted."""
 
