@@ -100,7 +100,7 @@ def test_an_incomplete_sequence_is_handed_over_as_it_is() -> None:
 
 def test_a_lone_escape_is_a_key_after_a_while() -> None:
     editor = EarlyEditor()
-    editor.feed(b"a\x1b")
+    editor.feed(b"\x1b[?62;22ca\x1b")
     assert editor.waits_for_key
     editor.give_up_waiting()
     assert editor.frozen

@@ -57,10 +57,17 @@ class EarlyEditor:
         self.background = ""
         self.answered = False
         self._held = b""
+        self._escape_alone = False
 
     @property
     def rest(self) -> bytes:
-        """What is for the front-end to read: an incomplete sequence, or the key that froze this and all after it."""
+        """What is for the front-end to read: an incomplete sequence, or the key that froze this and all after it.
+
+        An ESC after which nothing came is a key, written so that no key behind it can become one with Alt; but while an
+        answer is due, it may be the first piece of it from a slow line, and the front-end has to find out.
+        """
+        if self._escape_alone and self.answered:
+            return ESCAPE_KEY + self._held[1:]
         return self._held
 
     @property
@@ -69,10 +76,9 @@ class EarlyEditor:
         return self._held == b"\x1b" and not self.frozen
 
     def give_up_waiting(self) -> None:
-        """Nothing came after a lone ESC: it is a key, written so that no key behind it can become one with Alt."""
+        """Nothing came after a lone ESC."""
         if self.waits_for_key:
-            self._held = ESCAPE_KEY
-            self.frozen = True
+            self._escape_alone = self.frozen = True
 
     def feed(self, data: bytes, *, cooked: bool = False) -> None:
         """Do what was typed. `cooked`: the terminal was not raw yet, and a return came as a line feed."""

@@ -42,8 +42,8 @@ PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
 POLL_WAITING = 0.02
 """Seconds between looks at the clock while a lone ESC may become a sequence; else there are none."""
-ESCAPE_PATIENCE = constants.ESCAPE_DELAY
-"""Seconds without input after which a lone ESC is a key: Textual's own, so that it does not wait once more."""
+ESCAPE_PATIENCE = constants.ESCAPE_DELAY + POLL_WAITING
+"""Seconds without input after which a lone ESC, or `ESC [`, is a key and no beginning of an answer on a slow line."""
 CLOSE_SECONDS = 2.0
 """How long the end waits for a terminal to take what is left."""
 
