@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 from tenuto.command.outcome import ChangeTheme, Choice, CommandOutcome, EditKeys, Leave, ReadOwnFiles, ShowKeys
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
@@ -35,7 +35,6 @@ COST_FACTOR = 4
 """A screen that is slow to take effects gets them less often: at most a quarter of the time goes into them."""
 CLOSE_PATIENCE = 2.0
 """Seconds that closing waits for prompts on their way to the history file."""
-CORE_EFFECTS = get_args(CoreEffect)
 
 
 class RuntimePort(Protocol):

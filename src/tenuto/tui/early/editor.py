@@ -20,7 +20,6 @@ MAX_SEQUENCE = 64
 MAX_ANSWER = 1_024
 INTERRUPT = 3
 ENTER = 13
-LINE_FEED = 10
 ESCAPE = 27
 ESCAPE_KEY = b"\x1b[27u"
 """Escape as kitty writes it, which both front-ends read."""
