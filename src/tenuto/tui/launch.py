@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from tenuto.config.settings import UiSettings
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.motion import motion_of
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
@@ -52,6 +54,11 @@ class Ended(Struct, frozen=True):
         if self.hint:
             print(self.hint)  # noqa: T201
         return code
+
+
+def first_state(ui: UiSettings, theme: str) -> UiState:
+    """Return the machine's state before anything has happened, as the settings want it; `theme` is a name."""
+    return UiState(theme=theme, second_step=motion_of(ui).step, interrupt_presses=2 if ui.interrupt == "esc-esc" else 1)
 
 
 class Opening:

@@ -24,6 +24,7 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui.around import PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.actions import ScreenActions
+from tenuto.tui.full.beginning import Beginning
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, driver_class
@@ -35,6 +36,7 @@ from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.motion import motion_of
 from tenuto.tui.outside import Outside
@@ -80,13 +82,10 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.palette = Palette(themes.theme, Hyperlinks(os.environ))
         themes.watch(self._recolour)
         self._motion = motion_of(self.ui)
-        self.runner = Runner(runtime, self.apply, clock, flush_interval=self._motion.flush)
-        self.runner.state.theme = themes.wanted
-        self.runner.state.second_step = self._motion.step
-        self.runner.state.interrupt_presses = 2 if self.ui.interrupt == "esc-esc" else 1
-        self._opening = opening
-        self._opening_texts = list(texts)
-        self._early = early
+        self.runner = Runner(
+            runtime, self.apply, clock, flush_interval=self._motion.flush, state=first_state(self.ui, themes.wanted)
+        )
+        self.beginning = Beginning(self, opening, early, texts)
         self._leaves = False
         self._clock = clock
         self._ticker: Timer | None = None
@@ -116,7 +115,14 @@ class TenutoApp(App[None], inherit_bindings=False):
             screen=lambda: (self.size, max(1, self.composer.size.height)),
             clock=clock,
         )
-        self.outside = Outside(
+        self.outside = self._reach_outside()
+        self._actions = ScreenActions(self)
+        self._reading = Reading(self)
+        actions.update(self._actions.table)
+        actions.update(self._reading.table)
+
+    def _reach_outside(self) -> Outside:
+        return Outside(
             lambda: self.runner.state,
             self.write,
             self.spawn,
@@ -124,12 +130,8 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.around.show_command,
             ui=self.ui,
             environ=os.environ,
-            clock=clock,
+            clock=self._clock,
         )
-        self._actions = ScreenActions(self)
-        self._reading = Reading(self)
-        actions.update(self._actions.table)
-        actions.update(self._reading.table)
 
     def get_default_screen(self) -> Screen[None]:
         """Return the one screen there is."""
@@ -157,54 +159,21 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.transcript.selects = self.ui.mouse == "full"
         if self.ui.mouse == "wheel":
             self.use_mouse("wheel")
-        self.themes.begin(self.write, asked=self._early is not None and self._early.asked)
+        self.themes.begin(self.write, asked=self.beginning.asked_background)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
         if self._leaves:
             self.call_later(self.leave)
-        self.call_after_refresh(self._begin if self._early is None else self._take_over)
+        self.call_after_refresh(self.beginning.go_on)
 
-    def _begin(self) -> None:
-        if isinstance(self.screen, ResizingScreen):
-            self.screen.may_hold = True
-        self.run_worker(self._open(), name="open", exit_on_error=False)
-
-    def _take_over(self) -> None:
-        """Take the draft over from the early phase; show the frame with it when it is laid out."""
-        assert self._early is not None
-        given = self._early.stop()
-        self.themes.learn(given.background)
-        if given.sent:
-            for text in (*self.take_opening_texts(), *given.sent):
-                self.runner.handle(intents.SendText(text))
-        if given.text:
-            self.composer.set_draft(given.text, given.cursor)
-            self.composer.tell()
-        self.call_after_refresh(self._show_first_frame, given.rest)
-
-    def _show_first_frame(self, rest: bytes) -> None:
-        assert isinstance(self._driver, HeldDriver)
-        self._driver.let_go(rest)
-        self._begin()
-
-    def take_opening_texts(self) -> list[str]:
-        """Return what is to be sent first, once: it keeps its place before what was typed while nothing was there."""
-        texts, self._opening_texts = self._opening_texts, []
-        return texts
-
-    async def _open(self) -> None:
-        try:
-            await self._opening()
-            self.runner.warn(self.themes.problems)
-        except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
-            self.failure = error
-            self.outside.end()
-            self.exit(return_code=1)
+    def fail(self, error: BaseException | None) -> None:
+        """Put the terminal's surroundings as they were; the error is for whoever ran the app to say."""
+        self.failure = error
+        self.outside.end()
 
     def _fatal_error(self) -> None:
-        """End on a fault of our own; the caller says it."""
-        self.failure = self._exception
-        self.outside.end()
+        """End on a fault of our own."""
+        self.fail(self._exception)
         self._close_messages_no_wait()
 
     async def finish(self) -> None:
@@ -370,6 +339,11 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Take the mouse, its wheel alone, or leave it to the terminal."""
         if isinstance(self._driver, TerminalDriver):
             self._driver.use_mouse(mode)
+
+    def let_paint(self, rest: bytes) -> None:
+        """Show what was painted while the early phase had the terminal, and read on from what it read too far."""
+        assert isinstance(self._driver, HeldDriver)
+        self._driver.let_go(rest)
 
     def _watch_terminal(self) -> None:
         """Hear when a terminal that took nothing has caught up."""

@@ -41,7 +41,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     opening = Opening(start, late)
 
     async def open_session() -> None:
-        await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+        await opening.open(app.beginning.take_texts, app.runner.submit_user_input)
         await learn_keyboard(start.home, os.environ, app.runner.handle)
 
     themes = ThemeChooser(ui.theme, start.environ, start.home)

@@ -32,6 +32,7 @@ from tenuto.tui.inline.reading import Reading
 from tenuto.tui.inline.resize import rewraps
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.motion import motion_of
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_KEYS, more_keys
@@ -111,18 +112,14 @@ class InlineApp:
         actions.update(self._reading.table)
 
     def _start_runner(self, runtime: LateRuntime) -> Runner:
-        """Return the runner of the machine, which knows what the settings say of time and keys."""
-        runner = Runner(
+        return Runner(
             runtime,
             self.apply,
             self._clock,
             columns=self._output.get_size().columns,
             flush_interval=self._motion.flush,
+            state=first_state(self._ui, self.themes.wanted),
         )
-        runner.state.theme = self.themes.wanted
-        runner.state.second_step = self._motion.step
-        runner.state.interrupt_presses = 2 if self._ui.interrupt == "esc-esc" else 1
-        return runner
 
     def _reach_outside(self) -> Outside:
         return Outside(
