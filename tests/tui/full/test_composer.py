@@ -121,6 +121,22 @@ async def test_a_mark_is_deleted_as_one_undone_and_unfolded() -> None:
         assert screen.runtime.prompts == ["see " + "line\n" * 20]
 
 
+async def test_unfolding_a_long_paste_is_undone_and_done_again() -> None:
+    async with running_app() as screen:
+        composer = screen.app.composer
+        await screen.burst("see X")
+        await screen.burst(["left"])
+        await paste(screen, "line\n" * 40)
+        await screen.burst(["tab"])
+        assert composer.text == "see " + "line\n" * 40 + "X"
+        await screen.burst(["ctrl+underscore"])
+        assert composer.text == "see [Pasted text #1 +41 lines]X"
+        await screen.burst(["ctrl+shift+z"])
+        assert composer.text == "see " + "line\n" * 40 + "X"
+        await screen.burst(["ctrl+underscore", "enter"])
+        assert screen.runtime.prompts == ["see " + "line\n" * 40 + "X"]
+
+
 async def test_r100_the_cursor_goes_by_what_people_see_as_a_character() -> None:
     async with running_app() as screen:
         composer = screen.app.composer

@@ -175,6 +175,9 @@ class Composer(TextArea):
         """Another width wraps otherwise."""
         self.call_after_refresh(self._fit_and_show_cursor)
 
+    def _watch_show_vertical_scrollbar(self) -> None:
+        """The bar takes no room: nothing wraps otherwise, and undo gets here while the cursor is in what is gone."""
+
     def _fit_and_show_cursor(self) -> None:
         self.fit()
         self.call_after_refresh(self.scroll_cursor_visible)
