@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tenuto.model import offline_reports as reports
+from tenuto.model.offline_conversation import command_of, given_file, last_failure, request_place, todo_items
 from tenuto.model.offline_requests import parse
 from tenuto.model.offline_wishes import (
     AddTodo,
@@ -35,20 +36,10 @@ from tenuto.model.offline_wishes import (
     Wish,
 )
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import (
-    AssistantMessage,
-    DeveloperMessage,
-    Message,
-    TodoView,
-    ToolResultMessage,
-    UserMessage,
-)
-from tenuto.protocol.part import TextPart, ToolCallPart, text_of
+from tenuto.protocol.message import Message, ToolResultMessage, UserMessage
+from tenuto.protocol.part import text_of
 
 _LISTED = 500
-_GO_ON = re.compile(
-    r"(?:please\s+)?(?:continue|go on|carry on|proceed|resume|keep going|try again|again|retry)\W*", re.I
-)
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -90,7 +81,7 @@ WHO = "I am Tenuto's offline model: a small set of rules, not a language model. 
 
 def answer(messages: Sequence[Message]) -> Answer:
     """Return the answer to a conversation; the last message is a user's, a tool's or a developer's."""
-    start = _request_place(messages)
+    start = request_place(messages)
     if start < 0:
         return Answer(f"{WHO} There is no request yet.")
     request = messages[start]
@@ -103,22 +94,6 @@ def answer(messages: Sequence[Message]) -> Answer:
 def _counts(message: Message) -> bool:
     """Interrupted calls are made again when the person says go on."""
     return isinstance(message, ToolResultMessage) and not message.interrupted
-
-
-def _request_place(messages: Sequence[Message]) -> int:
-    """Return where the request stands that is being worked on; `go on` means the one before it."""
-    places = [place for place, message in enumerate(messages) if _is_request(message)]
-    while len(places) > 1 and _GO_ON.fullmatch(_said(messages[places[-1]]).strip()):
-        places.pop()
-    return places[-1] if places else -1
-
-
-def _is_request(message: Message) -> bool:
-    return isinstance(message, UserMessage) and message.origin != "continuation" and bool(_said(message).strip())
-
-
-def _said(message: Message) -> str:
-    return text_of(message.parts) if isinstance(message, UserMessage) else ""
 
 
 def _pursue(wishes: Sequence[Wish], results: Results, messages: Sequence[Message]) -> Answer:
@@ -236,20 +211,8 @@ def _paths_in(listing: ToolResultMessage) -> list[str]:
     return [line.strip() for line in reports.content_lines(listing) if line != "No files match."]
 
 
-def _given(wish: Read, messages: Sequence[Message]) -> ToolResultMessage | None:
-    """Return what the harness gave of a file that the request mentions with `@`, as if it had been read."""
-    lines = f' lines="{wish.first}-{wish.last or wish.first}"' if wish.first else ""
-    begin, end = f'<mentioned path="{wish.path}"{lines}>\n', "\n</mentioned>"
-    for message in messages[_request_place(messages) :]:
-        if isinstance(message, DeveloperMessage) and message.kind == "mention":
-            text = message.text.partition(begin)[2].partition(end)[0]
-            if text and not text.startswith(("(not read: ", "(as it was given before)")):
-                return ToolResultMessage(call_id="mention", name="read", parts=(TextPart(text=text),))
-    return None
-
-
 def _plan_read(wish: Read, results: Results, messages: Sequence[Message]) -> Action | _Report:
-    given = results[0] if results else _given(wish, messages)
+    given = results[0] if results else given_file(wish, messages)
     if given is not None:
         return _Report(reports.report_file(wish.path, given))
     arguments: dict[str, Any] = {"path": wish.path}
@@ -317,32 +280,13 @@ def _plan_create(wish: Create, results: Results, _messages: Sequence[Message]) -
 
 
 def _plan_explain(_wish: Explain, _results: Results, messages: Sequence[Message]) -> _Report:
-    failed = next((m for m in reversed(messages) if isinstance(m, ToolResultMessage) and reports.has_failed(m)), None)
+    failed = last_failure(messages)
     if failed is None:
         return _Report("Nothing has failed in what I can see of this session.")
-    command = next(
-        (
-            msgspec.json.decode(part.arguments, type=dict[str, Any]).get("command")
-            for message in messages
-            if isinstance(message, AssistantMessage)
-            for part in message.parts
-            if isinstance(part, ToolCallPart) and part.id == failed.call_id
-        ),
-        None,
-    )
-    return _Report(reports.explain_failure(str(command or failed.name), failed))
+    return _Report(reports.explain_failure(command_of(failed, messages), failed))
 
 
 # --- the todo list ---
-
-
-def _todo_items(messages: Sequence[Message]) -> tuple[TodoItem, ...]:
-    """Return the list as the newest result with one has it."""
-    for message in reversed(messages):
-        for view in message.ui if isinstance(message, ToolResultMessage) else ():
-            if isinstance(view, TodoView):
-                return view.items
-    return ()
 
 
 def _todo_action(items: Sequence[TodoItem]) -> Action:
@@ -359,18 +303,18 @@ def _todo_report(items: Sequence[TodoItem]) -> _Report:
 
 
 def _plan_show_todo(_wish: ShowTodo, _results: Results, messages: Sequence[Message]) -> _Report:
-    return _todo_report(_todo_items(messages))
+    return _todo_report(todo_items(messages))
 
 
 def _plan_add_todo(wish: AddTodo, results: Results, messages: Sequence[Message]) -> Action | _Report:
-    items = _todo_items(messages)
+    items = todo_items(messages)
     if results:
         return _todo_report(items)
     return _todo_action([*items, *(TodoItem(text=text) for text in wish.texts)])
 
 
 def _plan_finish_todo(wish: FinishTodo, results: Results, messages: Sequence[Message]) -> Action | _Report:
-    items = _todo_items(messages)
+    items = todo_items(messages)
     if results:
         return _todo_report(items)
     chosen = {place for place, item in enumerate(items) if any(_is_meant(which, place, item) for which in wish.which)}
