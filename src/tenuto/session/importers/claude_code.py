@@ -19,33 +19,27 @@ from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
     StopReason,
-    ToolResultMessage,
     UserMessage,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
-from tenuto.protocol.usage import Usage
+from tenuto.protocol.part import ContentPart, ToolCallPart, text_of
+from tenuto.session.importers.claude_parts import answer_parts, content_parts, tool_result, usage_of
 from tenuto.session.importers.claude_words import BASH_INPUT, HARNESS, shell_entry, user_message, without_reminders
-from tenuto.session.importers.diffs import patch_views
 from tenuto.session.importers.fields import (
     Fields,
-    arguments_text,
     as_fields,
     as_items,
-    base64_image,
     field,
-    plain_parts,
+    plain_text,
     seconds,
     text,
     texts,
     tokens,
-    usage_or_none,
 )
 from tenuto.session.importers.format import Context, Format, Heading, home_of
 from tenuto.session.importers.importing import EXTENSION, Piece
 
 NAME = "claude-code"
-OPAQUE = "imported:claude-code"
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle", "summary": "summary"}
 _BOOKKEEPING = frozenset(
     {
@@ -99,15 +93,8 @@ def describe(heading: Heading, fields: Fields) -> None:
     if kind in ("user", "assistant"):
         heading.is_subagent = fields.get("isSidechain") is True
     if kind == "user" and not heading.first_text and not fields.get("isMeta") and not heading.is_subagent:
-        found = _plain(field(fields, "message").get("content"))
+        found = plain_text(field(fields, "message").get("content"))
         heading.first_text = "" if found.startswith("<") else found
-
-
-def _plain(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    blocks = [as_fields(block) for block in as_items(content)]
-    return "\n".join(text(block, "text") for block in blocks if block.get("type") == "text").strip()
 
 
 class _Answer(msgspec.Struct):
@@ -223,7 +210,7 @@ class ClaudeCodeReader:
     def _begin(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Iterable[Piece]:
         message = field(fields, "message")
         if fields.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
-            said = _plain(message.get("content"))
+            said = plain_text(message.get("content"))
             notice = NoticeEntry(text=said, level="warning", kind=EXTENSION) if said else None
             yield Piece(entry=notice, ts=ts, names=names, parent=parent)
             return
@@ -243,32 +230,12 @@ class ClaudeCodeReader:
         stop = text(message, "stop_reason")
         answer.message = msgspec.structs.replace(
             answer.message,
-            parts=(*answer.message.parts, *self._blocks(message.get("content"))),
-            usage=_usage(field(message, "usage")) or answer.message.usage,
+            parts=(*answer.message.parts, *answer_parts(message.get("content"), self._context)),
+            usage=usage_of(field(message, "usage")) or answer.message.usage,
             stop_reason=_STOPS.get(stop, "other") if stop else answer.message.stop_reason,
         )
         if name:
             answer.names.append(name)
-
-    def _blocks(self, content: Any) -> Iterator[AssistantPart]:
-        if isinstance(content, str):
-            yield from [TextPart(text=content)] if content else []
-            return
-        for value in as_items(content):
-            block = as_fields(value)
-            match block.get("type"):
-                case "text":
-                    yield from [TextPart(text=text(block, "text"))] if text(block, "text") else []
-                case "thinking":
-                    yield from [ThinkingPart(text=text(block, "thinking"))] if text(block, "thinking") else []
-                case "redacted_thinking":
-                    continue
-                case "tool_use":
-                    arguments = arguments_text(block.get("input"))
-                    name = text(block, "name") or "unknown"
-                    yield ToolCallPart(id=text(block, "id"), name=name, arguments=arguments)
-                case _:
-                    yield self._context.unknown_block(OPAQUE, value)
 
     def _flush(self) -> Iterable[Piece]:
         answer, self._answer = self._answer, None
@@ -290,10 +257,10 @@ class ClaudeCodeReader:
             if block.get("type") != "tool_result":
                 said.append(value)
                 continue
-            result = self._result(block, as_fields(fields.get("toolUseResult")))
+            result = tool_result(block, as_fields(fields.get("toolUseResult")), self._context)
             yield Piece(entry=result, ts=ts, names=names, parent=parent)
             names, parent = (), None
-        parts = self._parts(said)
+        parts = content_parts(said, self._context)
         if not parts:
             yield from [Piece(entry=None, ts=ts, names=names, parent=parent)] if names else []
             return
@@ -326,38 +293,9 @@ class ClaudeCodeReader:
         if command:
             yield Piece(entry=ShellEntry(command=command))
 
-    def _result(self, block: Fields, details: Fields) -> ToolResultMessage:
-        content = block.get("content")
-        parts = self._parts([content] if isinstance(content, str) else as_items(content))
-        return ToolResultMessage(
-            call_id=text(block, "tool_use_id"),
-            name="",
-            parts=parts,
-            is_error=block.get("is_error") is True,
-            ui=patch_views(details),
-        )
-
-    def _parts(self, content: list[Any]) -> tuple[ContentPart, ...]:
-        parts: list[ContentPart] = []
-        for value in content:
-            block = as_fields(value)
-            if isinstance(value, str):
-                parts += plain_parts(value)
-            elif block.get("type") == "text":
-                parts += plain_parts(text(block, "text"))
-            elif block.get("type") == "image":
-                source = field(block, "source")
-                image = base64_image(text(source, "data"), text(source, "media_type"), self._context.keep_image)
-                self._context.image(image)
-                parts.append(image or TextPart(text="[an image that could not be read]"))
-            else:
-                parts.append(self._context.unknown_part(value))
-        return tuple(parts)
-
     def _attachment(self, attachment: Fields) -> Entry | None:
         if attachment.get("type") == "queued_command":
-            prompt = attachment.get("prompt")
-            parts = self._parts([prompt] if isinstance(prompt, str) else as_items(prompt))
+            parts = content_parts(attachment.get("prompt"), self._context)
             if parts and not text_of(parts).lstrip().startswith(HARNESS):
                 return UserMessage(parts=parts)
         return self._context.aside("context", attachment) if attachment else None
@@ -369,7 +307,7 @@ class ClaudeCodeReader:
         metadata = field(boundary, "compactMetadata")
         reason: CompactionReason = "manual" if text(metadata, "trigger") == "manual" else "threshold"
         entry = CompactionEntry(
-            summary=_plain(field(fields, "message").get("content")),
+            summary=plain_text(field(fields, "message").get("content")),
             tokens_before=tokens(metadata, "preTokens") or None,
             tokens_after=tokens(metadata, "postTokens") or None,
             reason=reason,
@@ -385,17 +323,6 @@ class ClaudeCodeReader:
 
 def _at(place: Piece, entry: Entry) -> Piece:
     return Piece(entry=entry, ts=place.ts, names=place.names, parent=place.parent)
-
-
-def _usage(usage: Fields) -> Usage | None:
-    return usage_or_none(
-        Usage(
-            input=tokens(usage, "input_tokens"),
-            cache_read=tokens(usage, "cache_read_input_tokens"),
-            cache_write=tokens(usage, "cache_creation_input_tokens"),
-            output=tokens(usage, "output_tokens"),
-        )
-    )
 
 
 def find(environ: Mapping[str, str], home: Path) -> Iterator[Path]:

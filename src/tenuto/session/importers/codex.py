@@ -18,14 +18,15 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResul
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.fields import (
+    LOST_IMAGE,
     Fields,
     arguments_text,
     as_fields,
     as_items,
-    data_image,
     field,
     items,
     plain_parts,
+    plain_text,
     raw_json,
     seconds,
     text,
@@ -90,7 +91,7 @@ def describe(heading: Heading, fields: Fields) -> None:
         heading.cwd = heading.cwd or text(payload, "cwd")
     elif kind == "response_item" or kind in _BARE:
         item = payload or fields
-        said = _plain(item)
+        said = plain_text(item.get("content"))
         if item.get("role") == "user" and not heading.first_text and not said.lstrip().startswith(_CONTEXT):
             heading.first_text = said
 
@@ -112,10 +113,6 @@ def _titles(index: Path, _changed: int) -> dict[str, str]:
     """Return the names by session; the newest line of a session counts. Raises `OSError`."""
     rows = (parse_object(line) or {} for line in index.read_bytes().split(b"\n"))
     return {text(row, "id"): text(row, "thread_name") for row in rows if text(row, "thread_name")}
-
-
-def _plain(item: Fields) -> str:
-    return "\n".join(text(as_fields(part), "text") for part in items(item, "content")).strip()
 
 
 class CodexReader:
@@ -200,9 +197,7 @@ class CodexReader:
         for value in content:
             part = as_fields(value)
             if part.get("type") == "input_image":
-                image = data_image(text(part, "image_url"), self._context.keep_image)
-                self._context.image(image)
-                parts.append(image or TextPart(text="[an image that could not be read]"))
+                parts.append(self._context.data_image(text(part, "image_url")) or LOST_IMAGE)
             elif "text" in part:
                 parts += plain_parts(text(part, "text"))
             else:
@@ -271,7 +266,7 @@ class CodexReader:
             if replacement or "message" in payload:
                 self._context.report.count("unread_summary")
             return
-        said = (_plain(item) for item in replacement if item.get("role") == "user")
+        said = (plain_text(item.get("content")) for item in replacement if item.get("role") == "user")
         users = tuple(words for words in said if words and summary not in words and not words.startswith(_CONTEXT))
         yield self._piece(CompactionEntry(summary=summary, reason="threshold"), users=users)
 

@@ -21,6 +21,7 @@ KeepImage = Callable[[bytes, str], ImagePart]
 MAX_TOKENS = 1 << 50
 MAX_SECONDS = 32_503_680_000.0
 """The year 3000; what is beyond is milliseconds."""
+LOST_IMAGE = TextPart(text="[an image that could not be read]")
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -138,6 +139,13 @@ def image_type(data: bytes) -> str:
     if data[:6] in (b"GIF87a", b"GIF89a"):
         return "image/gif"
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else ""
+
+
+def plain_text(content: Any) -> str:
+    """Return what a content says, be it a text or a list of parts, each with a text or none."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(said for part in as_items(content) if (said := text(as_fields(part), "text"))).strip()
 
 
 def plain_parts(value: str) -> tuple[ContentPart, ...]:

@@ -11,7 +11,16 @@ import msgspec
 
 from tenuto.protocol.entry import ExtensionEntry
 from tenuto.protocol.part import ImagePart, OpaquePart, TextPart
-from tenuto.session.importers.fields import Fields, KeepImage, as_fields, image_type, raw_json, text
+from tenuto.session.importers.fields import (
+    Fields,
+    KeepImage,
+    as_fields,
+    base64_image,
+    data_image,
+    image_type,
+    raw_json,
+    text,
+)
 from tenuto.session.importers.importing import EXTENSION, Piece
 from tenuto.session.importers.report import Kind, Report
 
@@ -55,17 +64,23 @@ class Context:
         self.report.count("unknown")
         return OpaquePart(provider=provider, block=raw_json(value))
 
-    def image(self, found: object) -> None:
-        """Count an image that could not be kept."""
-        if found is None:
-            self.report.count("image")
+    def base64_image(self, body: str, media_type: str) -> ImagePart | None:
+        """Return an image in base64, stored; `None`, and counted, when it is none."""
+        return self._counted(base64_image(body, media_type, self.keep_image))
+
+    def data_image(self, url: str) -> ImagePart | None:
+        """Return the image of a `data:` URL, stored; `None`, and counted, when there is none."""
+        return self._counted(data_image(url, self.keep_image))
 
     def file_image(self, path: str) -> ImagePart | None:
-        """Return the image in a file that the source names, stored; `None` when there is none."""
+        """Return the image in a file that the source names, stored; `None`, and counted, when there is none."""
         data = self.load_image(path) if path else None
         kind = image_type(data) if data is not None else ""
-        found = self.keep_image(data, kind) if data is not None and kind else None
-        self.image(found)
+        return self._counted(self.keep_image(data, kind) if data is not None and kind else None)
+
+    def _counted(self, found: ImagePart | None) -> ImagePart | None:
+        if found is None:
+            self.report.count("image")
         return found
 
     def aside(self, kind: Kind, value: object) -> ExtensionEntry:

@@ -26,6 +26,7 @@ from tenuto.session.importers.fields import (
     as_fields,
     field,
     items,
+    plain_text,
     seconds,
     text,
     tokens,
@@ -33,7 +34,7 @@ from tenuto.session.importers.fields import (
 )
 from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
 from tenuto.session.importers.importing import EXTENSION, WENT_BACK, Piece
-from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts, plain_text
+from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts
 
 NAME = "kimi-code"
 MAX_USER_CHARACTERS = 60_000

@@ -11,7 +11,6 @@ from tenuto.session.importers.fields import (
     arguments_text,
     as_fields,
     as_items,
-    data_image,
     field,
     plain_parts,
     text,
@@ -19,14 +18,6 @@ from tenuto.session.importers.fields import (
 from tenuto.session.importers.format import Context
 
 OPAQUE = "imported:kimi"
-
-
-def plain_text(content: Any) -> str:
-    """Return the texts of a content joined."""
-    if isinstance(content, str):
-        return content
-    parts = [as_fields(part) for part in as_items(content)]
-    return "\n".join(text(part, "text") for part in parts if part.get("type") == "text")
 
 
 def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
@@ -53,9 +44,7 @@ def _image(url: str, context: Context) -> ImagePart | None:
     if url.startswith("blobref:"):
         digest = url.rpartition(";")[2]
         return context.file_image(f"blobs/{digest}") if digest.isalnum() else None
-    image = data_image(url, context.keep_image)
-    context.image(image)
-    return image
+    return context.data_image(url)
 
 
 def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:

@@ -27,7 +27,6 @@ from tenuto.session.importers.fields import (
     arguments_text,
     as_fields,
     cost,
-    data_image,
     field,
     items,
     plain_parts,
@@ -196,8 +195,7 @@ class KlaudeReader:
                 case "text":
                     parts += plain_parts(text(part, "text"))
                 case "image_url":
-                    image = data_image(text(part, "url"), self._context.keep_image)
-                    self._context.image(image)
+                    image = self._context.data_image(text(part, "url"))
                     parts.append(image or TextPart(text=f"[image: {text(part, 'url')[:200]}]"))
                 case "image_file":
                     image = self._context.file_image(text(part, "file_path"))

@@ -26,15 +26,16 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.fields import (
+    LOST_IMAGE,
     Fields,
     arguments_text,
     as_fields,
     as_items,
-    base64_image,
     cost,
     field,
     items,
     plain_parts,
+    plain_text,
     raw_json,
     seconds,
     text,
@@ -87,13 +88,7 @@ def describe(heading: Heading, fields: Fields) -> None:
     elif kind == "session_info":
         heading.title = text(fields, "name") or heading.title
     elif kind == "message" and not heading.first_text and field(fields, "message").get("role") == "user":
-        heading.first_text = _plain(field(fields, "message").get("content"))
-
-
-def _plain(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(text(as_fields(block), "text") for block in as_items(content)).strip()
+        heading.first_text = plain_text(field(fields, "message").get("content"))
 
 
 class PiReader:
@@ -182,9 +177,8 @@ class PiReader:
             if block.get("type") == "text":
                 parts += plain_parts(text(block, "text"))
             elif block.get("type") == "image":
-                image = base64_image(text(block, "data"), text(block, "mimeType"), self._context.keep_image)
-                self._context.image(image)
-                parts.append(image or TextPart(text="[an image that could not be read]"))
+                image = self._context.base64_image(text(block, "data"), text(block, "mimeType"))
+                parts.append(image or LOST_IMAGE)
             else:
                 parts.append(self._context.unknown_part(value))
         return tuple(parts)

@@ -1,0 +1,89 @@
+"""The content blocks of Claude Code as parts: of an answer, of a person's message, of a result. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tenuto.protocol.message import ToolResultMessage
+from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.usage import Usage
+from tenuto.session.importers.diffs import patch_views
+from tenuto.session.importers.fields import (
+    LOST_IMAGE,
+    Fields,
+    arguments_text,
+    as_fields,
+    as_items,
+    field,
+    plain_parts,
+    text,
+    tokens,
+    usage_or_none,
+)
+from tenuto.session.importers.format import Context
+
+OPAQUE = "imported:claude-code"
+
+
+def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
+    """Yield the parts of an answer's blocks; what somebody else encrypted is of no use here and left out."""
+    if isinstance(content, str):
+        yield from [TextPart(text=content)] if content else []
+        return
+    for value in as_items(content):
+        block = as_fields(value)
+        match block.get("type"):
+            case "text":
+                yield from [TextPart(text=text(block, "text"))] if text(block, "text") else []
+            case "thinking":
+                yield from [ThinkingPart(text=text(block, "thinking"))] if text(block, "thinking") else []
+            case "redacted_thinking":
+                continue
+            case "tool_use":
+                arguments = arguments_text(block.get("input"))
+                name = text(block, "name") or "unknown"
+                yield ToolCallPart(id=text(block, "id"), name=name, arguments=arguments)
+            case _:
+                yield context.unknown_block(OPAQUE, value)
+
+
+def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
+    """Return what a person or a tool said: a text, or texts and images."""
+    parts: list[ContentPart] = []
+    for value in [content] if isinstance(content, str) else as_items(content):
+        block = as_fields(value)
+        if isinstance(value, str):
+            parts += plain_parts(value)
+        elif block.get("type") == "text":
+            parts += plain_parts(text(block, "text"))
+        elif block.get("type") == "image":
+            source = field(block, "source")
+            image = context.base64_image(text(source, "data"), text(source, "media_type"))
+            parts.append(image or LOST_IMAGE)
+        else:
+            parts.append(context.unknown_part(value))
+    return tuple(parts)
+
+
+def tool_result(block: Fields, details: Fields, context: Context) -> ToolResultMessage:
+    """Return a result; `details` is what the program kept of it beside what the model was sent."""
+    return ToolResultMessage(
+        call_id=text(block, "tool_use_id"),
+        name="",
+        parts=content_parts(block.get("content"), context),
+        is_error=block.get("is_error") is True,
+        ui=patch_views(details),
+    )
+
+
+def usage_of(usage: Fields) -> Usage | None:
+    """Return the tokens of a call, `None` where there are none."""
+    return usage_or_none(
+        Usage(
+            input=tokens(usage, "input_tokens"),
+            cache_read=tokens(usage, "cache_read_input_tokens"),
+            cache_write=tokens(usage, "cache_creation_input_tokens"),
+            output=tokens(usage, "output_tokens"),
+        )
+    )
