@@ -7,6 +7,7 @@ for word, and which results in the kept tail are shortened so that one huge outp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -100,7 +101,6 @@ def plan_compaction(
     """
     if size.fixed >= budget.trigger or _queue_decides(size, budget):
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
-    allowance = _allowance(size, budget, manual=manual, keep_tokens=keep_tokens)
     previous = active_compaction(path, model_id)
     start = position_of(path, previous.first_kept_index) if previous is not None else 0
     by_seq = {message.seq: message for message in view if message.seq}
@@ -109,19 +109,10 @@ def plan_compaction(
         return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
     if first_kept and not _is_cut(items, first_kept):
         return NothingToCompact(reason=f"entry {first_kept} is not a place where the conversation can be cut")
-    room = min(allowance.tail_room, unseen_tokens or allowance.tail_room)
-    cut, shortened = _choose_cut(items, size, budget, allowance, first_kept=first_kept, room=room)
-    split = _find_split(path, start, items, cut)
-    needed = meter.estimate(by_seq.get(split.message.seq, split.message)) if split.message is not None else 0
-    if allowance.user_messages < needed <= allowance.free:
-        # The request of the split turn stays whole; what else is kept shares what it leaves (R-034).
-        allowance = leave_room(allowance, needed)
-        room = min(room, allowance.tail_room)
-        cut, shortened = _choose_cut(items, size, budget, allowance, first_kept=first_kept, room=room)
-        split = _find_split(path, start, items, cut)
+    basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens)
+    allowance, cut, shortened, split = _divide(basis, _allowance(size, budget, manual=manual, keep_tokens=keep_tokens))
     kept_tokens = shortened.tokens_from(cut)
-    room = max(allowance.free + allowance.spare - kept_tokens, allowance.user_messages)
-    kept_whole = _kept_whole(split.message, by_seq, meter, room)
+    kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     if not _has_content(items[:cut], kept_whole):
         return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0, by_seq))
     history_end = split.index if split.index is not None else cut
@@ -131,12 +122,11 @@ def plan_compaction(
         is_split_turn=split.start > 0,
         turn_start=split.start,
         turn_message=_as_shown(split.message, by_seq),
-        history=tuple(item.entry for item in items[:history_end]),
-        turn_prefix=tuple(item.entry for item in prefix) if _has_content(prefix, kept_whole) else (),
-        kept=tuple(item.entry for item in items[cut:]),
+        history=_entries(items[:history_end]),
+        turn_prefix=_entries(prefix) if _has_content(prefix, kept_whole) else (),
+        kept=_entries(items[cut:]),
         kept_tokens=kept_tokens,
-        replaced_tokens=sum(item.tokens for item in items[:cut])
-        + (meter.estimate_all(previous.replacement) if previous is not None else 0),
+        replaced_tokens=_replaced_tokens(items[:cut], previous, meter),
         tokens_before=size.tokens,
         size=size,
         budget=budget,
@@ -147,6 +137,51 @@ def plan_compaction(
         file_operations=_collect_files(items, cut, previous, tracker or {}),
         path=path,
     )
+
+
+class _Basis(msgspec.Struct, frozen=True):
+    """What a plan is made from. `items` is what is visible from the position `start` of the path on."""
+
+    path: Sequence[HistoryEvent]
+    start: int
+    items: Sequence[Item]
+    by_seq: Mapping[int, Message]
+    size: ContextSize
+    budget: Budget
+    meter: Meter
+    first_kept: int
+    unseen_tokens: int | None
+
+    def estimate(self, message: UserMessage) -> int:
+        """Return the tokens of a message as the view has it."""
+        return self.meter.estimate(self.by_seq.get(message.seq, message))
+
+
+class _Split(msgspec.Struct, frozen=True):
+    """The turn that a cut falls into: its first seq (0: none), its place among the items, its user message."""
+
+    start: int = 0
+    index: int | None = None
+    message: UserMessage | None = None
+
+
+class _Division(NamedTuple):
+    """Where the kept tail begins (an index), what is shortened in it, the turn that it divides, the room for all."""
+
+    allowance: Allowance
+    cut: int
+    shortened: Shortening
+    split: _Split
+
+
+def _divide(basis: _Basis, allowance: Allowance) -> _Division:
+    """Return the cut. The request of a split turn stays whole; what else is kept shares what it leaves (R-034)."""
+    division = _divide_within(basis, allowance)
+    message = division.split.message
+    needed = basis.estimate(message) if message is not None else 0
+    if allowance.user_messages < needed <= allowance.free:
+        return _divide_within(basis, leave_room(allowance, needed))
+    return division
 
 
 def _queue_decides(size: ContextSize, budget: Budget) -> bool:
@@ -163,13 +198,17 @@ def _is_cut(items: Sequence[Item], seq: int) -> bool:
     return any(entries[index].seq == seq for index in valid_cuts(entries))
 
 
-def _choose_cut(
-    items: Sequence[Item], size: ContextSize, budget: Budget, allowance: Allowance, *, first_kept: int, room: int
-) -> tuple[int, Shortening]:
+def _divide_within(basis: _Basis, allowance: Allowance) -> _Division:
+    cut, shortened = _choose_cut(basis, allowance)
+    return _Division(allowance, cut, shortened, _find_split(basis, cut))
+
+
+def _choose_cut(basis: _Basis, allowance: Allowance) -> tuple[int, Shortening]:
     """Return where the kept tail begins, behind everything if need be, and the results in it that are shortened.
 
-    A step whose results the model has not seen yet stays: `room` tokens are for it.
+    A step whose results the model has not seen yet stays: there is room of its own for it.
     """
+    items, room = basis.items, min(allowance.tail_room, basis.unseen_tokens or allowance.tail_room)
     unseen = first_unseen(items)
     limits = Limits(
         seen=max(MIN_KEEP_TOKENS, allowance.tail // RESULT_SHARE_OF_KEEP),
@@ -177,23 +216,33 @@ def _choose_cut(
         unseen_from=unseen,
     )
     shortened = Shortening(items, limits)
-    if first_kept:
-        cut = sum(item.entry.seq < first_kept for item in items)
+    if basis.first_kept:
+        cut = sum(item.entry.seq < basis.first_kept for item in items)
         return cut, shortened.fitting(cut, allowance.tail_ceiling)
     latest = unseen - 1 if any(isinstance(item.entry, ToolResultMessage) for item in items[unseen:]) else len(items)
     cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling, latest)
     shortened = shortened.fitting(cut, allowance.tail_ceiling)
-    is_too_large = shortened.tokens_from(cut) > _tail_limit(size, budget, allowance)
-    if size.tokens > budget.trigger and is_too_large and is_complete([item.entry for item in items]):
+    is_too_large = shortened.tokens_from(cut) > _tail_limit(basis.size, basis.budget, allowance)
+    if basis.size.tokens > basis.budget.trigger and is_too_large and is_complete([item.entry for item in items]):
         cut = len(items)
     return cut, shortened
+
+
+def _entries(items: Sequence[Item]) -> tuple[Visible, ...]:
+    return tuple(item.entry for item in items)
+
+
+def _replaced_tokens(items: Sequence[Item], previous: CompactionEntry | None, meter: Meter) -> int:
+    """Return the tokens of what a compaction takes out of the view: entries, and what the last one put there."""
+    before = meter.estimate_all(previous.replacement) if previous is not None else 0
+    return sum(item.tokens for item in items) + before
 
 
 def _collect_files(
     items: Sequence[Item], cut: int, previous: CompactionEntry | None, tracker: Mapping[str, FileUse]
 ) -> FileOperations:
-    entries = [item.entry for item in items]
-    return collect_files(entries[:cut], entries[cut:], previous.details if previous is not None else None, tracker)
+    before, after = _entries(items[:cut]), _entries(items[cut:])
+    return collect_files(before, after, previous.details if previous is not None else None, tracker)
 
 
 def _allowance(size: ContextSize, budget: Budget, *, manual: bool, keep_tokens: int | None) -> Allowance:
@@ -214,12 +263,11 @@ def _tail_limit(size: ContextSize, budget: Budget, allowance: Allowance) -> int:
 
 
 def _kept_whole(
-    message: UserMessage | None, view: Mapping[int, Message], meter: Meter, room: int
+    message: UserMessage | None, basis: _Basis, allowance: Allowance, kept_tokens: int
 ) -> UserMessage | None:
     """Return the split turn's message if it stays word for word, `None` where it is so large that it has to be cut."""
-    if message is None:
-        return None
-    return message if meter.estimate(view.get(message.seq, message)) <= room else None
+    room = max(allowance.free + allowance.spare - kept_tokens, allowance.user_messages)
+    return message if message is not None and basis.estimate(message) <= room else None
 
 
 def _as_shown(message: UserMessage | None, view: Mapping[int, Message]) -> UserMessage | None:
@@ -259,24 +307,17 @@ def _reached(items: Sequence[Item], keep: int) -> int | None:
     return None
 
 
-class _Split(msgspec.Struct, frozen=True):
-    """The turn that a cut falls into: its first seq (0: none), its place among the items, its user message."""
-
-    start: int = 0
-    index: int | None = None
-    message: UserMessage | None = None
-
-
-def _find_split(path: Sequence[HistoryEvent], start: int, items: Sequence[Item], cut: int) -> _Split:
-    """Return the turn that the cut divides. A turn that an earlier compaction divided begins before `start`."""
+def _find_split(basis: _Basis, cut: int) -> _Split:
+    """Return the turn that the cut divides. A turn that an earlier compaction divided begins before `basis.start`."""
+    items = basis.items
     if starts_turn(items, cut):
         return _Split()
     for index in range(cut - 1, -1, -1):
         if starts_turn(items, index):
             entry = items[index].entry
             return _Split(entry.seq, index, entry if isinstance(entry, UserMessage) else None)
-    first = path[start].seq
-    for entry in newest_of_kind(path, UserMessage):
+    first = basis.path[basis.start].seq
+    for entry in newest_of_kind(basis.path, UserMessage):
         if entry.seq < first:
             return _Split(entry.seq, None, entry)
     return _Split()
