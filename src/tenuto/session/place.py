@@ -19,6 +19,13 @@ def project_directory(home: Path, cwd: Path) -> Path:
     return home / SESSIONS / f"{slug[-_SLUG_LENGTH:].strip('-') or 'root'}-{digest:08x}"
 
 
+def temporary_directory() -> Path:
+    """Make and return a fresh folder for a session that is not to stay. Raises `OSError`."""
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="tenuto-"))
+
+
 def folder_identity(cwd: Path) -> str:
     """Return what stays the same when a directory is renamed: device and inode. Empty where it is not there."""
     try:

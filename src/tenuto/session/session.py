@@ -34,7 +34,7 @@ from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter
 from tenuto.session.meta import Meta
 from tenuto.session.pairing import interrupted_result
 from tenuto.session.path import EntryPath
-from tenuto.session.place import folder_identity, new_session_id, project_directory
+from tenuto.session.place import folder_identity, new_session_id, project_directory, temporary_directory
 from tenuto.session.projection import Reading
 from tenuto.session.record import encode
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
@@ -109,7 +109,7 @@ class Session:
     def create_temporary(cls, cwd: Path, *, clock: Clock = time.time) -> Session:
         """Start a session in a temporary folder that `close` removes (`--no-session`). Raises `OSError`."""
         session_id = new_session_id(clock())
-        directory = _temporary_folder() / session_id
+        directory = temporary_directory() / session_id
         header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()))
         session = cls._start(header, directory, clock, "none")
         session._is_temporary = True
@@ -219,7 +219,7 @@ class Session:
             forked_from=ForkOrigin(session=self.id, seq=end),
             parent_session=self.header.parent_session,
         )
-        folder = _temporary_folder() if self._is_temporary else project_directory(home, self.cwd)
+        folder = temporary_directory() if self._is_temporary else project_directory(home, self.cwd)
         directory = folder / header.session_id
         write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
         self.store.copy_blobs(Store(directory))
@@ -272,7 +272,7 @@ class Session:
         else:
             apply_path_entry(self.state, entry)
         if isinstance(entry, HeaderEntry) and not self.header.cwd:
-            self._take_header(entry)
+            self.header, self.id = entry, entry.session_id
         if isinstance(entry, CompactionEntry) and self._log is not None and self._log.is_known:
             history.release(self._view.first_kept)  # what the view had before stays, for an undo
         self._view.follow(entry, self._tree.path, self.state.model)
@@ -282,9 +282,6 @@ class Session:
         """Save what makes the next opening fast, so that one after a crash is fast as well."""
         if self._log is not None and self._keeping.save_index(self._log, self._tree.history):
             self.save_meta()
-
-    def _take_header(self, header: HeaderEntry) -> None:
-        self.header, self.id = header, header.session_id
 
     @property
     def unsaved(self) -> Unsaved | None:
@@ -401,9 +398,3 @@ class Session:
     def usage(self) -> Usage:
         """Everything that the session used so far, with what is held."""
         return self.state.usage + self.held_usage
-
-
-def _temporary_folder() -> Path:
-    import tempfile
-
-    return Path(tempfile.mkdtemp(prefix="tenuto-"))
