@@ -8,17 +8,43 @@ import shutil
 import ssl
 import subprocess
 import sys
+import zlib
+from contextlib import aclosing
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tenuto.model.connection import DirectTransport
+from tenuto.model.connection import DirectPool, parse_target
+from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 
 
-def client(verify: ssl.SSLContext | bool = False, **options: object) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=DirectTransport(verify), **options)  # pyright: ignore
+class Client:
+    """A pool, asked in short."""
+
+    def __init__(self, verify: ssl.SSLContext | bool = False, seconds: float = 5) -> None:
+        self.pool = DirectPool(verify)
+        self.seconds = seconds
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.pool.aclose()
+
+    async def ask(self, method: str, url: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
+        exchange = Exchange(method, url, headers, body, self.seconds, self.seconds)
+        async with aclosing(await self.pool.ask(exchange)) as response:
+            pieces: list[bytes] = []
+            while data := await response.read():
+                pieces.append(data)
+            return response.status, b"".join(pieces)
+
+    async def get(self, url: str) -> bytes:
+        return (await self.ask("GET", url))[1]
+
+    async def post(self, url: str, body: bytes) -> bytes:
+        return (await self.ask("POST", url, body))[1]
 
 
 async def test_a_connection_that_the_server_gave_up_is_not_used_again():
@@ -27,9 +53,9 @@ async def test_a_connection_that_the_server_gave_up_is_not_used_again():
         await writer.drain()
         writer.close()
 
-    async with TinyServer(answer) as server, client() as http:
+    async with TinyServer(answer) as server, Client() as http:
         for _ in range(3):
-            assert (await http.post(server.base_url, content=b"x")).text == "yes"
+            assert await http.post(server.base_url, b"x") == b"yes"
             await asyncio.sleep(0.05)
         assert server.connections == 3
 
@@ -41,25 +67,25 @@ async def test_what_a_server_says_unasked_is_no_answer_to_the_next_request():
         await asyncio.sleep(0.02)
         writer.write(plain("408 Request Timeout", b"too late"))
 
-    async with TinyServer(answer) as server, client() as http:
+    async with TinyServer(answer) as server, Client() as http:
         for _ in range(2):
-            assert (await http.get(server.base_url)).status_code == 200
+            assert await http.ask("GET", server.base_url) == (200, b"yes")
             await asyncio.sleep(0.1)
         assert server.connections == 2
 
 
 async def test_connection_close_is_heeded():
-    async with TinyServer(always(plain("200 OK", b"yes", "Connection: close"))) as server, client() as http:
+    async with TinyServer(always(plain("200 OK", b"yes", "Connection: close"))) as server, Client() as http:
         for _ in range(2):
-            assert (await http.get(server.base_url)).text == "yes"
+            assert await http.get(server.base_url) == b"yes"
         assert server.connections == 2
 
 
 async def test_interim_responses_are_passed_over_and_encodings_undone():
     packed = gzip.compress(b"hello " * 100)
     response = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + plain("200 OK", packed, "Content-Encoding: gzip")
-    async with TinyServer(always(response)) as server, client() as http:
-        assert (await http.get(server.base_url)).text == "hello " * 100
+    async with TinyServer(always(response)) as server, Client() as http:
+        assert await http.get(server.base_url) == b"hello " * 100
 
 
 async def test_requests_at_the_same_time_have_connections_of_their_own():
@@ -67,11 +93,11 @@ async def test_requests_at_the_same_time_have_connections_of_their_own():
         await asyncio.sleep(0.1)
         writer.write(plain("200 OK", body))
 
-    async with TinyServer(answer) as server, client() as http:
-        answers = await asyncio.gather(*(http.post(server.base_url, content=str(n)) for n in range(4)))
-        assert [one.text for one in answers] == ["0", "1", "2", "3"]
+    async with TinyServer(answer) as server, Client() as http:
+        answers = await asyncio.gather(*(http.post(server.base_url, b"%d" % number) for number in range(4)))
+        assert answers == [b"0", b"1", b"2", b"3"]
         assert server.connections == 4
-        await http.post(server.base_url, content="again")
+        await http.post(server.base_url, b"again")
         assert server.connections == 4
 
 
@@ -81,10 +107,13 @@ async def test_large_bodies_both_ways():
     async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(chunked([body[at : at + 100_000] for at in range(0, len(body), 100_000)]))
 
-    async with TinyServer(answer) as server, client() as http:
-        async with http.stream("POST", server.base_url, content=large) as response:
+    async with TinyServer(answer) as server, Client() as http:
+        async with aclosing(await http.pool.ask(Exchange("POST", server.base_url, {}, large, 5, 5))) as response:
             await asyncio.sleep(0.3)  # the server is ahead of the reader
-            assert b"".join([part async for part in response.aiter_bytes()]) == large
+            pieces: list[bytes] = []
+            while data := await response.read():
+                pieces.append(data)
+            assert b"".join(pieces) == large
 
 
 async def test_a_server_that_takes_no_more_is_not_waited_for():
@@ -93,9 +122,9 @@ async def test_a_server_that_takes_no_more_is_not_waited_for():
 
     server = await asyncio.start_server(deaf, "127.0.0.1", 0, limit=1)
     port = server.sockets[0].getsockname()[1]
-    async with client(timeout=httpx.Timeout(5, write=0.2)) as http:
-        with pytest.raises(httpx.WriteTimeout):
-            await http.post(f"http://127.0.0.1:{port}/", content=b"x" * 50_000_000)
+    async with Client(seconds=0.2) as http:
+        with pytest.raises(UnreachableError, match="not taken in time"):
+            await http.post(f"http://127.0.0.1:{port}/", b"x" * 50_000_000)
     server.close()
 
 
@@ -111,7 +140,7 @@ async def test_cancelling_closes_the_connection():
         except ConnectionError:
             gone.set()
 
-    async with TinyServer(answer) as server, client() as http:
+    async with TinyServer(answer) as server, Client() as http:
         asking = asyncio.create_task(http.get(server.base_url))
         await asyncio.sleep(0.1)
         asking.cancel()
@@ -125,15 +154,15 @@ async def test_what_is_no_http_is_an_error_of_the_protocol(data: bytes):
         await writer.drain()
         writer.close()
 
-    async with TinyServer(answer) as server, client() as http:
-        with pytest.raises(httpx.RemoteProtocolError):
+    async with TinyServer(answer) as server, Client() as http:
+        with pytest.raises(BrokenError):
             await http.get(server.base_url)
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "http:///nowhere"])
 async def test_what_is_no_address_of_the_web_is_refused(url: str):
-    async with client() as http:
-        with pytest.raises(httpx.UnsupportedProtocol):
+    async with Client() as http:
+        with pytest.raises(UnreachableError):
             await http.get(url)
 
 
@@ -165,26 +194,86 @@ async def test_tls_is_checked_against_what_is_trusted(tmp_path: Path):
 
     server = await asyncio.start_server(serve, "localhost", 0, ssl=serving)
     port = server.sockets[0].getsockname()[1]
-    async with client(ssl.create_default_context(cafile=str(certificate))) as http:
+    async with Client(ssl.create_default_context(cafile=str(certificate))) as http:
         for _ in range(2):
-            assert (await http.get(f"https://localhost:{port}/")).text == "secret"
-    async with client(True) as http:
-        with pytest.raises(httpx.ConnectError, match=r"CERTIFICATE_VERIFY_FAILED"):
+            assert await http.get(f"https://localhost:{port}/") == b"secret"
+    async with Client(True) as http:
+        with pytest.raises(UnreachableError, match=r"CERTIFICATE_VERIFY_FAILED"):
             await http.get(f"https://localhost:{port}/")
     server.close()
 
 
-def test_a_request_needs_neither_httpcore_nor_anyio():
+async def test_an_answer_that_is_packed_in_pieces_comes_as_it_comes():
+    pack = zlib.compressobj(wbits=31)
+    first = pack.compress(b"first ") + pack.flush(zlib.Z_SYNC_FLUSH)
+    going_on = asyncio.Event()
+
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"%x\r\n%s\r\n" % (len(first), first))
+        await going_on.wait()
+        rest = pack.compress(b"second") + pack.flush()
+        writer.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(rest), rest))
+
+    async with TinyServer(answer) as server, Client() as http:
+        async with aclosing(await http.pool.ask(Exchange("GET", server.base_url, {}, b"", 5, 5))) as response:
+            assert await response.read() == b"first "
+            going_on.set()
+            assert await response.read() == b"second"
+            assert await response.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("header", "body"), [("br", b"x"), ("gzip", b"this is no gzip"), ("gzip", b"")], ids=["other", "wrong", "empty"]
+)
+async def test_what_cannot_be_unpacked_is_a_broken_answer(header: str, body: bytes):
+    async with TinyServer(always(plain("200 OK", body, f"Content-Encoding: {header}"))) as server, Client() as http:
+        if body:
+            with pytest.raises(BrokenError):
+                await http.get(server.base_url)
+        else:
+            assert await http.get(server.base_url) == b""
+
+
+async def test_what_the_request_says_of_itself():
+    async with TinyServer(always(plain("200 OK", b"{}"))) as server, Client() as http:
+        url = f"http://me:se%20cret@127.0.0.1:{server.port}/v1/a b?q=ä&r=%20#part"
+        await http.ask("POST", url, b"body", Accept="text/event-stream")
+        head = server.requests[0][0]
+        lines = head.splitlines()
+        assert lines[0] == "POST /v1/a%20b?q=%C3%A4&r=%20 HTTP/1.1"
+        assert f"Host: 127.0.0.1:{server.port}" in lines
+        assert "Content-Length: 4" in lines
+        assert "Authorization: Basic bWU6c2UgY3JldA==" in lines
+        assert [line for line in lines if line.startswith("Accept:")] == ["Accept: text/event-stream"]
+
+
+@pytest.mark.parametrize("value", ["key\nwith: more", "key\r\n", "\x00", "schlüssel…"])
+async def test_a_header_that_cannot_be_sent_is_refused_before_anything_is(value: str):
+    async with TinyServer(always(plain("200 OK", b""))) as server, Client() as http:
+        with pytest.raises(ExchangeError, match="characters that cannot be sent") as caught:
+            await http.ask("GET", server.base_url, Authorization=value)
+        assert "schl" not in str(caught.value)
+        assert server.requests == []
+
+
+def test_addresses():
+    target = parse_target("https://[::1]/")
+    assert (target.host, target.port, target.host_header, target.path) == ("::1", 443, "[::1]", "/")
+    assert parse_target("http://Bücher.example:8080").host_header == "xn--bcher-kva.example:8080"
+    with pytest.raises(UnreachableError):
+        parse_target("http://host:99999/")
+
+
+def test_a_request_needs_no_http_library():
     code = (
         "import asyncio, sys\n"
-        "from tenuto.model.http_library import load_httpx\n"
-        "httpx = load_httpx()\n"
-        "from tenuto.model.connection import DirectTransport\n"
+        "from tenuto.model.connection import DirectPool\n"
+        "from tenuto.model.exchange import Exchange, UnreachableError\n"
         "async def ask():\n"
-        "    async with httpx.AsyncClient(transport=DirectTransport(False)) as http:\n"
-        "        try: await http.get('http://127.0.0.1:1/')\n"
-        "        except httpx.ConnectError: pass\n"
+        "    try: await DirectPool(False).ask(Exchange('GET', 'http://127.0.0.1:1/', {}, b'', 5, 5))\n"
+        "    except UnreachableError: pass\n"
         "asyncio.run(ask())\n"
-        "assert not {'httpcore', 'anyio', 'certifi'} & set(sys.modules)\n"
+        "assert not {'httpx', 'h11', 'httpcore', 'anyio', 'certifi', 'email', 'http'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,7 +14,7 @@ import pytest
 
 from tenuto.model.chat import ChatClient
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.transport import HttpxTransport, trust
+from tenuto.model.transport import HttpTransport, trust
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import Finished, ModelError, TextDelta
 from tenuto.protocol.part import text_of
@@ -230,7 +230,7 @@ def test_no_tls_context_for_plain_http(monkeypatch: pytest.MonkeyPatch):
 
 
 async def test_a_pool_is_not_carried_over_to_another_loop():
-    transport = HttpxTransport(endpoint("http://127.0.0.1:1/v1"))
+    transport = HttpTransport(endpoint("http://127.0.0.1:1/v1"))
     first = transport._connected()  # pyright: ignore
     assert transport._connected() is first  # pyright: ignore
     other = await asyncio.to_thread(lambda: asyncio.run(connected(transport)))
@@ -238,7 +238,7 @@ async def test_a_pool_is_not_carried_over_to_another_loop():
     await transport.close()
 
 
-async def connected(transport: HttpxTransport) -> object:
+async def connected(transport: HttpTransport) -> object:
     return transport._connected()  # pyright: ignore
 
 

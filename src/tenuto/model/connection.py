@@ -1,18 +1,22 @@
-"""Direct HTTP/1.1 connections under httpx: asyncio's sockets, and h11 for what is on them.
+"""Direct HTTP/1.1 connections: asyncio's sockets, and `model/http1.py` for what is on them.
 
-httpx's own transport brings httpcore and anyio along, 30 ms of imports before the first request. Where no proxy stands
-in between, nothing of them is needed. Imported with the first request only.
+Where no proxy stands in between, no HTTP library is needed: httpx alone would cost 25 ms of imports before the first
+request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from typing import Any, cast
+import zlib
+from typing import cast
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-import h11
-import httpx
+from msgspec import Struct
+
+from tenuto.model.exchange import BrokenError, Exchange, SilentError, UnreachableError
+from tenuto.model.http1 import Head, ProtocolError, ResponseReader, encode_head
+from tenuto.version import __version__
 
 IDLE_SECONDS = 5.0
 """How long a connection is kept for the next request; servers close theirs not long after."""
@@ -20,32 +24,84 @@ BUFFERED_BYTES = 1_000_000
 """Beyond this the other side has to wait until somebody reads."""
 EYEBALLS_SECONDS = 0.25
 """After which the next address is tried beside the first (RFC 8305)."""
+JOINED_BYTES = 100_000
+"""A body up to this goes out in one write with its head."""
+GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_PORTS = {"http": 80, "https": 443}
+_IN_PATH = "/%:@!$&'()*+,;=~-._"
+"""What stays as it is in a path; a query may have `?` as well."""
 
-Origin = tuple[str, str, int]
+
+class Target(Struct, frozen=True):
+    """Where a request goes."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With the query."""
+    host_header: str
+    credentials: str = ""
+    """User and password of the URL, as `Authorization` has them."""
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """What a connection can be used again for."""
+        return self.scheme, self.host, self.port
 
 
-class DirectTransport(httpx.AsyncBaseTransport):
-    """Connects to each server itself and keeps the connections for what comes next.
+def parse_target(url: str) -> Target:
+    """Return where a URL points. Raises `UnreachableError` for what is no address of the web."""
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, (parts.hostname or "").encode("idna" if not url.isascii() else "ascii").decode()
+    except ValueError as error:  # UnicodeError is one
+        raise UnreachableError(f"{url} is no address: {error}") from error
+    if parts.scheme not in _PORTS or not host:
+        raise UnreachableError(f"{url} is no http:// or https:// address")
+    shown = f"[{host}]" if ":" in host else host
+    path = quote(parts.path, _IN_PATH) or "/"
+    return Target(
+        scheme=parts.scheme,
+        host=host,
+        port=port or _PORTS[parts.scheme],
+        path=f"{path}?{quote(parts.query, _IN_PATH + '?')}" if parts.query else path,
+        host_header=shown if port in (None, _PORTS[parts.scheme]) else f"{shown}:{port}",
+        credentials=_credentials(parts),
+    )
 
-    `verify` is for https: the context to trust by, or `True` for the authorities that httpx trusts.
+
+def _credentials(parts: SplitResult) -> str:
+    if parts.username is None:
+        return ""
+    from base64 import b64encode
+
+    words = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return f"Basic {b64encode(words.encode()).decode()}"
+
+
+class DirectPool:
+    """Connects to each server itself and keeps the connections for what comes next (`model/exchange.py` Pool).
+
+    `verify` is for https: the context to trust by, or `True` for the authorities that come with certifi.
     """
 
     def __init__(self, verify: ssl.SSLContext | bool) -> None:
         self._verify = verify
-        self._idle: dict[Origin, list[_Connection]] = {}
+        self._idle: dict[tuple[str, str, int], list[_Connection]] = {}
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return its response, whose body is still to come. Raises `httpx.TransportError`."""
-        seconds = cast("dict[str, float | None]", request.extensions.get("timeout", {}))
-        connection = self._take(_origin(request.url)) or await self._connect(request.url, seconds.get("connect"))
+    async def ask(self, exchange: Exchange) -> DirectResponse:
+        """Send a request and return its response, whose body is still to come. Raises `ExchangeError`."""
+        target = parse_target(exchange.url)
+        data = _encode(exchange, target)
+        connection = self._take(target.origin) or await self._connect(target, exchange.connect_seconds)
         try:
-            await connection.send(request, seconds.get("write"))
-            head = await connection.receive_head(seconds.get("read"))
+            await connection.send(data, exchange.silent_seconds)
+            head = await connection.receive_head(exchange.silent_seconds)
+            return DirectResponse(self, connection, head, exchange.silent_seconds)
         except BaseException:
             connection.abort()
             raise
-        body = _Body(self, connection, seconds.get("read"))
-        return httpx.Response(head.status_code, headers=head.headers.raw_items(), stream=body)
 
     async def aclose(self) -> None:
         """Close what is kept."""
@@ -56,13 +112,13 @@ class DirectTransport(httpx.AsyncBaseTransport):
 
     def give_back(self, connection: _Connection) -> None:
         """Keep a connection whose response has been read; close one in the middle of something."""
-        if connection.begin_anew():
+        if connection.can_go_on:
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle.setdefault(connection.origin, []).append(connection)
         else:
             connection.abort()
 
-    def _take(self, origin: Origin) -> _Connection | None:
+    def _take(self, origin: tuple[str, str, int]) -> _Connection | None:
         connections = self._idle.get(origin, [])
         oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
         while connections:
@@ -72,131 +128,153 @@ class DirectTransport(httpx.AsyncBaseTransport):
             connection.abort()
         return None
 
-    async def _connect(self, url: httpx.URL, seconds: float | None) -> _Connection:
-        if url.scheme not in ("http", "https") or not url.host:
-            raise httpx.UnsupportedProtocol(f"{url} is no http:// or https:// address")
-        origin = _origin(url)
-        _, host, port = origin
-        tls = self._tls() if url.scheme == "https" else None
+    async def _connect(self, target: Target, seconds: float) -> _Connection:
+        tls = self._tls() if target.scheme == "https" else None
         try:
             async with asyncio.timeout(seconds):
                 _, link = await asyncio.get_running_loop().create_connection(
                     _Link,
-                    host,
-                    port,
+                    target.host,
+                    target.port,
                     ssl=tls,
-                    server_hostname=host if tls else None,
+                    server_hostname=target.host if tls else None,
                     happy_eyeballs_delay=EYEBALLS_SECONDS,
                 )
         except TimeoutError as error:
-            raise httpx.ConnectTimeout(str(error) or f"no connection to {host}:{port} in time") from error
+            text = str(error) or f"no connection to {target.host}:{target.port} in time"
+            raise UnreachableError(text) from error
         except (OSError, UnicodeError) as error:
-            raise httpx.ConnectError(str(error)) from error
-        return _Connection(origin, link)
+            raise UnreachableError(str(error)) from error
+        return _Connection(target.origin, link)
 
     def _tls(self) -> ssl.SSLContext:
         if not isinstance(self._verify, ssl.SSLContext):
-            self._verify = httpx.create_ssl_context(verify=self._verify)
+            import certifi
+
+            self._verify = ssl.create_default_context(cafile=certifi.where())
         self._verify.set_alpn_protocols(["http/1.1"])
         return self._verify
 
 
-class _Body(httpx.AsyncByteStream):
-    """The body of a response, as it comes."""
+def _encode(exchange: Exchange, target: Target) -> tuple[bytes, ...]:
+    """Return the request in one piece, or in two where joining them would copy megabytes."""
+    headers = {
+        "Host": target.host_header,
+        "Accept": "*/*",
+        "Accept-Encoding": "gzip",
+        "User-Agent": f"tenuto/{__version__}",
+        **({"Authorization": target.credentials} if target.credentials else {}),
+    }
+    known = {name.lower(): name for name in headers}
+    for name, value in exchange.headers.items():
+        headers[known.get(name.lower(), name)] = value
+    if exchange.body or exchange.method != "GET":
+        headers["Content-Length"] = str(len(exchange.body))
+    try:
+        head = encode_head(exchange.method, target.path, headers)
+    except ProtocolError as error:
+        raise UnreachableError(str(error)) from error
+    return (head + exchange.body,) if len(exchange.body) <= JOINED_BYTES else (head, exchange.body)
 
-    def __init__(self, transport: DirectTransport, connection: _Connection, seconds: float | None) -> None:
-        self._transport = transport
+
+class DirectResponse:
+    """A response as it comes (`model/exchange.py` Response)."""
+
+    def __init__(self, pool: DirectPool, connection: _Connection, head: Head, seconds: float) -> None:
+        self.status = head.status
+        self.headers = head.headers
+        self._pool = pool
         self._connection: _Connection | None = connection
         self._seconds = seconds
+        coding = head.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("identity", "gzip", "x-gzip", "deflate", ""):
+            raise BrokenError(f"the answer is encoded as {coding!r}, which was not asked for")
+        self._unpack = zlib.decompressobj(GZIP_OR_ZLIB) if coding not in ("identity", "") else None
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def read(self) -> bytes:
+        """Return more of the body, empty at its end. Raises `ExchangeError`."""
         while self._connection is not None:
             data = await self._connection.receive_body(self._seconds)
             if not data:
-                break
-            yield data
-        await self.aclose()
+                await self.aclose()
+                return self._unpack.flush() if self._unpack is not None else b""
+            if self._unpack is None:
+                return data
+            try:
+                data = self._unpack.decompress(data)
+            except zlib.error as error:
+                raise BrokenError(f"the answer cannot be unpacked: {error}") from error
+            if data:
+                return data
+        return b""
 
     async def aclose(self) -> None:
         """Nothing more is wanted."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._transport.give_back(connection)
+            self._pool.give_back(connection)
 
 
 class _Connection:
-    """One connection and how far its request and response have come."""
+    """One connection and how far its response has come."""
 
-    def __init__(self, origin: Origin, link: _Link) -> None:
+    def __init__(self, origin: tuple[str, str, int], link: _Link) -> None:
         self.origin = origin
         self.idle_since = 0.0
         self._link = link
-        self._http = h11.Connection(h11.CLIENT)
+        self._reader = ResponseReader()
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing has come unasked, the end above all."""
         return not self._link.ended and not self._link.has_data
 
-    async def send(self, request: httpx.Request, seconds: float | None) -> None:
+    @property
+    def can_go_on(self) -> bool:
+        """Whether another request can be sent on it."""
+        return self._reader.can_go_on and not self._link.ended
+
+    async def send(self, data: tuple[bytes, ...], seconds: float) -> None:
         """Send a request with its body."""
-        head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
-        try:
-            data = self._http.send(head) or b""
-            async for chunk in cast("httpx.AsyncByteStream", request.stream):
-                data += self._http.send(h11.Data(data=chunk)) or b""
-            data += self._http.send(h11.EndOfMessage()) or b""
-        except h11.LocalProtocolError as error:
-            raise httpx.LocalProtocolError(str(error)) from error
+        self._reader = ResponseReader()
         try:
             async with asyncio.timeout(seconds):
                 await self._link.send(data)
         except TimeoutError as error:
-            raise httpx.WriteTimeout("the request was not taken in time") from error
+            raise UnreachableError("the request was not taken in time") from error
         except OSError as error:
-            raise httpx.WriteError(str(error)) from error
+            raise BrokenError(str(error)) from error
 
-    async def receive_head(self, seconds: float | None) -> h11.Response:
-        """Return the status and headers of the response; interim ones (1xx) are passed over."""
-        while True:
-            event = await self._receive(seconds)
-            if isinstance(event, h11.Response):
-                return event
+    async def receive_head(self, seconds: float) -> Head:
+        """Return the status and headers of the response."""
+        try:
+            while (head := self._reader.take_head()) is None:
+                await self._receive(seconds)
+        except ProtocolError as error:
+            raise BrokenError(str(error)) from error
+        return head
 
-    async def receive_body(self, seconds: float | None) -> bytes:
+    async def receive_body(self, seconds: float) -> bytes:
         """Return more of the body, empty at its end."""
-        while True:
-            event = await self._receive(seconds)
-            if isinstance(event, h11.Data):
-                if event.data:
-                    return bytes(event.data)
-            else:
-                return b""
-
-    def begin_anew(self) -> bool:
-        """Get ready for another request; say whether that can be."""
-        if self._link.ended or not (self._http.our_state is self._http.their_state is h11.DONE):
-            return False
-        self._http.start_next_cycle()
-        return True
+        try:
+            while (data := self._reader.take_body()) is None:
+                await self._receive(seconds)
+        except ProtocolError as error:
+            raise BrokenError(str(error)) from error
+        return data
 
     def abort(self) -> None:
         """Close it, whatever is under way."""
         self._link.abort()
 
-    async def _receive(self, seconds: float | None) -> Any:
+    async def _receive(self, seconds: float) -> None:
         try:
-            while (event := self._http.next_event()) is h11.NEED_DATA:
-                async with asyncio.timeout(seconds):
-                    data = await self._link.receive()
-                self._http.receive_data(data)
-        except h11.RemoteProtocolError as error:
-            raise httpx.RemoteProtocolError(str(error)) from error
+            async with asyncio.timeout(seconds):
+                self._reader.receive(await self._link.receive())
         except TimeoutError as error:
-            raise httpx.ReadTimeout("no data came in time") from error
+            raise SilentError("no data came in time") from error
         except OSError as error:
-            raise httpx.ReadError(str(error)) from error
-        return event
+            raise BrokenError(str(error)) from error
 
 
 class _Link(asyncio.Protocol):
@@ -216,11 +294,12 @@ class _Link(asyncio.Protocol):
         """Whether something has come that nobody has read."""
         return bool(self._received)
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, pieces: tuple[bytes, ...]) -> None:
         """Write, and wait while the other side does not keep up. Raises OSError when it is gone."""
         if self._transport is None or self.ended:
             raise self._failure or ConnectionResetError("the server has closed the connection")
-        self._transport.write(data)
+        for piece in pieces:
+            self._transport.write(piece)
         await self._writable.wait()
         if self._failure is not None:
             raise self._failure
@@ -283,7 +362,3 @@ class _Link(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
-
-
-def _origin(url: httpx.URL) -> Origin:
-    return url.scheme, url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)

@@ -1,8 +1,8 @@
 """The one seam to the network: bytes out, bytes in, errors classified where they happen.
 
-httpx is imported with the first request. Cloud transports that need an SDK's signing plug in by provider through
-`register_transport`; the factory imports the SDK when it is called, not before. The words of errors (a hundred
-patterns) are compiled with the first error.
+What carries it is imported with the first request, httpx behind proxies only. Cloud transports that need an SDK's
+signing plug in by provider through `register_transport`; the factory imports the SDK when it is called, not before.
+The words of errors (a hundred patterns) are compiled with the first error.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.http_library import load_httpx
+from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, Pool, ProxyError, Response, SilentError
 from tenuto.model.wire_json import decode_object
 from tenuto.protocol.model import ModelError
 
 if TYPE_CHECKING:
     import ssl
-
-    import httpx
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 MAX_ERROR_BYTES = 65_536
@@ -53,112 +52,103 @@ _factories: dict[str, TransportFactory] = {}
 
 
 def register_transport(provider: str, factory: TransportFactory) -> None:
-    """Let `factory` make the transport of the provider with this name instead of httpx."""
+    """Let `factory` make the transport of the provider with this name instead of ours."""
     _factories[provider] = factory
 
 
 def unregister_transport(provider: str) -> None:
-    """Let httpx serve the provider with this name again."""
+    """Let ours serve the provider with this name again."""
     _factories.pop(provider, None)
 
 
 def make_transport(endpoint: Endpoint) -> Transport:
     """Return the transport of an endpoint; nothing is imported or connected yet."""
-    return _factories.get(endpoint.provider, HttpxTransport)(endpoint)
+    return _factories.get(endpoint.provider, HttpTransport)(endpoint)
 
 
-class HttpxTransport:
-    """HTTP over httpx, with proxies and trust as the environment says."""
+class HttpTransport:
+    """HTTP, with proxies and trust as the environment says."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._client: httpx.AsyncClient | None = None
+        self._pool: Pool | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
         """Yield the bytes of the response body (see `Transport`)."""
-        httpx = load_httpx()
-
-        answered = False
+        endpoint, answered = self._endpoint, False
+        exchange = Exchange("POST", url, headers, body, endpoint.connect_timeout, endpoint.stream_timeout)
         try:
-            async with self._connected().stream("POST", url, headers=dict(headers), content=body) as response:
-                if not response.is_success:
+            async with aclosing(await self._connected().ask(exchange)) as response:
+                if not _is_success(response):
                     raise await self._refusal(response)
                 answered = True
-                async for chunk in response.aiter_bytes():
-                    yield chunk
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+                while data := await response.read():
+                    yield data
+        except (ExchangeError, OSError) as error:
             raise self._failure(error, url, answered=answered) from error
 
     async def get_json(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON object at `url` (see `Transport`); gives up after a few seconds."""
-        httpx = load_httpx()
-
+        exchange = Exchange("GET", url, headers, b"", LIST_TIMEOUT, LIST_TIMEOUT)
+        pieces: list[bytes] = []
         try:
-            response = await self._connected().get(url, headers=dict(headers), timeout=LIST_TIMEOUT)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            async with aclosing(await self._connected().ask(exchange)) as response:
+                if not _is_success(response):
+                    raise await self._refusal(response)
+                while data := await response.read():
+                    pieces.append(data)
+        except (ExchangeError, OSError) as error:
             raise self._failure(error, url, answered=False) from error
-        if not response.is_success:
-            raise await self._refusal(response)
-        found = decode_object(response.content)
+        found = decode_object(b"".join(pieces))
         if found is None:
-            raise ModelError("invalid", f"{url} did not answer with a JSON object", status=response.status_code)
+            raise ModelError("invalid", f"{url} did not answer with a JSON object", status=response.status)
         return found
 
     async def close(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.aclose()
 
-    def _connected(self) -> httpx.AsyncClient:
+    def _connected(self) -> Pool:
         """Return the connection pool of the running loop; a pool never outlives its loop."""
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = self._new_client(), loop
-        return self._client
+        if self._pool is None or self._loop is not loop:
+            self._pool, self._loop = self._new_pool(), loop
+        return self._pool
 
-    def _new_client(self) -> httpx.AsyncClient:
-        httpx = load_httpx()
+    def _new_pool(self) -> Pool:
+        verify = trust(self._endpoint.base_url)
+        if has_proxies():
+            from tenuto.model.proxied import ProxiedPool
 
-        endpoint = self._endpoint
-        silence = endpoint.stream_timeout
-        timeout = httpx.Timeout(connect=endpoint.connect_timeout, read=silence, write=silence, pool=silence)
-        verify = trust(endpoint.base_url)
-        try:
-            if has_proxies():
-                return httpx.AsyncClient(verify=verify, timeout=timeout)
-            from tenuto.model.connection import DirectTransport
+            return ProxiedPool(verify)
+        from tenuto.model.connection import DirectPool
 
-            return httpx.AsyncClient(transport=DirectTransport(verify), timeout=timeout)
-        except ImportError as error:
-            hint = "a SOCKS proxy needs the package socksio: pip install 'httpx[socks]', or unset ALL_PROXY"
-            raise ModelError("unreachable", f"the proxy cannot be used: {error}", hint=hint) from error
-        except (httpx.InvalidURL, ValueError) as error:
-            hint = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
-            raise ModelError("unreachable", f"the proxy settings cannot be used: {error}", hint=hint) from error
+        return DirectPool(verify)
 
-    async def _refusal(self, response: httpx.Response) -> ModelError:
+    async def _refusal(self, response: Response) -> ModelError:
         from tenuto.model.errors import classify, parse_retry_after, with_hint
 
         data = b""
-        async for chunk in response.aiter_bytes():
+        while len(data) <= MAX_ERROR_BYTES and (chunk := await response.read()):
             data += chunk
-            if len(data) > MAX_ERROR_BYTES:
-                break
-        status, text = response.status_code, data[:MAX_ERROR_BYTES].decode("utf-8", "replace")
-        error = classify(self._endpoint.provider, status, text, retry_after=parse_retry_after(response.headers))
-        return with_hint(error, self._endpoint)
+        text = data[:MAX_ERROR_BYTES].decode("utf-8", "replace")
+        retry_after = parse_retry_after(response.headers)
+        return with_hint(
+            classify(self._endpoint.provider, response.status, text, retry_after=retry_after), self._endpoint
+        )
 
     def _failure(self, error: Exception, url: str, *, answered: bool) -> ModelError:
         """Turn what went wrong on the way into one of ours."""
-        httpx = load_httpx()
-
         reason = str(error) or type(error).__name__
-        if isinstance(error, httpx.ReadTimeout):
+        if isinstance(error, ProxyError):
+            return ModelError("unreachable", str(error), hint=error.hint)
+        if isinstance(error, SilentError):
             seconds = self._endpoint.stream_timeout
             return ModelError("broken_stream", f"no data from {self._endpoint.host} for {seconds:g} seconds")
-        if answered or isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)):
+        if answered or isinstance(error, BrokenError):
             return ModelError("broken_stream", f"the connection broke: {reason}")
         hint = f"check the address {self._endpoint.base_url}, the network and the proxy settings"
         if self._endpoint.is_local:
@@ -166,8 +156,14 @@ class HttpxTransport:
         return ModelError("unreachable", f"cannot reach {url}: {reason}", hint=hint)
 
 
+def _is_success(response: Response) -> bool:
+    return 200 <= response.status < 300
+
+
 def has_proxies() -> bool:
     """Say whether the environment, or the system's settings, may want a proxy for something."""
+    if sys.platform not in ("darwin", "win32"):  # elsewhere there are no settings to ask
+        return any(os.environ.get(name) for name in PROXY_VARIABLES)
     from urllib.request import getproxies
 
     return any(getproxies().get(scheme) for scheme in ("http", "https", "all"))

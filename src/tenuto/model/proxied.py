@@ -1,0 +1,77 @@
+"""Connections through a proxy: httpx's, with `NO_PROXY`, SOCKS and the system's settings as users expect them."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tenuto.model.exchange import BrokenError, Exchange, ProxyError, SilentError, UnreachableError
+from tenuto.model.http_library import load_httpx
+
+if TYPE_CHECKING:
+    import httpx
+
+HINT = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
+
+
+class ProxiedPool:
+    """An httpx client (`model/exchange.py` Pool). Raises `ProxyError` for proxies that it cannot use."""
+
+    def __init__(self, verify: ssl.SSLContext | bool) -> None:
+        httpx = load_httpx()
+        try:
+            self._client = httpx.AsyncClient(verify=verify)
+        except ImportError as error:
+            hint = "a SOCKS proxy needs the package socksio: pip install 'httpx[socks]', or unset ALL_PROXY"
+            raise ProxyError(f"the proxy cannot be used: {error}", hint) from error
+        except (httpx.InvalidURL, ValueError) as error:
+            raise ProxyError(f"the proxy settings cannot be used: {error}", HINT) from error
+
+    async def ask(self, exchange: Exchange) -> ProxiedResponse:
+        """Send a request and return its response, whose body is still to come. Raises `ExchangeError`."""
+        httpx = load_httpx()
+        silence = exchange.silent_seconds
+        timeout = httpx.Timeout(connect=exchange.connect_seconds, read=silence, write=silence, pool=silence)
+        with _errors_as_ours():
+            request = self._client.build_request(
+                exchange.method, exchange.url, headers=dict(exchange.headers), content=exchange.body, timeout=timeout
+            )
+            return ProxiedResponse(await self._client.send(request, stream=True))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class ProxiedResponse:
+    """A response as it comes (`model/exchange.py` Response)."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._pieces = response.aiter_bytes()
+
+    async def read(self) -> bytes:
+        """Return more of the body, empty at its end. Raises `ExchangeError`."""
+        with _errors_as_ours():
+            return await anext(self._pieces, b"")
+
+    async def aclose(self) -> None:
+        """Nothing more is wanted."""
+        await self._response.aclose()
+
+
+@contextmanager
+def _errors_as_ours() -> Generator[None]:
+    httpx = load_httpx()
+    try:
+        yield
+    except httpx.ReadTimeout as error:
+        raise SilentError(str(error)) from error
+    except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+        raise BrokenError(str(error) or type(error).__name__) from error
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        raise UnreachableError(str(error) or type(error).__name__) from error
