@@ -66,6 +66,23 @@ def test_text_streams_into_one_item_and_the_message_makes_it_final():
     assert (item.final, item.seq) == (True, 7)
 
 
+def test_an_answer_that_pauses_is_shown_whole_once():
+    driver = Driver()
+    driver.feed(started(), text_delta("Hel"))
+    item = driver.last
+    assert isinstance(item, AssistantItem)
+    driver.after(1).feed(Tick())
+    assert not item.pausing, "it has grown since the last look"
+    assert ItemChanged(item.id) in driver.after(1).feed(Tick()) and item.pausing
+    assert ItemChanged(item.id) not in driver.after(1).feed(Tick()), "once"
+    driver.feed(text_delta("lo"))
+    assert not item.pausing
+    driver.after(1).feed(Tick())
+    driver.after(1).feed(Tick())
+    driver.feed(answer(TextPart(text="Hello"), seq=7))
+    assert item == AssistantItem(id=item.id, version=item.version, text="Hello", seq=7, final=True)
+
+
 def test_thinking_counts_seconds_until_the_text_begins():
     driver = Driver()
     driver.feed(started(), thinking_delta("hm"))

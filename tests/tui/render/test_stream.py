@@ -144,3 +144,14 @@ def test_a_long_block_that_cannot_be_settled_is_drawn_less_often_the_longer_it_i
     short.lines()
     short.feed("and more")
     assert "and more" in short.lines()[0].text
+
+
+def test_of_an_answer_that_pauses_all_is_drawn():
+    renderer = ItemRenderer(RenderOptions)
+    item = AssistantItem(id=7, text="some words that go on and on, " * 1_000)
+    renderer(item, 80)
+    item.text += "and the last one"
+    assert "the last one" not in renderer(item, 80)[-1].text
+    item.pausing = True
+    assert renderer(item, 80)[-1].text.endswith("the last one")
+    assert renderer(item, 80) == render_item(item, 80)

@@ -42,11 +42,15 @@ class UserItem(BaseItem, kw_only=True):
 
 
 class AssistantItem(BaseItem, kw_only=True):
-    """Text of an answer, in Markdown; it only grows until it is final. `seq` is 0 while it streams."""
+    """Text of an answer, in Markdown; it only grows until it is final. `seq` is 0 while it streams.
+
+    `pausing` says that it has not grown for a moment: all of it shows then, also what waits for more.
+    """
 
     text: str = ""
     seq: int = 0
     interrupted: bool = False
+    pausing: bool = False
 
 
 class ThinkingItem(BaseItem, kw_only=True):

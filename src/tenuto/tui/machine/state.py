@@ -267,6 +267,7 @@ class UiState(msgspec.Struct):
     `earlier` is the seq before which older entries can be asked for (0: none, or asked for already), `earlier_item` the
     item that says so, `earlier_left` how many they are; `undone` is by the seq of what was
     undone that of its undo. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    `streamed_length` is how many characters the answer that streams had when the seconds changed last.
     `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
     is in how many seconds those that are counted change.
     """
@@ -317,6 +318,7 @@ class UiState(msgspec.Struct):
     theme: str = "auto"
     second_step: int = 1
     last_tick: float = 0.0
+    streamed_length: int = 0
     replaying: bool = False
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tenuto.tui.machine.approval import open_if_due
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import Tick
-from tenuto.tui.machine.item import CompactionItem, ShellItem, ThinkingItem, ToolItem
+from tenuto.tui.machine.item import AssistantItem, CompactionItem, ShellItem, ThinkingItem, ToolItem
+from tenuto.tui.machine.turn import newest_streamed
 
 TABLE = HandlerTable()
 
@@ -24,7 +25,19 @@ def pass_time(change: Change, _intent: Tick) -> None:
     if state.hint is not None and change.now >= state.hint.until:
         state.hint = None
         change.status()
-    if (state.spinner.top or state.retry) and change.now // state.second_step != state.last_tick // state.second_step:
-        change.status()
+    if change.now // state.second_step != state.last_tick // state.second_step:
+        if state.spinner.top or state.retry:
+            change.status()
+        show_pausing(change)
     state.last_tick = change.now
     open_if_due(change)
+
+
+def show_pausing(change: Change) -> None:
+    """Show all of an answer that has not grown since the last look, once."""
+    item = newest_streamed(change)
+    length = len(item.text) if isinstance(item, AssistantItem) else 0
+    if isinstance(item, AssistantItem) and length == change.state.streamed_length and not item.pausing:
+        item.pausing = True
+        change.touch(item)
+    change.state.streamed_length = length

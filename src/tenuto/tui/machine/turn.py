@@ -144,6 +144,7 @@ def add_text(change: Change, event: AssistantTextDeltaEvent) -> None:
     item = newest_streamed(change)
     if isinstance(item, AssistantItem):
         append_text(item, event.text)
+        item.pausing = False
         change.touch(item)
     elif event.text.strip():
         end_thinking(change)
@@ -250,6 +251,7 @@ def take_over(change: Change, item: Item, plan: Item) -> None:
     match item, plan:
         case AssistantItem(), AssistantItem():
             item.text, item.seq, item.interrupted = plan.text, plan.seq, plan.interrupted
+            item.pausing = False
         case ThinkingItem(), ThinkingItem():
             item.text = plan.text
             change.stop_clock(item, plan.seconds)
@@ -293,7 +295,7 @@ def keep_unfinished_answer(change: Change) -> None:
             change.remove(item_id)
             continue
         if isinstance(item, AssistantItem):
-            item.interrupted = True
+            item.interrupted, item.pausing = True, False
         item.final = True
         change.touch(item)
     state.streaming = []

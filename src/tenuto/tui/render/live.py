@@ -62,7 +62,7 @@ class ItemRenderer:
             stream = StreamRenderer(width, options)
             self._streams = {item.id: stream}
         stream.feed(item.text[stream.length :])
-        return [*stream.lines()]
+        return [*stream.lines(everything=item.pausing)]
 
     def _finished(self, item: AssistantItem, width: int, options: RenderOptions) -> list[Line]:
         stream = self._streams.pop(item.id, None)

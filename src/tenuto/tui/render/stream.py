@@ -112,9 +112,12 @@ class StreamRenderer:
             self._pieces.append(text)
             self.length += len(text)
 
-    def lines(self) -> list[Line]:
-        """Return the lines of what has been fed. The list is the renderer's own and changes with the next call."""
-        if self._fresh and not self._can_wait():
+    def lines(self, *, everything: bool = False) -> list[Line]:
+        """Return the lines of what has been fed, of `everything` although that is not worth drawing yet.
+
+        The list is the renderer's own and changes with the next call.
+        """
+        if self._fresh and (everything or not self._can_wait()):
             look = self._look()
             cut = self._draw_growing(look)
             if cut is not None:
