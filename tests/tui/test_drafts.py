@@ -119,23 +119,27 @@ async def test_another_session_takes_the_draft_along(stage: Stage, tmp_path: Pat
     stage.publish(SessionOpenedEvent(session_id="other", cwd="/tmp", model="a/b", mode="ask", resumed=True))
     await stage.rest()
     assert stage.runner.state.draft.text == "on the way"
+    assert stage.runner.state.history.prompts == [], "it is not taken for another one"
     assert stored(tmp_path) is None
-    await stage.runner.close()
-    assert stored(tmp_path, "other") is not None
+    kept = stored(tmp_path, "other")
+    assert kept is not None and kept.text == "on the way", "also when the program is killed now"
 
 
-def test_the_draft_of_a_session_that_never_began_comes_back_in_a_new_one(tmp_path: Path) -> None:
+def test_the_draft_of_a_session_that_never_began_comes_back_in_the_next_one(tmp_path: Path) -> None:
     files = DraftFiles(tmp_path)
     script = (
         "import sys, pathlib; from tenuto.tui.drafts import *; "
         "DraftFiles(pathlib.Path(sys.argv[1])).write('gone', StoredDraft(cwd='/p', text='orphan'))"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
-    assert files.take("new", "/other", is_new=True) is None, "it belongs to its project"
-    assert files.take("old", "/p", is_new=False) is None, "a session that is resumed has its own"
-    taken = files.take("new", "/p", is_new=True)
+    assert files.take("new", "/other") is None, "it belongs to its project"
+    files.write("old", StoredDraft(cwd="/p", text="its own"))
+    own = files.take("old", "/p")
+    assert own is not None and own.text == "its own", "a session that has one keeps it"
+    files.write("old", StoredDraft())
+    taken = files.take("new", "/p")
     assert taken is not None and taken.text == "orphan"
-    assert files.take("newer", "/p", is_new=True) is None, "once"
+    assert files.take("newer", "/p") is None, "once"
 
 
 def test_a_draft_that_somebody_is_writing_is_left_alone(tmp_path: Path) -> None:
@@ -143,28 +147,28 @@ def test_a_draft_that_somebody_is_writing_is_left_alone(tmp_path: Path) -> None:
     files.write("theirs", StoredDraft(cwd="/p", text="x"))
     path = file_of(tmp_path, "theirs")
     path.write_bytes(msgspec.json.encode(StoredDraft(cwd="/p", text="x", pid=os.getppid())))
-    assert files.take("new", "/p", is_new=True) is None
+    assert files.take("new", "/p") is None
     (tmp_path / "sessions" / "p" / "theirs").mkdir(parents=True)
     (tmp_path / "sessions" / "p" / "theirs" / "events.jsonl").write_text("")
     path.write_bytes(msgspec.json.encode(StoredDraft(cwd="/p", text="x", pid=0x3FFFFFFF)))
-    assert files.take("new", "/p", is_new=True) is None, "its session can be resumed"
+    assert files.take("new", "/p") is None, "its session can be resumed"
 
 
 def test_damaged_and_old_files_cost_nothing(tmp_path: Path) -> None:
     files = DraftFiles(tmp_path)
     files.write("a", StoredDraft(cwd="/p", text="x", extras=Extras((SHOT,))))
     file_of(tmp_path, "a").write_bytes(b"{broken")
-    assert files.take("a", "/p", is_new=False) is None
+    assert files.take("a", "/p") is None
     old = time.time() - MAX_AGE - 10
     os.utime(file_of(tmp_path, "a"), (old, old))
-    files.take("new", "/p", is_new=True)
+    files.take("new", "/p")
     assert not file_of(tmp_path, "a").exists()
 
 
 def test_a_disk_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "drafts").write_text("in the way")
     DraftFiles(tmp_path).write("a", StoredDraft(text="x"))
-    assert DraftFiles(tmp_path).take("a", "/p", is_new=True) is None
+    assert DraftFiles(tmp_path).take("a", "/p") is None
 
 
 async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_path: Path) -> None:
@@ -187,3 +191,15 @@ async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_p
     await stage.runner.close()
     assert stage.runner.state.history.prompts[-1:] == ["a secret"], "Up finds it while the program runs"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+async def test_a_completion_that_was_asked_for_too_early_comes_with_the_session(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "notes.md").write_text("x")
+    stage = Stage(tmp_path / "home")
+    stage.runner.handle(DraftChanged("see @no", 7))
+    await stage.rest()
+    assert stage.runner.state.completion is None
+    await stage.open(str(tmp_path / "project"))
+    popup = stage.runner.state.completion
+    assert popup is not None and [item.insert for item in popup.items] == ["@notes.md "]

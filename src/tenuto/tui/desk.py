@@ -67,20 +67,24 @@ class Desk:
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
         self._paths: PathIndex | None = None
+        self._too_early: Complete | None = None
         self._drafts = DraftFiles(home)
         self._draft_session = ""
         self._seen: tuple[object, ...] = ("", (), "")
         self._draft_timer: Timer | None = None
         self._writing = asyncio.Lock()
 
-    def enter(self, session_id: str, cwd: Path, *, is_new: bool) -> None:
+    def enter(self, session_id: str, cwd: Path) -> None:
         """Another session, maybe another project."""
         self._history = PromptHistory(self._home, cwd)
         if self._paths is None or self._paths.root != cwd:
             self._paths = PathIndex(cwd, self._clock)
+        if self._too_early is not None and self._too_early.generation == self._state.completion_generation:
+            self.complete(self._too_early)
+        self._too_early = None
         self._spawn(self._load_history(self._history), "history")
         if self._keeps_texts:
-            self._spawn(self._load_draft(session_id, str(cwd), is_new=is_new), "draft")
+            self._spawn(self._load_draft(session_id, str(cwd)), "draft")
         self.read_branch()
 
     def close(self) -> None:
@@ -127,18 +131,24 @@ class Desk:
 
     # --- drafts ---
 
-    async def _load_draft(self, session_id: str, cwd: str, *, is_new: bool) -> None:
+    async def _load_draft(self, session_id: str, cwd: str) -> None:
         """Bring the session's draft back; from now on the draft is kept for this session."""
         async with self._writing:
             left, self._draft_session = self._draft_session, session_id
-            stored = await asyncio.to_thread(self._drafts.take, session_id, cwd, is_new=is_new)
+            stored = await asyncio.to_thread(self._drafts.take, session_id, cwd, left)
             if left and left != session_id:
-                await asyncio.to_thread(self._drafts.write, left, StoredDraft())
+                await asyncio.to_thread(self._take_along, left, session_id, draft_of(self._state))
         if stored is not None and not stored.empty:
             at = time.strftime(
                 "%H:%M" if time.time() - stored.at < 43_200 else "%d %b %H:%M", time.localtime(stored.at)
             )
             self._handle(intents.DraftRestored(stored.text, at, stored.extras, stored.stash, stored.stash_extras))
+
+    def _take_along(self, left: str, session_id: str, draft: StoredDraft) -> None:
+        """What is in the editor belongs to the other session from now on, on the disk as well."""
+        if not draft.empty:
+            self._drafts.write(session_id, draft)
+        self._drafts.write(left, StoredDraft())
 
     def note_draft(self) -> None:
         """The state may have changed: if the draft did, it is written after a pause."""
@@ -177,7 +187,9 @@ class Desk:
             self._offer(effect.generation, target, complete_command(target.query))
         elif target.kind == "argument":
             self._spawn(self._complete_argument(effect.generation, target), "complete")
-        elif self._paths is not None:
+        elif self._paths is None:  # typed before it was known where
+            self._too_early = effect
+        else:
             self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
 
     async def _complete_path(self, generation: int, target: Target, index: PathIndex) -> None:

@@ -1,8 +1,8 @@
 """Drafts on disk: what was being written outlives the program, however it ended.
 
 One file a session under `$TENUTO_HOME/drafts`, 0600, written a second after the last key and never at a key. It is
-read when its session is opened again. A draft of a session in which nothing was ever said comes back in the next new
-session of its project. One that begins with a space is not written.
+read when its session is opened again. A draft of a session in which nothing was ever said, which nobody can open again,
+comes back in the next session of its project that has none. One that begins with a space is not written.
 """
 
 from __future__ import annotations
@@ -77,15 +77,18 @@ class DraftFiles:
             if len(data) <= MAX_BYTES:
                 replace_file(path, data)
 
-    def take(self, session_id: str, cwd: str, *, is_new: bool) -> StoredDraft | None:
-        """Return a session's draft; of a new session, that of one in which nothing was said, which it takes over."""
+    def take(self, session_id: str, cwd: str, left: str = "") -> StoredDraft | None:
+        """Return a session's draft; where it has none, that of one in which nothing was said, which it takes over.
+
+        What the session that was `left` just now had is in the editor still, and not taken.
+        """
         own = self._read(self._path(session_id))
-        if own is not None or not is_new:
+        if own is not None:
             return own
         newest: tuple[StoredDraft, Path] | None = None
         for path in self._old_files():
             draft = self._read(path)
-            if draft is None or draft.cwd != cwd or not self._is_orphan(path.stem, draft):
+            if draft is None or draft.cwd != cwd or path.stem == left or not self._is_orphan(path.stem, draft):
                 continue
             if newest is None or draft.at > newest[0].at:
                 newest = draft, path

@@ -200,7 +200,7 @@ class Runner:
         self._feed(event)
         match event:
             case SessionOpenedEvent(session_id=session_id, cwd=cwd, missing=missing, locked=locked):
-                self._desk.enter(session_id, Path(cwd), is_new=not event.resumed)
+                self._desk.enter(session_id, Path(cwd))
                 for problem in self._key_problems:
                     self.handle(intents.Said(problem, "warning"))
                 self._key_problems = ()

@@ -167,3 +167,5 @@ def test_a_draft_that_comes_back_takes_nothing_away() -> None:
     assert Remember("older") in effects
     driver.feed(DraftRestored("", "10:03", stash="aside"))
     assert driver.state.ladder.stash == "aside"
+    effects = driver.feed(DraftRestored("", "10:03", stash="aside as well"))
+    assert driver.state.ladder.stash == "aside" and Remember("aside as well") in effects

@@ -59,13 +59,16 @@ def unfold_paste(change: Change, _intent: UnfoldPaste) -> None:
 
 @TABLE.on(DraftRestored)
 def restore_draft(change: Change, intent: DraftRestored) -> None:
-    """Bring a draft back; when something has been typed meanwhile, it is one Up away."""
+    """Bring a draft back; when something has been typed, or put aside, meanwhile, it is one Up away."""
     state = change.state
-    if intent.stash and not state.ladder.stash:
+    is_second = bool(state.ladder.stash)
+    if intent.stash and is_second:
+        remember(change, intent.stash, intent.stash_extras)
+    elif intent.stash:
         state.ladder.stash = _shown(change, intent.stash, intent.stash_extras)
         state.ladder.stashed_images = intent.stash_extras.images
     if not intent.text and not intent.extras.images:
-        if intent.stash:
+        if intent.stash and not is_second:
             key = state.keys.label("escape")
             change.toast(f"The draft that you put aside ({intent.at}) is there: {key} {key} brings it back")
         return

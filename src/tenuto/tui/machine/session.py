@@ -31,6 +31,7 @@ TABLE = HandlerTable()
 KEPT = frozenset(
     {
         "draft",
+        "completion_generation",
         "pastes",
         "history",
         "detail",
