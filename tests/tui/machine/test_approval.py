@@ -70,6 +70,16 @@ def test_it_waits_for_a_pause_in_typing_and_keeps_the_draft():
     assert driver.state.draft.text == "half a sentence"
 
 
+def test_the_advice_to_choose_first_goes_with_the_question():
+    driver = Driver()
+    driver.type("half a sentence")
+    driver.after(TYPING_PAUSE).feed(started(), approval())
+    driver.after(GRACE).feed(AnswerApproval())
+    assert driver.state.hint is not None
+    assert answers(driver.feed(AnswerApproval(0)))
+    assert driver.state.hint is None
+
+
 def test_keys_under_way_when_it_opens_answer_nothing():
     driver = asked()
     for early in (AnswerApproval(0), AnswerApprovalWith("y"), AnswerApproval(), Escape()):

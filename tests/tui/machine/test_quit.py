@@ -86,6 +86,7 @@ def test_esc_twice_puts_the_draft_aside_and_brings_it_back():
     assert DraftSet("", 0) in effects and Remember("a long thought") in effects
     driver.after(5).feed(Escape())
     assert DraftSet("a long thought", 14) in driver.after(0.3).feed(Escape())
+    assert driver.state.hint is None, "nothing is left to be said about it"
 
 
 def test_esc_twice_on_an_empty_prompt_goes_back_to_a_message():

@@ -211,6 +211,9 @@ def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
     was_current = approvals.current is request
     approvals.requests.remove(request)
     approvals.answered += 1
+    if change.state.hint is not None and change.state.hint.text == CHOOSE_HINT:
+        change.state.hint = None
+        change.status()
     approvals.edited = "" if was_current else approvals.edited
     if not approvals.requests:
         approvals.answered = 0

@@ -206,6 +206,8 @@ def restore_draft(change: Change) -> None:
     change.state.draft.images = ladder.stashed_images
     change.set_draft(ladder.stash)
     ladder.stash, ladder.stashed_images = "", ()
+    change.state.hint = None
+    change.status()
 
 
 def pick_message(change: Change) -> None:
