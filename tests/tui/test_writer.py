@@ -52,6 +52,37 @@ def test_a_terminal_that_takes_nothing_keeps_nobody_waiting_and_is_told_of_when_
     terminal.close()
 
 
+def test_what_the_terminal_takes_is_written_before_the_call_returns():
+    terminal = Slow()
+    terminal.writer.write("a frame")
+    assert "terminal-output" not in {thread.name for thread in threading.enumerate()}, "nobody has to be woken for it"
+    assert terminal.read(7) == b"a frame"
+    assert os.get_blocking(terminal.slave), "the descriptor that others share is left as it was"
+    terminal.writer.close(PATIENCE)
+    terminal.close()
+
+
+def test_what_comes_behind_a_rest_waits_for_its_turn():
+    terminal = Slow()
+    pieces = [f"{number:05}" * 2_000 for number in range(40)] + [f"<{number}>" for number in range(40)]
+    for piece in pieces:
+        terminal.writer.write(piece)
+    whole = "".join(pieces).encode()
+    assert terminal.read(len(whole)) == whole
+    terminal.writer.close(PATIENCE)
+    terminal.close()
+
+
+def test_what_is_no_terminal_is_written_to_as_well():
+    reading, writing = os.pipe()
+    writer = TerminalWriter(writing)
+    writer.write("to a pipe")
+    assert os.read(reading, 100) == b"to a pipe"
+    writer.close(PATIENCE)
+    os.close(reading)
+    os.close(writing)
+
+
 def test_the_end_waits_for_what_is_left_but_not_for_ever():
     terminal = Slow()
     terminal.writer.write("x" * 500_000)

@@ -1,4 +1,8 @@
-"""Writes to the terminal from a thread of its own: one that takes nothing for a while stops nobody but that thread.
+"""Writes to the terminal without ever waiting for it: what it does not take at once, a thread of its own writes.
+
+A thread that is woken for each frame gets it when the loop next rests: that was up to a third of what a key took. So
+the terminal is opened once more, in a way that never blocks and that nobody shares (to make the descriptor itself so
+would change it for the shell and for every program that has it).
 
 A screen asks `stalled` before it paints, leaves the frame out if so, and paints everything when `drained` is called.
 """
@@ -35,16 +39,33 @@ class TerminalWriter:
         self._asked = False
         self._lost = False
         self._thread: threading.Thread | None = None
+        self._quick: int | None = open_again(descriptor)
+        self._at_once = threading.Lock()
 
     def write(self, text: str) -> None:
         """Hand a text over; it is written in order, as soon as the terminal takes it."""
         data = text.encode("utf-8", "replace")
-        if data and not self._lost:
+        if not data or self._lost:
+            return
+        rest = self._write_at_once(data)
+        if rest:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="terminal-output", daemon=True)
                 self._thread.start()
-            self._put += len(data)
-            self._queue.put(data)
+            self._put += len(rest)
+            self._queue.put(rest)
+
+    def _write_at_once(self, data: bytes) -> bytes:
+        """Write what the terminal takes now, unless something is on its way; return the rest."""
+        # A signal handler may come here while we are here: what it has to say goes by the queue.
+        if self._quick is None or self._put != self._written or not self._at_once.acquire(blocking=False):
+            return data
+        try:
+            return data[os.write(self._quick, data) :]
+        except OSError:  # it is full, or gone: the thread finds out
+            return data
+        finally:
+            self._at_once.release()
 
     def flush(self) -> None:
         """Nothing is held back."""
@@ -81,6 +102,9 @@ class TerminalWriter:
             self._queue.put(None)
             thread.join(seconds)
             self._thread = None
+        quick, self._quick = self._quick, None
+        if quick is not None:
+            os.close(quick)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
@@ -109,6 +133,20 @@ class TerminalWriter:
                 continue
             self._written += count
             data = data[count:]
+
+
+def open_again(descriptor: int) -> int | None:
+    """Return a descriptor of the same terminal that never blocks; `None` for what is none, or cannot be opened."""
+    quick = None
+    try:
+        quick = os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        if os.fstat(quick).st_rdev == os.fstat(descriptor).st_rdev:
+            return quick
+    except OSError:  # a container may know its terminal by no name
+        pass
+    if quick is not None:
+        os.close(quick)
+    return None
 
 
 def _do_nothing() -> None:

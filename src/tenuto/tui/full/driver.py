@@ -21,6 +21,7 @@ from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any
 
 from textual import constants, events
+from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
@@ -80,6 +81,7 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
         assert self._file is not None
         self.writer = TerminalWriter(self._file.fileno())
+        self._frame_parts: list[str] | None = None
         self._suspended = False
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
@@ -126,9 +128,18 @@ class TerminalDriver(LinuxDriver):
     """While another program has the terminal (an editor), nothing is drawn on it; the app itself goes on."""
 
     def write(self, data: str) -> None:
-        """Draw."""
-        if not self.muted:
+        """Draw; a frame goes out in one piece with the marks around it."""
+        if self.muted:
+            return
+        if data == SYNC_START:
+            self._frame_parts = []
+        if self._frame_parts is None:
             self.writer.write(data)
+            return
+        self._frame_parts.append(data)
+        if data == SYNC_END:
+            parts, self._frame_parts = self._frame_parts, None
+            self.writer.write("".join(parts))
 
     def close(self) -> None:
         """Wait for what is left to be written, but not for ever."""
