@@ -64,15 +64,6 @@ class Paint:
         # Erasing to the end of the row paints it in the background of the moment.
         return f"\x1b[{codes}m\x1b[K\x1b[0m\r\n" if codes else ROW_END
 
-    def fragments(self, lines: Sequence[Line]) -> list[tuple[str, str]]:
-        """Return lines as prompt-toolkit's formatted text."""
-        fragments: list[tuple[str, str]] = []
-        for index, line in enumerate(lines):
-            if index:
-                fragments.append(("", "\n"))
-            fragments.extend((self.name(name), text) for text, name in line.spans)
-        return fragments
-
     def name(self, style: str) -> str:
         """Return prompt-toolkit's words for a style name."""
         found = self._names.get(style)

@@ -100,7 +100,7 @@ class InlineApp:
         self.around = Around(
             self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=reading
         )
-        self.bottom = Bottom(self.editor.buffer, paint, lambda: self.runner.state)
+        self.bottom = Bottom(self.editor, paint, lambda: self.runner.state)
         self.outside = self._reach_outside()
         self._input = input
         self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear)

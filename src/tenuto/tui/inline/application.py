@@ -12,12 +12,11 @@ import termios
 from collections.abc import AsyncGenerator, Callable
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.application.current import set_app
+from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.key_binding.key_processor import KeyPressEvent
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.layout import Layout
 from prompt_toolkit.styles import DummyStyle
 
@@ -56,13 +55,13 @@ class InlineApplication(Application[None]):
             layout=layout,
             input=input,
             output=output,
-            key_bindings=_bindings(press, paste),
             style=DummyStyle(),
             include_default_pygments_style=False,
             erase_when_done=True,
             terminal_size_polling_interval=None,
         )
         self.ttimeoutlen = ESCAPE_SECONDS
+        self.key_processor = Keys(press, paste, self._paint_keys)
         self._paint = paint
         self._wraps = wraps
         self._modes = modes
@@ -73,6 +72,7 @@ class InlineApplication(Application[None]):
         self._resizing: asyncio.TimerHandle | None = None
         self._lent = False
         self._begun = False
+        self._wanted = False
 
     @property
     def frame_output(self) -> InlineOutput:
@@ -142,7 +142,23 @@ class InlineApplication(Application[None]):
 
     # --- painting ---
 
+    def invalidate(self) -> None:
+        """Paint in the next turn of the loop; prompt-toolkit would wait until that has nothing else to do."""
+        if self.is_running and not self._wanted:
+            self._wanted = True
+            asyncio.get_running_loop().call_soon(self._paint_wanted)
+
+    def _paint_keys(self) -> None:
+        """Paint what keys have changed, which only they know, before anything else has its turn."""
+        if self._begun:
+            self._redraw()
+
+    def _paint_wanted(self) -> None:
+        if self._wanted:
+            self._redraw()
+
     def _redraw(self, render_as_done: bool = False) -> None:
+        self._wanted = False
         if render_as_done:
             super()._redraw(render_as_done)
             self.write(self._modes[1])
@@ -195,16 +211,24 @@ class InlineApplication(Application[None]):
         return widths, cursor.x
 
 
-def _bindings(press: Callable[[Press], None], paste: Callable[[str], None]) -> KeyBindings:
-    """Return one binding for everything: what a key means is decided by `tui/keyboard.py`."""
-    bindings = KeyBindings()
+class Keys(KeyProcessor):
+    """Gives each key to `press` or `paste`: what it means is decided by `tui/keyboard.py`. `done` follows them."""
 
-    def take(event: KeyPressEvent) -> None:
-        for key in event.key_sequence:
+    def __init__(self, press: Callable[[Press], None], paste: Callable[[str], None], done: Callable[[], None]) -> None:
+        super().__init__(KeyBindings())
+        self._press = press
+        self._paste = paste
+        self._done = done
+
+    def process_keys(self) -> None:
+        """Do the keys that are waiting; those behind one that ends the application are not done."""
+        application = get_app()
+        if not self.input_queue:
+            return
+        while self.input_queue and not application.is_done:
+            key = self.input_queue.popleft()
             if isinstance(key, Press):
-                press(key)
+                self._press(key)
             elif isinstance(key, Pasted):
-                paste(key.data)
-
-    bindings.add(Keys.Any, eager=True)(take)
-    return bindings
+                self._paste(key.data)
+        self._done()

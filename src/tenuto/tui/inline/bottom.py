@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.data_structures import Size
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.layout import Layout
-from prompt_toolkit.layout.containers import HSplit, VerticalAlign, Window
-from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.containers import Container, Window
+from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.processors import AfterInput, Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.mouse_handlers import MouseHandlers
+from prompt_toolkit.layout.screen import Screen, WritePosition
 
 from tenuto.guard.sanitize import blank_for_terminal
 from tenuto.tui.around import ABOVE_PROMPT, PLACEHOLDER, Around
 from tenuto.tui.complete.commands import ghost_hint
+from tenuto.tui.inline.cells import CellRows, Spans
 from tenuto.tui.inline.printer import Printer
+from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import EMPTY, Line
+from tenuto.tui.render.width import cell_width, truncate
 
 PROMPT_GLYPH = "❯ "
 INDENT = "  "
@@ -59,53 +61,81 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     return Rows(above, [*(() if dialog else panel), around.footer(columns)], prompt)
 
 
-def _hint(buffer: Buffer) -> str:
-    """Return what stands dim behind the cursor: what to do here, or what a command may be followed by."""
-    return ghost_hint(buffer.text, buffer.cursor_position) if buffer.text else PLACEHOLDER
-
-
-class Safe(Processor):
-    """Paints nothing that must not reach the terminal; what was pasted may have it (R-088)."""
-
-    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return a line as it is painted, as long as it is."""
-        fragments = transformation_input.fragments
-        return Transformation([(style, blank_for_terminal(text)) for style, text, *_ in fragments])
-
-
-class Bottom:
+class Bottom(Container):
     """prompt-toolkit's layout of those rows. `rows` is what shows; whoever paints sets it before."""
 
-    def __init__(self, buffer: Buffer, paint: Paint, state: Callable[[], UiState]) -> None:
+    def __init__(self, editor: PromptEditor, paint: Paint, state: Callable[[], UiState]) -> None:
         self.rows = Rows()
-        self._paint = paint
+        self._editor = editor
         self._state = state
-        hint = AfterInput(lambda: [(paint.name("placeholder"), _hint(buffer))])
-        self._editor = BufferControl(buffer, input_processors=[Safe(), hint])
-        editor = Window(
-            self._editor,
-            wrap_lines=True,
-            height=lambda: Dimension.exact(self.rows.prompt),
-            get_line_prefix=self._prefix,
-            style=paint.name("text"),
+        self._cells = CellRows(paint)
+        self._first = 0
+        # What prompt-toolkit takes for the place that is typed in; it is painted here.
+        self._window = Window(BufferControl(editor.buffer))
+        self.layout = Layout(self, focused_element=self._window)
+
+    def write_to_screen(  # noqa: PLR0917 - prompt-toolkit's
+        self,
+        screen: Screen,
+        mouse_handlers: MouseHandlers,
+        write_position: WritePosition,
+        parent_style: str,
+        erase_bg: bool,
+        z_index: int | None,
+    ) -> None:
+        """Put the rows and the cursor on prompt-toolkit's screen."""
+        rows, columns = self.rows, write_position.width
+        self._cells.turn(columns)
+        prompt, cursor = self._prompt(columns)
+        shown = [*(line.spans for line in rows.above), *prompt, *(line.spans for line in rows.below)]
+        for y, spans in enumerate(shown[: write_position.height]):
+            screen.data_buffer[y] = self._cells.row(spans)
+        screen.height = min(len(shown), write_position.height)
+        screen.width = columns
+        screen.visible_windows_to_write_positions[self._window] = write_position
+        screen.set_cursor_position(
+            self._window, Point(x=min(cursor.x, columns - 1), y=min(len(rows.above) + cursor.y, screen.height - 1))
         )
-        self.layout = Layout(
-            HSplit(
-                [self._lines(lambda: self.rows.above), editor, self._lines(lambda: self.rows.below)],
-                align=VerticalAlign.TOP,
-            ),
-            focused_element=editor,
-        )
+        screen.show_cursor = True
 
-    def _lines(self, lines: Callable[[], list[Line]]) -> Window:
-        control = FormattedTextControl(lambda: self._fragments(lines()), focusable=False)
-        return Window(control, height=lambda: Dimension.exact(len(lines())), wrap_lines=False)
+    def _prompt(self, columns: int) -> tuple[list[Spans], Point]:
+        """Return the rows of the prompt that show, and where the cursor is in them."""
+        text, cursor = self._editor.text, self._editor.cursor
+        rows = self._editor.rows()
+        present = self._editor.row_of(rows, cursor)
+        self._first = max(present - self.rows.prompt + 1, min(self._first, present, len(rows) - self.rows.prompt), 0)
+        shown: list[Spans] = []
+        for number, (start, end) in enumerate(rows[self._first : self._first + self.rows.prompt], self._first):
+            mark = (INDENT, "text") if number else (PROMPT_GLYPH, self._mark_style())
+            shown.append((mark, (text[start:end], "text")))
+        if self._first + len(shown) == len(rows):
+            last = shown[-1]
+            hint = truncate(_hint(text, cursor), columns - sum(cell_width(piece) for piece, _style in last))
+            shown[-1] = (*last, (hint, "placeholder")) if hint else last
+        before = blank_for_terminal(text[rows[present][0] : cursor])
+        return shown, Point(x=len(INDENT) + cell_width(before), y=present - self._first)
 
-    def _fragments(self, lines: list[Line]) -> StyleAndTextTuples:
-        return [*self._paint.fragments(lines)]
+    def _mark_style(self) -> str:
+        return "prompt.shell" if self._state().draft.text.startswith("!") else "prompt"
 
-    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        if line or wrapped:
-            return [("", INDENT)]
-        style = "prompt.shell" if self._state().draft.text.startswith("!") else "prompt"
-        return [(self._paint.name(style), PROMPT_GLYPH)]
+    # --- what prompt-toolkit asks of a container ---
+
+    def reset(self) -> None:
+        """Nothing is kept that a new run should not find."""
+
+    def preferred_width(self, max_available_width: int) -> Dimension:
+        """Return that all of the width is taken."""
+        return Dimension.exact(max_available_width)
+
+    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
+        """Return how many rows there are."""
+        return Dimension.exact(len(self.rows.above) + self.rows.prompt + len(self.rows.below))
+
+    def get_children(self) -> list[Container]:
+        """Return where the keys go."""
+        return [self._window]
+
+
+def _hint(text: str, cursor: int) -> str:
+    """Return what stands dim behind the text: what to do here, or what a command may be followed by."""
+    return ghost_hint(text, cursor) if text else PLACEHOLDER

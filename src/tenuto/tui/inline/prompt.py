@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 from prompt_toolkit.buffer import Buffer
@@ -29,6 +30,7 @@ class PromptEditor:
         self._undone: list[tuple[str, int]] = []
         self._before: list[tuple[str, int]] = []
         self._typing = False
+        self._known: tuple[tuple[str, int], list[Row]] = (("", 0), [])
 
     # --- the draft ---
 
@@ -67,18 +69,27 @@ class PromptEditor:
     # --- rows ---
 
     def rows(self) -> list[Row]:
-        """Return the rows as they show."""
+        """Return the rows as they show; behind a line that fills its last row there is one for the cursor."""
+        known, width = (self.text, self._width()), max(1, self._width())
+        if self._known[0] == known:
+            return self._known[1]
         rows: list[Row] = []
         offset = 0
         for line in self.text.split("\n"):
-            pieces = break_code(line, max(1, self._width())) or [(0, 0)]
+            pieces = break_code(line, width) or [(0, 0)]
             rows.extend((offset + start, offset + end) for start, end in pieces)
+            if cell_width(line[pieces[-1][0] :]) >= width:
+                rows.append((offset + len(line), offset + len(line)))
             offset += len(line) + 1
+        self._known = (known, rows)
         return rows
 
+    def row_of(self, rows: list[Row], cursor: int) -> int:
+        """Return the row that the cursor is in."""
+        return bisect_right(rows, cursor, key=lambda row: row[0]) - 1
+
     def _row(self, rows: list[Row]) -> int:
-        cursor = self.cursor
-        return max(place for place, (start, _end) in enumerate(rows) if start <= cursor)
+        return self.row_of(rows, self.cursor)
 
     @property
     def on_first_row(self) -> bool:

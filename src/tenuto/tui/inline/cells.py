@@ -1,0 +1,73 @@
+"""Rows as prompt-toolkit compares them: a character with its style in each cell, as wide as this program measures it.
+
+Its own windows lay out every row anew for each key; here a row that is still the same is the same object.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+
+from prompt_toolkit.layout.screen import Char
+
+from tenuto.guard.sanitize import blank_for_terminal
+from tenuto.tui.paint import Paint
+from tenuto.tui.render.line import Span
+from tenuto.tui.render.theme import Theme
+from tenuto.tui.render.width import split_graphemes
+
+Row = defaultdict[int, Char]
+"""The characters of a row by cell."""
+Spans = tuple[Span, ...]
+_UNPAINTED = Char(" ", "[transparent]")
+_COVERED = Char("", "")
+"""The second cell of a wide character."""
+
+
+class CellRows:
+    """Makes rows in the colours of `paint`. It knows those that were asked for since the last but one `turn`."""
+
+    def __init__(self, paint: Paint) -> None:
+        self._paint = paint
+        self._theme: Theme = paint.theme
+        self._columns = 0
+        self._before: dict[Spans, Row] = {}
+        self._now: dict[Spans, Row] = {}
+
+    def turn(self, columns: int) -> None:
+        """Begin another frame, `columns` cells wide."""
+        same = columns == self._columns and self._theme is self._paint.theme
+        self._before, self._now = self._now if same else {}, {}
+        self._columns, self._theme = columns, self._paint.theme
+
+    def row(self, spans: Spans) -> Row:
+        """Return the row of these spans, cut to the screen. Control characters in it are blanks."""
+        row = self._now.get(spans)
+        if row is None:
+            row = self._now[spans] = self._before.get(spans) or self._make(spans)
+        return row
+
+    def _make(self, spans: Spans) -> Row:
+        row: Row = defaultdict(lambda: _UNPAINTED)
+        cell = 0
+        for text, name in spans:
+            style = self._paint.name(name)
+            safe = blank_for_terminal(text).replace("\t", " ")
+            for start, end, width in split_graphemes(safe):
+                if not width:
+                    continue
+                if cell + width > self._columns:
+                    return row
+                row[cell] = _char(safe[start:end], style, width)
+                for covered in range(cell + 1, cell + width):
+                    row[covered] = _COVERED
+                cell += width
+        return row
+
+
+@lru_cache(maxsize=4_096)
+def _char(text: str, style: str, width: int) -> Char:
+    """Return a character that is `width` cells wide; prompt-toolkit would add up those that an emoji is joined of."""
+    char = Char(text, style)
+    char.width = width
+    return char

@@ -1,0 +1,116 @@
+"""The rows below the transcript: when they are painted, and where the cursor stands in them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from tenuto.guard.sanitize import BLANK
+from tenuto.tui.inline.cells import CellRows
+from tenuto.tui.paint import Paint
+from tenuto.tui.render.line import plain
+from tenuto.tui.themes import ThemeChooser
+from tests.tui.full.fake_runtime import FakeRuntime
+from tests.tui.inline.support import Session, running_app
+
+PASTE = "\x1b[200~{}\x1b[201~"
+
+
+def cursor_of(session: Session) -> tuple[int, str]:
+    """Return the cursor's column, and its row."""
+    cursor = session.terminal.screen.cursor
+    return cursor.x, session.terminal.rows()[cursor.y]
+
+
+async def test_a_key_is_painted_while_the_loop_has_always_something_else_to_do() -> None:
+    async with running_app() as session:
+        busy, turns, painted = True, 0, 0
+
+        def keep_busy() -> None:
+            nonlocal turns
+            turns += 1
+            time.sleep(0.001)
+            if busy:
+                asyncio.get_running_loop().call_soon(keep_busy)
+
+        keep_busy()
+        await asyncio.sleep(0.02)
+        begun = turns
+        session.type("k")
+        while "❯ k" not in session.text():
+            await asyncio.sleep(0)
+        painted = turns - begun
+        busy = False
+        assert painted <= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "row"),
+    [
+        ("word", 6, "❯ word"),
+        ("a\tb", 5, "❯ a b"),
+        ("字é", 5, "❯ 字é"),
+        ("x" * 38, 2, ""),  # a full row: the next key goes to the one below
+        ("x" * 40, 4, "  xx"),
+        ("one\ntwo", 5, "  two"),
+        ("\x07bell", 6, "❯ bell"),
+    ],
+)
+async def test_r100_the_cursor_stands_behind_what_is_written(text: str, column: int, row: str) -> None:
+    async with running_app(size=(40, 20)) as session:
+        session.type(PASTE.format(text))
+        await session.until(lambda: session.app.editor.text)
+        await session.settle()
+        x, shown = cursor_of(session)
+        assert x == column
+        assert not row or shown == row
+
+
+async def test_a_long_draft_scrolls_with_the_cursor() -> None:
+    async with running_app(size=(40, 15)) as session:
+        session.type(PASTE.format("\n".join(f"row {number}" for number in range(12))))
+        await session.shows("  row 7", "  row 11")
+        assert "row 6" not in session.text()
+        session.type("\x1b[A" * 9)
+        await session.until(lambda: cursor_of(session)[1] == "  row 2")
+        session.type("\x1b[A" * 2)
+        await session.until(lambda: cursor_of(session)[1] == "❯ row 0")
+        assert "row 5" not in session.text()
+
+
+async def test_rows_that_go_leave_nothing_behind() -> None:
+    async with running_app(size=(60, 24)) as session:
+        before = session.terminal.rows()
+        session.type("?")
+        await session.shows("Esc closes")
+        session.type("\x1b")
+        await session.gone("Esc closes")
+        await session.settle()
+        assert session.terminal.rows() == before
+
+
+def test_r100_what_people_see_as_a_character_is_one_and_takes_its_own_cells() -> None:
+    cells = CellRows(Paint(ThemeChooser("dark", {}, FakeRuntime().home).theme, "true"))
+    cells.turn(80)
+    row = cells.row(((f"👨‍👩‍👧x{BLANK}e\u0301!", "text"),))
+    assert [row[cell].char for cell in (0, 1, 2, 3, 4)] == ["👨‍👩‍👧", "", f"x{BLANK}", "e\u0301", "!"]
+    assert [row[cell].width for cell in (0, 2, 3)] == [2, 1, 1]
+
+
+def test_a_row_that_is_still_the_same_is_not_made_again_but_in_other_colours() -> None:
+    home = FakeRuntime().home
+    paint = Paint(ThemeChooser("dark", {}, home).theme, "true")
+    cells, line = CellRows(paint), plain("字 word", "dim")
+    cells.turn(80)
+    first = cells.row(line.spans)
+    assert [first[cell].char for cell in range(4)] == ["字", "", " ", "w"]
+    cells.turn(80)
+    assert cells.row(line.spans) is first
+    cells.turn(5)
+    assert 5 not in cells.row(line.spans)
+    cells.turn(80)
+    dark = cells.row(line.spans)[0].style
+    paint.choose(ThemeChooser("light", {}, home).theme)
+    cells.turn(80)
+    assert cells.row(line.spans)[0].style != dark
