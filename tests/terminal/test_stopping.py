@@ -12,10 +12,28 @@ import pytest
 
 from tests.server import Reply, Request
 from tests.terminal.conftest import MODEL, Workplace
-from tests.terminal.screen import SHELL_PROMPT, Screen
+from tests.terminal.screen import SHELL_PROMPT, Screen, source_path
 from tests.terminal.test_leaving import state_of
 
 pytestmark = pytest.mark.terminal
+STOPS_WHILE_TAKING_OVER = """
+import os, signal, sys, time
+class Stop:
+    def find_spec(self, name, path, target=None):
+        if name == "tenuto.tui.full.beginning":
+            sys.meta_path.remove(self)
+            from tenuto.tui.full.held_driver import HeldDriver
+            start = HeldDriver.start_application_mode
+            def stop(driver):
+                start(driver)
+                HeldDriver.start_application_mode = start
+                while not os.path.exists({go!r}):
+                    time.sleep(0.01)
+                os.kill(0 if {group} else os.getpid(), signal.{number})
+            HeldDriver.start_application_mode = stop
+sys.meta_path.insert(0, Stop())
+"""
+"""For the interpreter's start: the job is stopped when the early phase still has the keyboard, and the app is there."""
 SCREENS = pytest.mark.parametrize("options", [(), ("--inline",)], ids=["full", "inline"])
 
 
@@ -46,6 +64,15 @@ def stopped(screen: Screen) -> str:
     return screen.wait_until(
         lambda shown: "topped" in shown and shown.rstrip().endswith(SHELL_PROMPT.strip()), "the shell's prompt"
     )
+
+
+def repair(screen: Screen) -> None:
+    """Make a shell usable to which nobody has given the terminal back."""
+    # Until the shell has it the program may still take keys; and its prompt is somewhere on what was painted.
+    screen.wait_until(lambda shown: SHELL_PROMPT.strip() in shown.partition("topped")[2], "the shell's prompt")
+    screen.type("stty sane; printf '\\033[?2004l\\033[?1049l\\033[?1000l\\033[H\\033[2J'")
+    screen.keys("C-j")  # Enter is no end of a line in a raw terminal
+    screen.wait_until(lambda shown: shown.strip() == SHELL_PROMPT.strip(), "a sane shell")
 
 
 def enter(screen: Screen, command: str) -> None:
@@ -106,11 +133,26 @@ def test_in_the_background_it_leaves_the_shell_alone(place, options):
 def test_a_stop_that_nobody_announced_is_repaired(place, options):
     screen, before = begin(place, options)
     os.kill(screen.program_pid(), signal.SIGSTOP)
-    # Until the shell has it the program may still take keys; and its prompt is somewhere on what was painted.
-    screen.wait_until(lambda shown: SHELL_PROMPT.strip() in shown.partition("topped")[2], "the shell's prompt")
-    screen.type("clear; stty sane; printf '\\033[?2004l\\033[?1049l\\033[?1000l'")
-    screen.keys("C-j")  # nobody has put the terminal back: Enter is no end of a line in it
-    screen.wait_until(lambda shown: shown.strip() == SHELL_PROMPT.strip(), "a sane shell")
+    repair(screen)
+    enter(screen, "fg")
+    assert_lives(screen, before)
+
+
+@pytest.mark.parametrize(("number", "group"), [("SIGTSTP", True), ("SIGTSTP", False), ("SIGSTOP", True)])
+def test_a_stop_while_the_app_takes_the_terminal_over_loses_nothing(place, number, group):
+    place.serve(answer)
+    hook, go = place.folder / "hook", place.folder / "go"
+    hook.mkdir()
+    source = STOPS_WHILE_TAKING_OVER.format(go=str(go), group=group, number=number)
+    (hook / "sitecustomize.py").write_text(source)
+    screen = place.open(PYTHONPATH=":".join([str(hook), *source_path().values()]))
+    before = state_of(screen)
+    screen.start("--model", MODEL, ready=False)
+    screen.wait_for("Ask for something")
+    screen.type("half a draft")
+    screen.wait_for("half a draft")
+    go.touch()
+    repair(screen)
     enter(screen, "fg")
     assert_lives(screen, before)
 

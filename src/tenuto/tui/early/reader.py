@@ -153,8 +153,9 @@ class _Child:
         self._editor = EarlyEditor(screen.columns)
         self._resized, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
-        # What ends the program is the parent's to hear; the pipe says when it is gone.
-        for number in ("SIGINT", "SIGTERM", "SIGHUP", "SIGTTOU", "SIGTTIN", "SIGPIPE"):
+        # What ends or stops the program is the parent's to hear; the pipe says when it is gone.
+        # SIGTTIN stops it while the terminal is the shell's: of a job that goes on nothing typed is lost.
+        for number in ("SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGTTOU", "SIGPIPE"):
             _signal.signal(getattr(_signal, number), _signal.SIG_IGN)
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         _signal.signal(_signal.SIGWINCH, _do_nothing)

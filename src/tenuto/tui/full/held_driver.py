@@ -6,7 +6,9 @@ is held back, and the input thread waits. Two readers of one terminal would spli
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,6 +42,7 @@ class HeldDriver(TerminalDriver):
         self._frame: int | None = None
         self._gate = Event()
         self._rest = b""
+        self._missed: Callable[[], None] | None = None
 
     def start_application_mode(self) -> None:
         """Begin, and remember what the terminal really was like: for the end, and for a suspension."""
@@ -48,6 +51,7 @@ class HeldDriver(TerminalDriver):
 
     def stop_application_mode(self) -> None:
         """End; what is held back goes out first, or modes would stay."""
+        self._missed = None
         self.let_go(b"")
         super().stop_application_mode()
 
@@ -69,9 +73,27 @@ class HeldDriver(TerminalDriver):
         if self._held is None:
             return
         held, self._held = self._held, None
-        super().write(f"{SYNC_BEGIN}{''.join(held)}{SYNC_END}")
+        # After a stop, nobody knows which screen it is.
+        screen = ALTERNATE_SCREEN if self._missed is not None else ""
+        super().write(f"{SYNC_BEGIN}{screen}{''.join(held)}{SYNC_END}")
         self._rest = rest
         self._gate.set()
+        if self._missed is not None:
+            asyncio.get_running_loop().call_soon(self._missed)
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop; but first take the terminal over: the early phase still has it, and would read what the shell is to."""
+        if self._held is None:
+            super()._sigtstp_application()
+        else:
+            self._missed = super()._sigtstp_application
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on after a stop that nobody announced, with everything anew once there is something to show."""
+        if self._held is None:
+            super()._sigcont_application()
+        else:
+            self._missed = self._missed or super()._sigcont_application
 
     def run_input_thread(self) -> None:
         """Wait for the turn, then read the terminal until the app ends."""
