@@ -251,7 +251,11 @@ async def test_a_listed_session_goes_to_the_bin_and_comes_back(tmp_path: Path) -
         log = find_session(running.runtime.home, first)
         assert log is not None
         kept = (log / "events.jsonl").read_bytes()
-        changed, said = await running.runtime.run_command(f"/resume {first} delete")
+        (question,) = await running.runtime.run_command(f"/resume {first} delete")
+        assert isinstance(question, Choose) and "the first thing" in question.title
+        no, yes = question.choices
+        assert no.value == "" and log.is_dir(), "nothing has happened yet"
+        changed, said = await running.runtime.run_command(f"/resume {yes.value}")
         assert changed == RowChanged("resume", first, None)
         assert isinstance(said, Say) and f"tenuto sessions restore {first[:8]}" in said.text
         (deleted,) = list_bin(running.runtime.home)
@@ -263,7 +267,7 @@ async def test_a_listed_session_goes_to_the_bin_and_comes_back(tmp_path: Path) -
         assert await running.runtime.run_command(f"/resume {first}") == []
 
 
-@pytest.mark.parametrize("act", ["delete", "rename Other"])
+@pytest.mark.parametrize("act", ["delete yes", "rename Other"])
 async def test_the_open_session_is_neither_deleted_nor_renamed_from_the_list(tmp_path: Path, act: str) -> None:
     async with agent(tmp_path, echo) as running:
         await two_sessions(running)
@@ -273,7 +277,7 @@ async def test_the_open_session_is_neither_deleted_nor_renamed_from_the_list(tmp
         assert list_bin(running.runtime.home) == []
 
 
-@pytest.mark.parametrize("act", ["delete", "rename Other"])
+@pytest.mark.parametrize("act", ["delete yes", "rename Other"])
 async def test_a_session_that_another_process_holds_open_stays_as_it_is(tmp_path: Path, act: str) -> None:
     async with agent(tmp_path, echo) as running:
         first = await two_sessions(running)

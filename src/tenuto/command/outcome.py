@@ -13,6 +13,8 @@ from tenuto.protocol.part import ImagePart
 MouseMode = Literal["full", "wheel", "off"]
 RowAct = Literal["rename", "delete", "fork"]
 """What can be done with a row of a list beside taking it; the word behind the row's value says so to the command."""
+SURE = "yes"
+"""What stands behind `delete` once the person has been asked."""
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -53,7 +55,7 @@ class Choose(msgspec.Struct, frozen=True):
 
     `filters` are the row filters, the first one holds at the beginning. Rows that are `in_order` keep their order
     under a typed filter, and have to contain its words. Each of `acts` runs `/<command> <value> <act>`, renaming with
-    the new text behind it; what comes of it is a `RowChanged`.
+    the new text behind it, deleting with `SURE`; what comes of it is a `RowChanged`.
     """
 
     title: str

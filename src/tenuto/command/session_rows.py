@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from tenuto.command.outcome import Choice, CommandOutcome, RowAct, RowChanged, Say
+from tenuto.command.outcome import SURE, Choice, Choose, CommandOutcome, RowAct, RowChanged, Say
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.session.bin import move_to_bin
@@ -45,7 +45,8 @@ def session_row(session: SessionSummary, now: float, folder: Path) -> Choice:
 async def change_session(runtime: Runtime, target: str, act: str, title: str) -> list[CommandOutcome]:
     """Rename the session that is named by its id (or the beginning of one), or move it to the bin.
 
-    Whatever comes of it, the list learns how the session is now. Raises `UsageError` for the open session.
+    A deletion is asked about unless `title` says that it was. Whatever comes of it, the list learns how the session is
+    now. Raises `UsageError` for the open session.
     """
     directory = find_session(runtime.home, target)
     if directory is None:
@@ -53,6 +54,8 @@ async def change_session(runtime: Runtime, target: str, act: str, title: str) ->
     if directory.name == runtime.live.session.directory.name:
         other = "/title names it" if act == "rename" else "go to another one first (/new, /resume)"
         raise UsageError(f"session {directory.name[:8]} is the open one: {other}")
+    if act == "delete" and title != SURE:
+        return [await asyncio.to_thread(_ask, directory)]
     try:
         said = await asyncio.to_thread(_rename if act == "rename" else _delete, runtime.home, directory, title)
     except (SessionError, OSError) as error:
@@ -61,6 +64,14 @@ async def change_session(runtime: Runtime, target: str, act: str, title: str) ->
     folder = project_directory(runtime.home, runtime.live.session.cwd)
     row = session_row(summary, time.time(), folder) if summary is not None else None
     return [RowChanged("resume", directory.name, row), said]
+
+
+def _ask(directory: Path) -> Choose:
+    summary = summarise_session(directory)
+    name = summary.name if summary is not None else directory.name[:8]
+    keep = Choice("", "no", "it stays")
+    delete = Choice(f"{directory.name} delete {SURE}", "yes", "to the bin; tenuto sessions restore takes it back")
+    return Choose(f"Delete “{name}”?", "resume", (keep, delete))
 
 
 def _rename(home: Path, directory: Path, title: str) -> Say:

@@ -155,11 +155,11 @@ async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys(
         await screen.burst(["escape"])
         assert "delete?" not in screen.text() and "better name" in screen.text()
         await screen.burst(["delete", "enter"])
-        assert screen.runtime.commands[-1] == "/resume id1 delete"
+        assert screen.runtime.commands[-1] == "/resume id1 delete yes"
         assert "better name" not in screen.text()
         assert any("❯ session 2" in row for row in screen.rows()), "the cursor stays near"
         await screen.burst([*"sesxsion", *["left"] * 5, "ctrl+d"])
-        assert screen.runtime.commands[-1] == "/resume id1 delete", "inside the filter's text the key edits it"
+        assert screen.runtime.commands[-1] == "/resume id1 delete yes", "inside the filter's text the key edits it"
         assert "session 3" in screen.text()
         await screen.burst(["end", "ctrl+g"])
         assert screen.runtime.commands[-1] == "/resume id0 fork"

@@ -263,7 +263,7 @@ async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys(
         session.type("\r")
         await session.gone("better name")
         await session.shows("❯ session 2")
-        assert session.runtime.commands[-1] == "/resume id1 delete"
+        assert session.runtime.commands[-1] == "/resume id1 delete yes"
         session.type("\x07")
         await session.gone("Resume a session")
         await session.until(lambda: session.runtime.commands[-1] == "/resume id2 fork")

@@ -103,7 +103,7 @@ def test_deleting_asks_in_the_row_and_typing_there_answers_nothing():
     assert commands(driver, ActOnRow("delete"), RowAnswerChanged("y")) == []
     assert [line for line in lines(driver) if "gamma" in line and "delete? Enter / Esc" in line]
     assert "Enter deletes it · Esc keeps it" in lines(driver)[-1]
-    assert commands(driver, AnswerRow()) == ["/resume c delete"]
+    assert commands(driver, AnswerRow()) == ["/resume c delete yes"]
 
 
 def test_a_row_that_is_being_deleted_is_not_opened_by_a_second_enter():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenuto.command.outcome import SURE
 from tenuto.tui.effects import RunCommand
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ActOnRow, AnswerRow, RowAnswerChanged, RowReplaced
@@ -49,7 +50,8 @@ def answer_row(change: Change, _intent: AnswerRow) -> None:
     if row is None or (question.act == "rename" and text in ("", row.title)):
         return
     picker.busy = row.value
-    change.emit(RunCommand(f"/{picker.command} {row.value} {question.act} {text}".rstrip()))
+    act = f"rename {text}" if question.act == "rename" else f"{question.act} {SURE}"
+    change.emit(RunCommand(f"/{picker.command} {row.value} {act}"))
 
 
 def leave_question(change: Change) -> None:
