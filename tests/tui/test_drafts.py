@@ -15,6 +15,7 @@ from tenuto.tui.complete.history import Extras
 from tenuto.tui.desk import DRAFT_PAUSE
 from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
+from tests.tui.images_of import png
 from tests.tui.machine.driving import SESSION
 from tests.tui.machine.test_draft import SHOT
 from tests.tui.test_runner import Stage
@@ -177,8 +178,11 @@ async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_p
     (tmp_path / "drafts" / "old.json").write_bytes(
         msgspec.json.encode(StoredDraft(cwd="/tmp", pid=2**22 + 1, text="old"))
     )
+    session, picture = tmp_path.with_name(f"{tmp_path.name}-session"), tmp_path.with_name(f"{tmp_path.name}-shot.png")
+    picture.write_bytes(png())
     stage = Stage(tmp_path, temporary=True)
     await stage.open("/tmp")
+    stage.runner.state.status.directory = str(session)
     assert stage.runner.state.draft.text == ""
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     await type_text(stage, "a secret")
@@ -187,7 +191,10 @@ async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_p
     await type_text(stage, "half a secret")
     stage.pass_time(2 * DRAFT_PAUSE)
     stage.runner.keep_draft()
+    stage.runner.take_images(str(picture), lambda _text: None)
     await stage.rest()
+    (image,) = stage.runner.state.draft.images
+    assert (session / "blobs" / image.sha256).read_bytes() == picture.read_bytes(), "it goes with the session"
     await stage.runner.close()
     assert stage.runner.state.history.prompts[-1:] == ["a secret"], "Up finds it while the program runs"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -27,23 +27,15 @@ class ImageTooLargeError(ValueError):
 
 
 class Attachments:
-    """The images that wait, under `home`."""
+    """The images that wait, under `home`. Those of a temporary session go into its own store at once."""
 
     def __init__(self, home: Path) -> None:
         self._store = Store(home / FOLDER)
 
     def keep(self, data: bytes, name: str = "") -> ImagePart:
-        """Keep an image and return the part that stands for it.
-
-        Raises `NotAnImageError`, `ImageTooLargeError` (over `MAX_IMAGE_BYTES`) and `OSError`.
-        """
-        facts = image_facts(data)
-        if facts is None:
-            raise NotAnImageError(name or "the clipboard")
-        if len(data) > MAX_IMAGE_BYTES:
-            raise ImageTooLargeError(name)
+        """Keep an image and return the part that stands for it. Raises what `keep_image` does."""
         self._make_room(len(data))
-        return self._store.save_image(data, facts.media_type, name=name, width=facts.width, height=facts.height)
+        return keep_image(self._store, data, name)
 
     def load(self, sha256: str) -> bytes:
         """Return an image's bytes. Raises `FileNotFoundError`."""
@@ -59,6 +51,19 @@ class Attachments:
             room -= file.stat().st_size
             if room < 0:
                 file.unlink(missing_ok=True)
+
+
+def keep_image(store: Store, data: bytes, name: str = "") -> ImagePart:
+    """Put an image into a store and return the part that stands for it.
+
+    Raises `NotAnImageError`, `ImageTooLargeError` (over `MAX_IMAGE_BYTES`) and `OSError`.
+    """
+    facts = image_facts(data)
+    if facts is None:
+        raise NotAnImageError(name or "the clipboard")
+    if len(data) > MAX_IMAGE_BYTES:
+        raise ImageTooLargeError(name)
+    return store.save_image(data, facts.media_type, name=name, width=facts.width, height=facts.height)
 
 
 def adopt_images(live: LiveSession, parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tenuto.command.outcome import Choice
+from tenuto.protocol.part import ImagePart
 from tenuto.tui.branch import BranchWatch
 from tenuto.tui.complete.arguments import complete_argument
 from tenuto.tui.complete.commands import complete_command
@@ -54,7 +55,7 @@ class Desk:
         call_later: Callable[[float, Callable[[], None]], Timer],
         arguments: Callable[[str, str], Awaitable[tuple[Choice, ...]]],
     ) -> None:
-        self.images = Attacher(home, handle, spawn)
+        self.images = Attacher(self._keep_image, handle, spawn)
         self._home = home
         self._keeps_texts = keeps_texts
         self._state = state
@@ -175,6 +176,19 @@ class Desk:
     async def _write_draft(self, draft: StoredDraft) -> None:
         async with self._writing:
             await asyncio.to_thread(self._drafts.write, self._draft_session, draft)
+
+    # --- images ---
+
+    def _keep_image(self, data: bytes, name: str) -> ImagePart:
+        """Put an image of the draft on the disk; where nothing is to stay, into the session that goes at the end."""
+        from tenuto.core.attachments import Attachments, keep_image
+        from tenuto.session.store import Store
+
+        if self._keeps_texts:
+            return Attachments(self._home).keep(data, name)
+        if not self._state.status.directory:
+            raise OSError("the session is not open yet")
+        return keep_image(Store(Path(self._state.status.directory)), data, name)
 
     # --- completion ---
 

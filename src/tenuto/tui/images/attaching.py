@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from tenuto.protocol.part import ImagePart
 from tenuto.tui.images.clipboard import Clip, read_clipboard
 from tenuto.tui.images.dropped import dropped_images
 from tenuto.tui.images.fitting import ImageProblemError, fit_image, read_image
@@ -17,16 +18,19 @@ Insert = Callable[[str], None]
 
 
 class Attacher:
-    """Finds images and hands them to the machine. `spawn` runs work beside everything else."""
+    """Finds images and hands them to the machine. `spawn` runs work beside everything else.
+
+    `keep` puts an image with its name on the disk; it runs in a thread, and raises `OSError`.
+    """
 
     def __init__(
         self,
-        home: Path,
+        keep: Callable[[bytes, str], ImagePart],
         handle: Callable[[Intent], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], None],
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._home = home
+        self._keep_image = keep
         self._handle = handle
         self._spawn = spawn
         self._environ = os.environ if environ is None else environ
@@ -77,7 +81,4 @@ class Attacher:
             self._handle(ImageRefused(str(error)))
 
     async def _keep(self, data: bytes, name: str) -> None:
-        from tenuto.core.attachments import Attachments
-
-        part = await asyncio.to_thread(Attachments(self._home).keep, data, name)
-        self._handle(ImageAttached(part))
+        self._handle(ImageAttached(await asyncio.to_thread(self._keep_image, data, name)))
