@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tenuto.protocol.message import DiffView
@@ -58,14 +58,21 @@ def _short(row: str) -> str:
 Opcode = tuple[str, int, int, int, int]
 
 
-def compare_lines(old: list[str], new: list[str]) -> list[Opcode]:
-    """Return difflib's opcodes; only what lies between the common beginning and end is compared."""
+def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many items, lines or characters, two texts share at the beginning, and behind that at the end."""
+    most = min(len(old), len(new))
     start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
+    while start < most and old[start] == new[start]:
         start += 1
     end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+    while end < most - start and old[-1 - end] == new[-1 - end]:
         end += 1
+    return start, end
+
+
+def compare_lines(old: list[str], new: list[str]) -> list[Opcode]:
+    """Return difflib's opcodes; only what lies between the common beginning and end is compared."""
+    start, end = common_ends(old, new)
     codes: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
     middle = _middle(old[start : len(old) - end], new[start : len(new) - end])
     codes += [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in middle]

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable
 
-from tenuto.tool.diff import compare_lines
+from tenuto.tool.diff import common_ends, compare_lines
 
 _LINE_END = re.compile(r"(\r\n|\n)")
 
@@ -45,12 +45,7 @@ def _merge_line(original: str, old: str, new: str, adapt: Callable[[str], str]) 
     """Return a changed line; where `old` differs from `original` only in look-alikes, the rest of it stays."""
     if original == old or len(original) != len(old):
         return adapt(new)
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start, end = common_ends(old, new)
     return original[:start] + new[start : len(new) - end] + original[len(original) - end :]
 
 

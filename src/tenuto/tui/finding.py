@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tenuto.tui.render.line import Line, text_start
+from tenuto.tui.render.line import Line, logical_lines, text_start
 from tenuto.tui.render.width import cell_width
 
 
@@ -50,13 +50,8 @@ def find_in_text(text: str, query: str) -> Iterator[int]:
 def find_in_lines(lines: Sequence[Line], query: str) -> list[Match]:
     """Return the matches in an item's rows, gutters left out, wrapped rows read as one line."""
     found: list[Match] = []
-    row = 0
-    while row < len(lines):
-        last = row
-        while lines[last].soft and last + 1 < len(lines):
-            last += 1
-        found.extend(_find_in_rows(lines, row, last, query))
-        row = last + 1
+    for first, last in logical_lines(lines):
+        found.extend(_find_in_rows(lines, first, last, query))
     return found
 
 

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
-import shlex
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.machine.item import Item, ShellItem, ToolItem
+from tenuto.tui.own_program import could_not_run, find_program, run_program, write_passing
 from tenuto.tui.paint import ROW_END, Paint
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
 
-FALLBACKS = ("less", "more")
+VARIABLES = ("PAGER",)
+USUAL = ("less", "more")
 LESS_OPTIONS = "-R"
 """Colours as colours; used where the person has set none of their own."""
-
-
-def pager_command(environ: Mapping[str, str]) -> list[str]:
-    """Return the command of `$PAGER`, or `less`, or `more`; empty when there is none."""
-    import shutil
-
-    if environ.get("PAGER", "").strip():
-        try:
-            return shlex.split(environ["PAGER"])
-        except ValueError:
-            return [environ["PAGER"]]
-    return [name for name in FALLBACKS if shutil.which(name)][:1]
 
 
 class Page(NamedTuple):
@@ -57,7 +43,7 @@ def page_of(item: Item, paint: Paint, columns: int) -> Page:
     if output is not None:
         return Page(output, passing=False)
     lines = render_item(item, columns, RenderOptions("expanded"))
-    return Page(write_page(paint.rows(lines).replace(ROW_END, "\n")), passing=True)
+    return Page(write_passing(paint.rows(lines).replace(ROW_END, "\n"), ".txt"), passing=True)
 
 
 def _whole_output(item: Item) -> Path | None:
@@ -73,29 +59,14 @@ def _whole_output(item: Item) -> Path | None:
 
 async def page_file(path: Path, environ: Mapping[str, str]) -> str:
     """Show a file in the pager, and return what went wrong, empty when nothing did."""
-    command = pager_command(environ)
+    command = find_program(environ, VARIABLES, USUAL)
     if not command:
         return "No pager found: set PAGER"
     try:
-        # Standard error of this process is not the terminal while the app runs.
-        terminal = os.open(os.ctermid(), os.O_RDWR)
-        try:
-            settings = {"LESS": LESS_OPTIONS, **environ}
-            process = await asyncio.create_subprocess_exec(*command, str(path), stderr=terminal, env=settings)
-            await process.wait()
-        finally:
-            os.close(terminal)
+        await run_program(command, str(path), {"LESS": LESS_OPTIONS, **environ})
     except OSError as error:
-        return f"{command[0]} could not be run: {error}"
+        return could_not_run(command, error)
     return ""
-
-
-def write_page(text: str) -> Path:
-    """Put a text into a new file for the pager, that only the person can read."""
-    handle, name = tempfile.mkstemp(prefix="tenuto-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
-    return Path(name)
 
 
 def read_page(path: Path) -> str:

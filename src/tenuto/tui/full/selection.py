@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from tenuto.tui.render.line import Line, Position, copy_text
+from tenuto.tui.render.line import Line, Position, copy_text, last_row
 from tenuto.tui.render.width import cell_width, take_cells
 
 _WORD = re.compile(r"[\w./~@%+#=:?&$-]+")
@@ -92,9 +92,7 @@ def word_at(line: Line, cell: int) -> tuple[int, int] | None:
 
 def whole_line(lines: Sequence[Line], line: int) -> tuple[Position, Position]:
     """Return the first and the last position of the logical line that a row belongs to."""
-    first = last = line
+    first, last = line, last_row(lines, line)
     while first > 0 and lines[first - 1].soft:
         first -= 1
-    while lines[last].soft and last + 1 < len(lines):
-        last += 1
     return Position(first, lines[first].gutter), Position(last, lines[last].width)

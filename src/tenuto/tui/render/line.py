@@ -6,7 +6,7 @@ A style name is one or more words, applied from left to right: a name of the the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -128,3 +128,19 @@ def text_start(line: Line) -> int:
         cells += cell_width(text)
         index += len(text)
     return index
+
+
+def last_row(lines: Sequence[Line], row: int) -> int:
+    """Return the last row of the logical line that a row belongs to."""
+    while lines[row].soft and row + 1 < len(lines):
+        row += 1
+    return row
+
+
+def logical_lines(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last row of each logical line."""
+    first = 0
+    while first < len(lines):
+        last = last_row(lines, first)
+        yield first, last
+        first = last + 1

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from urllib.parse import quote
 
-from tenuto.tui.render.line import Line, Span, text_start
+from tenuto.tui.render.line import Line, Span, logical_lines, text_start
 
 PATH = "path:"
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\x00-\x1f|│\\^{}]+")
@@ -68,14 +68,9 @@ def linked_spans(text: str, style: str) -> list[Span]:
 def link_addresses(lines: Sequence[Line]) -> list[Line]:
     """Return an item's rows with the addresses in them as links, whole where they are wrapped over several rows."""
     linked: list[Line] = []
-    first = 0
-    while first < len(lines):
-        last = first
-        while lines[last].soft and last + 1 < len(lines):
-            last += 1
+    for first, last in logical_lines(lines):
         rows = lines[first : last + 1]
         linked += _link_rows(rows) if any(":/" in row.text or row.soft for row in rows) else rows
-        first = last + 1
     return linked
 
 

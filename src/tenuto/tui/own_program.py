@@ -1,0 +1,51 @@
+"""The person's own programs, editor and pager: which they are, and how they get the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def find_program(environ: Mapping[str, str], variables: Sequence[str], usual: Sequence[str]) -> list[str]:
+    """Return the command that the first of these variables has, else the first usual program there is, else nothing."""
+    import shutil
+
+    for variable in variables:
+        if environ.get(variable, "").strip():
+            try:
+                return shlex.split(environ[variable])
+            except ValueError:
+                return [environ[variable]]
+    return [name for name in usual if shutil.which(name)][:1]
+
+
+async def run_program(command: Sequence[str], path: str, environ: Mapping[str, str] | None = None) -> int:
+    """Run a command on a file until it ends; return its exit code. Raises `OSError` when it cannot be run.
+
+    `environ` is its environment (`None`: ours). It has the terminal: somebody has lent it.
+    """
+    # Standard error of this process is not the terminal while the app runs.
+    terminal = os.open(os.ctermid(), os.O_RDWR)
+    try:
+        process = await asyncio.create_subprocess_exec(*command, path, stderr=terminal, env=environ)
+        return await process.wait()
+    finally:
+        os.close(terminal)
+
+
+def could_not_run(command: Sequence[str], error: OSError) -> str:
+    """Return the line that says so."""
+    return f"{command[0]} could not be run: {error}"
+
+
+def write_passing(text: str, suffix: str) -> Path:
+    """Put a text into a new file that only the person can read; the caller removes it. Raises `OSError`."""
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix="tenuto-", suffix=suffix)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+    return Path(name)
