@@ -32,11 +32,12 @@ from tenuto.tui.machine.state import ContextName, UiState
 LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")
 DIALOG_CONTEXTS = ("approval",)
+PROMPT_CONTEXTS: tuple[ContextName, ...] = ("empty", "prompt", "edit")
 TYPED_AWAY: dict[ContextName, Intent] = {
     **dict.fromkeys(READING_CONTEXTS, LeaveTranscript()),
     "queue": LeaveQueue(),
 }
-"""Contexts that a character without a meaning there leaves: it goes into the prompt, as it was meant to."""
+"""Contexts that a key without a meaning there leaves: it was meant for the prompt."""
 ROW_KEYS = {"history.previous": "up", "history.next": "down"}
 """What the editors do for a key that goes through the history at the first and last row only."""
 
@@ -150,10 +151,10 @@ class Keyboard:
                 self._do(row)
             return None
         if contexts[0] in TYPED_AWAY and (row is None or not self._can_be_done(row)):
-            if character is None:
+            if character is None and self._machine.state.keys.find(PROMPT_CONTEXTS, key) is None:
                 return None
             self._machine.handle(TYPED_AWAY[contexts[0]])
-            return key
+            return key if character is not None else self._press_single(self._machine.state.contexts, key, None)
         if row is not None and self._do(row):
             return None
         editing = ROW_KEYS.get(row.id) if row is not None else None

@@ -113,7 +113,11 @@ async def test_the_block_cursor_marks_moves_folds_and_copies() -> None:
 
 async def test_r099_typing_leaves_the_block_cursor_and_loses_nothing() -> None:
     async with running_app(*conversation()) as screen:
-        await screen.burst(["alt+up", *"what now?"])
+        await screen.burst(["alt+up", "ctrl+d"])
+        assert screen.app.runner.state.block == 0 and "again to quit" in screen.text(), "a key of the prompt is done"
+        await screen.burst(["alt+up", "ctrl+t", "f9"])
+        assert screen.app.runner.state.block, "one that is for everywhere, or for nothing, leaves nothing"
+        await screen.burst(["escape", "alt+up", *"what now?"])
         assert screen.app.composer.text == "what now?"
         assert screen.app.runner.state.block == 0
         await screen.burst(["ctrl+u", "alt+up", *"rename"])
