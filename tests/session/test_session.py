@@ -208,6 +208,19 @@ def test_a_fork_copies_the_lines_of_the_path_byte_for_byte(tmp_path):
     assert [entry.seq for entry in session.fork(tmp_path, 2).path()] == [1, 2], "a branch that was left"
 
 
+def test_of_a_fork_that_fails_nothing_is_left(tmp_path):
+    session = new_session(tmp_path)
+    session.append(user("one"))
+    image = session.store.save_image(b"pixels", "image/png")
+    blob = session.store.blobs / image.sha256
+    blob.unlink()
+    blob.mkdir()  # neither linked nor read
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OSError, match=image.sha256[:8]):
+        session.fork(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_fork_into_a_step_takes_the_whole_step(tmp_path):
     session = new_session(tmp_path)
     session.append(user("go"))

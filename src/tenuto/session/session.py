@@ -22,7 +22,7 @@ from tenuto.protocol.entry import (
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
-from tenuto.session.errors import SessionReadOnly, SessionUnreadable
+from tenuto.session.errors import SessionError, SessionReadOnly, SessionUnreadable
 from tenuto.session.files import make_directory, remove_temporaries
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
@@ -208,7 +208,7 @@ class Session:
 
         The lines of the path are copied as they are, so every `seq` stays (DESIGN section 3); a point inside a step
         moves to its end. What is queued stays here. Works on a session that is open for reading. The copy of a
-        temporary session is temporary. Raises `OSError` and `SessionUnreadable`.
+        temporary session is temporary. Raises `OSError` and `SessionError`; then there is none.
         """
         end = self._tree.end_of_step(seq) if seq else self._tree.leaf
         now = self._clock()
@@ -221,9 +221,16 @@ class Session:
         )
         folder = temporary_directory() if self._is_temporary else project_directory(home, self.cwd)
         directory = folder / header.session_id
-        write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
-        self.store.copy_blobs(Store(directory))
-        session = Session.open(directory, clock=self._clock, durability=self._durability)
+        try:
+            write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
+            self.store.copy_blobs(Store(directory))
+            session = Session.open(directory, clock=self._clock, durability=self._durability)
+        except (OSError, SessionError):
+            import shutil
+
+            # Half a copy is none: nobody is to find it in the list.
+            shutil.rmtree(folder if self._is_temporary else directory, ignore_errors=True)
+            raise
         session._is_temporary = self._is_temporary
         return session
 
