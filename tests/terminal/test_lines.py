@@ -100,3 +100,32 @@ def test_a_command_closes_the_list_that_is_open_and_ctrl_c_has_a_line_of_its_own
         assert "^C\r\nPress Ctrl+C again" in lines.wait("again to quit")
     finally:
         lines.terminal.close()
+
+
+def test_what_keys_do_to_a_row_stands_behind_its_number(place: Workplace) -> None:
+    other = place.folder / "other"
+    other.mkdir()
+    lines = Lines(place, TERM="dumb")
+    try:
+        lines.wait("> ")
+        for line in ("first job", f"/new {other}", "other job", "/new"):
+            lines.type(f"{line}\n")
+            lines.wait("\r\n> ")
+        lines.type("/resume\n")
+        shown = lines.wait("A number takes it")
+        assert "1. other job" in shown
+        assert "2. " not in shown, "the other one is elsewhere"
+        lines.type("+\n")
+        assert {"first job", "other job"} <= set(re.findall(r"\d\. (\w+ job)", lines.wait("These are: all directories")))
+        lines.type("1 rename the second\n")
+        lines.wait("is called the second now", "\r\n> ")
+        lines.type("/resume\n")
+        lines.wait("1. the second", "A number takes it")
+        lines.type("1 delete\n")
+        lines.wait("Delete “the second”?", "2. yes")
+        lines.type("2\n")
+        lines.wait("is in the bin now", "\r\n> ")
+        lines.type("/resume\n")
+        lines.wait("1. first job")
+    finally:
+        lines.terminal.close()

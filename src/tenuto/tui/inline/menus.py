@@ -17,6 +17,8 @@ from tenuto.tui.panels.approval import option_label, plan_lines
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 
 PICKER_ROWS = 20
+OTHER_ROWS = "+"
+"""What is answered to see the rows of the list's next filter."""
 ASKING = frozenset({"approval", "feedback", "picker"})
 
 
@@ -47,7 +49,7 @@ class Menus:
         if request is not None:
             asked = (request.request_id, state.contexts[0])
         elif picker is not None:
-            asked = (id(picker), picker.filter)
+            asked = (id(picker), picker.filter, picker.row_filter)
         if asked == self._asked:
             return []
         self._asked = asked
@@ -104,8 +106,12 @@ class Menus:
             say([f"Answer with a number from 1 to {len(options)}:"])
 
     def _pick(self, word: str) -> bool:
-        """Take a number, a filter, or an empty line; a command closes the list: `False`, it is to be run."""
+        """Take a number, a filter, or an empty line; a command closes the list: `False`, it is to be run.
+
+        What can be done with a row stands behind its number: `2 rename TITLE`.
+        """
         picker = self._machine.state.picker
+        number, _, act = word.partition(" ")
         if word.startswith("/") and find_command(word[1:].partition(" ")[0]) is not None:
             self._machine.handle(intents.Escape())
             return False
@@ -113,6 +119,12 @@ class Menus:
             self._machine.handle(intents.Escape())
         elif word.isdecimal() and 0 < int(word) <= len(picker.shown):
             self._machine.handle(intents.PickChoice(int(word) - 1))
+        elif word == OTHER_ROWS and picker.filters:
+            self._machine.handle(intents.CycleRowFilter(1))
+        elif number.isdecimal() and act.split(" ")[0] in picker.acts and 0 < int(number) <= len(picker.shown):
+            value = picker.choices[picker.shown[int(number) - 1]].value
+            self._machine.handle(intents.Escape())
+            self._machine.handle(intents.SendText(f"/{picker.command} {value} {act}"))
         else:
             self._machine.handle(intents.FilterChanged(word))
         return True
@@ -131,4 +143,10 @@ def _picker(picker: Picker) -> list[str]:
         lines.append(f"and {len(picker.shown) - PICKER_ROWS} more")
     if not picker.shown:
         lines.append("Nothing matches.")
+    if picker.filters:
+        present, following = (picker.filters[(picker.row_filter + step) % len(picker.filters)].name for step in (0, 1))
+        lines.append(f"These are: {present}. {OTHER_ROWS} shows: {following}.")
+    if picker.acts:
+        examples = [f"1 {act} TITLE" if act == "rename" else f"1 {act}" for act in picker.acts]
+        lines.append(f"To change one: {', '.join(examples)}.")
     return [*lines, "A number takes it, a word looks for it, an empty line closes:"]
