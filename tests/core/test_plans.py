@@ -103,6 +103,21 @@ async def test_going_on_planning_changes_nothing_and_tells_the_model_why(tmp_pat
         assert not any(isinstance(entry, PlanEntry) for entry in running.session.entries())
 
 
+async def test_what_was_changed_goes_along_when_planning_goes_on(tmp_path):
+    edited = f"{PLAN}\n4. Tell the team."
+    async with agent(tmp_path, [HAND_OVER, Reply("I see.")], mode="plan") as running:
+        await running.send("go")
+        request = await running.until(ApprovalRequestedEvent)
+        await answer(running, request, decision="deny", feedback="and smaller steps", plan=edited)
+        await settled(running)
+        told = running.server.requests[1].items[-1].text
+        assert "and smaller steps" in told and "4. Tell" in told
+        assert running.runtime.live.mode == "plan"
+        assert plan_view(running) == PlanView(
+            text=edited, outcome="continued", feedback="and smaller steps", edited=True
+        )
+
+
 async def test_outside_plan_mode_nobody_is_asked_and_the_result_says_so(tmp_path):
     async with agent(tmp_path, [HAND_OVER, Reply("Fine.")], mode="edits") as running:
         await running.ask("go")

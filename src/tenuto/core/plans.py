@@ -36,6 +36,7 @@ GO_AHEAD = (
     "for more than a few steps keep a todo list."
 )
 CHANGED = "They changed it first. This is the plan that holds:"
+REVISE = "They changed it as far as this; revise it from here:"
 CONTINUE = "The person wants to go on planning; nothing may be changed yet. Revise the plan and hand it over again."
 
 
@@ -49,15 +50,22 @@ async def present_plan(live: LiveSession, plan: str, *, call_id: str, submission
     started = time.monotonic()
     answer = await live.desk.ask(question, submission_id)
     waited = time.monotonic() - started
-    if answer.decision == "deny":
-        said = f" They said: {answer.feedback}" if answer.feedback else ""
-        view = PlanView(text=plan, outcome="continued", feedback=answer.feedback)
-        return _output(f"{CONTINUE}{said}", view, waited)
-    return _approve(live, plan, answer, waited)
-
-
-def _approve(live: LiveSession, plan: str, answer: Answer, waited: float) -> ToolOutput:
     text = answer.plan.strip() or plan
+    if answer.decision == "deny":
+        return _plan_on(plan, text, answer, waited)
+    return _approve(live, plan, text, answer, waited)
+
+
+def _plan_on(plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
+    said = f"{CONTINUE} They said: {answer.feedback}" if answer.feedback else CONTINUE
+    edited = text != plan
+    if edited:
+        said = f"{said}\n{REVISE}\n{tagged('plan', text)}"
+    view = PlanView(text=text, outcome="continued", feedback=answer.feedback, edited=edited)
+    return _output(said, view, waited)
+
+
+def _approve(live: LiveSession, plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
     mode = answer.mode or (live.settings.mode if live.settings.mode != "plan" else DEFAULT_MODE)
     live.session.append(PlanEntry(text=text))
     live.session.append(ModeEntry(mode=mode))

@@ -71,6 +71,8 @@ def test_searching():
     assert paths.search("APP.PY")[0] == "src/app.py"
     assert paths.search("readme") == ["my docs/read me.md"]
     assert paths.search("./src/app") == ["src/app.py"]
+    assert paths.search("src/")[:3] == ["src/deep/", "src/app.py", "src/"], "what is in it, and it is there already"
+    assert paths.search("my docs/r")[0] == "my docs/read me.md"
 
 
 def test_completions_quote_spaces_and_leave_directories_open():

@@ -105,14 +105,14 @@ def test_an_editor_that_changes_nothing_or_leaves_nothing_keeps_the_plan(text):
     assert answers(driver.after(GRACE).feed(AnswerApproval(0))) == [("once", "edits", "", "")]
 
 
-def test_a_changed_plan_that_is_put_off_by_typing_is_still_there_and_a_denied_one_is_not_sent():
+def test_a_changed_plan_that_is_put_off_by_typing_is_still_there_and_goes_along_when_planning_goes_on():
     driver = asked()
     driver.feed(PlanEdited("p1", "# Mine"))
     driver.type("wait")
     assert driver.state.approvals.held_back
     driver.after(TYPING_PAUSE).feed(Tick())
     assert driver.state.approvals.plan == "# Mine"
-    assert answers(driver.after(GRACE).feed(Escape())) == [("deny", None, "", "")]
+    assert answers(driver.after(GRACE).feed(Escape())) == [("deny", None, "# Mine", "")]
 
 
 def test_an_editor_that_comes_too_late_says_so():

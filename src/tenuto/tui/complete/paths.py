@@ -44,8 +44,19 @@ class PathList(Struct, frozen=True):
         if not query:
             top = [path for path in self.paths if "/" not in path[:-1] and not path.startswith(".")]
             return sorted(top, key=lambda path: (not path.endswith("/"), path.lower()))[:limit]
-        wanted = "".join(query.lower().split()).removeprefix("./")
-        return [self.paths[place] for place in rank_folded(wanted, self.folded, limit)]
+        wanted = query.lower().removeprefix("./")
+        ranked = [self.paths[place] for place in rank_folded(wanted, self.folded, limit)]
+        return list(dict.fromkeys([*self._inside(wanted), *ranked]))[:limit] if wanted.endswith("/") else ranked
+
+    def _inside(self, folder: str) -> list[str]:
+        """Return what lies in a directory that is typed out, itself at the end: it is there already."""
+        begin = len(folder)
+        inside = [
+            path
+            for path, folded in zip(self.paths, self.folded, strict=True)
+            if folded.startswith(folder) and "/" not in path[begin:-1]
+        ]
+        return sorted(inside, key=lambda path: (len(path) == begin, not path.endswith("/"), path.lower()))
 
 
 def list_paths(root: Path) -> PathList:

@@ -197,7 +197,7 @@ def give_answer(change: Change, option: ApprovalOption) -> None:
                 decision=option.decision,
                 feedback=feedback,
                 mode=option.mode,
-                plan=approvals.edited if option.mode is not None else "",
+                plan=approvals.edited,
             )
         )
     )
