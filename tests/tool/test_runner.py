@@ -106,7 +106,6 @@ class Rogue:
     """A tool that fails in ways of its own."""
 
     name = "rogue"
-    read_only = True
     parallel = True
 
     def parse(self, values: dict[str, Any]) -> Any:
@@ -162,7 +161,6 @@ async def test_every_builtin_tool_loads_and_says_what_it_is() -> None:
         "fetch",
         "recall",
     }
-    assert {name for name, tool in facts.items() if tool and not tool.read_only} == {"write", "edit", "bash"}
     assert registry.get("nope") is None
 
 

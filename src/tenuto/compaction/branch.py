@@ -31,12 +31,11 @@ _LISTS = 512
 class LeftBranch(msgspec.Struct, frozen=True, kw_only=True):
     """What is left, and what notes on it are made from. Tokens are plain estimates.
 
-    `from_seq` is the leaf that is left, `ancestor` the last entry that stays (0: the root). `read` is what the
+    `from_seq` is the leaf that is left. `read` is what the
     summariser is shown, oldest first: the newest entries, and before them the summaries of what did not fit.
     """
 
     from_seq: int
-    ancestor: int
     left: tuple[HistoryEvent, ...]
     read: tuple[Visible, ...]
     tokens: int
@@ -60,12 +59,10 @@ def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEve
 
     `room` is what the summariser can be shown, in estimated tokens.
     """
-    ancestor = common_ancestor(old_path, new_path)
-    left = tuple(since(old_path, ancestor + 1))
+    left = tuple(since(old_path, common_ancestor(old_path, new_path) + 1))
     read, tokens = _take_newest(left, room)
     return LeftBranch(
         from_seq=old_path[-1].seq if old_path else 0,
-        ancestor=ancestor,
         left=left,
         read=read,
         tokens=tokens,

@@ -72,8 +72,8 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the next request in tokens. `estimated`: no provider counted any part of it.
 
     `system`, `tools` and `queued` are calibrated estimates and are contained in `tokens`. `estimate` is the plain one
-    of the request (without what is queued), to be stored as `AssistantMessage.estimate`. `believed_seq` is the
-    assistant entry whose usage was believed (0: none). `uncounted` is what of `tokens` no provider counted.
+    of the request (without what is queued), to be stored as `AssistantMessage.estimate`. `uncounted` is what
+    of `tokens` no provider counted.
     """
 
     tokens: int
@@ -83,7 +83,6 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     queued: int
     estimate: int
     calibration: float
-    believed_seq: int = 0
     uncounted: int = 0
 
     @property
@@ -219,7 +218,6 @@ class Meter:
             queued=queued,
             estimate=estimate,
             calibration=calibration,
-            believed_seq=anchor.seq if anchor is not None else 0,
             uncounted=uncounted,
         )
 

@@ -38,6 +38,7 @@ from tenuto.protocol.operation import (
     MoveSessionOperation,
     NewSessionOperation,
     OpenSessionOperation,
+    OperationHandler,
     PreviewCompactionOperation,
     RunAgentOperation,
     RunShellOperation,
@@ -86,7 +87,7 @@ class SessionOpener(Protocol):
         ...
 
 
-class Executor:
+class Executor(OperationHandler):
     """Carries out operations. Tasks of one session never overlap; what fails becomes an event, never an exception."""
 
     def __init__(self, bus: EventBus, opener: SessionOpener) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from tenuto.model.store import read_json, write_json
+from tenuto.model.store import read_json
 
 FILE = "auth.json"
 
@@ -17,13 +17,3 @@ def read_keys(home: Path) -> dict[str, str]:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     return read_json(path, dict[str, str]) or {}
-
-
-def save_key(home: Path, provider: str, key: str) -> None:
-    """Store a provider's key; an empty one takes it away. Raises `OSError`."""
-    keys = read_keys(home)
-    if key:
-        keys[provider] = key
-    else:
-        keys.pop(provider, None)
-    write_json(home / FILE, keys)

@@ -49,7 +49,6 @@ class ChatDecoder:
         self._call_at: dict[int, int] = {}
         self._finish_reason = ""
         self._usage: dict[str, Any] = {}
-        self._cached_elsewhere = 0
         self._done = False
 
     @property

@@ -261,11 +261,6 @@ class History:
         for number in [number for number in self._held if self.blocks[number].top < seq]:
             del self._held[number]
 
-    @property
-    def held_entries(self) -> int:
-        """How many entries are kept in memory."""
-        return len(self._open.entries) + sum(len(entries) for entries in self._held.values())
-
     # --- finding ---
 
     def find(self, seq: int) -> int | None:

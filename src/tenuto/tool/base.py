@@ -10,16 +10,11 @@ from tenuto.tool.output import ToolOutput
 
 
 class Tool(Protocol):
-    """A tool. `read_only`: it changes nothing. `parallel`: calls of it may run side by side."""
+    """A tool. `parallel`: calls of it may run side by side."""
 
     @property
     def name(self) -> str:
         """The name that the model calls it by."""
-        ...
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it changes nothing."""
         ...
 
     @property
@@ -44,7 +39,6 @@ class BuiltinTool:
     """Base of the built-in tools: their arguments are pydantic models, loaded at the first call."""
 
     name = ""
-    read_only = True
     parallel = True
 
     def parse(self, values: dict[str, Any]) -> Any:

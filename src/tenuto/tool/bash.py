@@ -32,7 +32,6 @@ class BashTool(BuiltinTool):
     """Runs commands; never two at the same time, since they may depend on each other."""
 
     name = "bash"
-    read_only = False
     parallel = False
 
     def subject(self, arguments: BashArguments, context: ToolContext) -> ApprovalSubject:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.subject import ApprovalSubject
@@ -75,7 +75,7 @@ class ToolContext:
     """One for a session; `for_call` makes the one that a single call gets.
 
     `workspace` is the real path of the session's directory. `emit` takes live output. `subject` is what was
-    approved; a tool that finds something else when it runs refuses. `run_agent` is filled in by the core.
+    approved; a tool that finds something else when it runs refuses.
     """
 
     session: SessionPlaces
@@ -89,7 +89,6 @@ class ToolContext:
     subject: ApprovalSubject | None = None
     private_hosts: set[str] = field(default_factory=set[str])
     """Hosts that turned out to have a private address: the next call asks for them."""
-    run_agent: Callable[..., Any] | None = None
     present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
     """Has the person say what becomes of a plan; of one call."""
 

@@ -51,7 +51,6 @@ class EditTool(BuiltinTool):
     """Changes files, one after the other."""
 
     name = "edit"
-    read_only = False
     parallel = False
 
     def subject(self, arguments: EditArguments, context: ToolContext) -> ApprovalSubject:

@@ -20,7 +20,6 @@ class PlanTool(BuiltinTool):
     """Hands a plan over and returns what the person made of it."""
 
     name = "plan"
-    read_only = True
     parallel = False
 
     def subject(self, arguments: PlanArguments, context: ToolContext) -> ApprovalSubject:

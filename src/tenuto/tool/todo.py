@@ -22,7 +22,6 @@ class TodoTool(BuiltinTool):
     """Replaces the whole list."""
 
     name = "todo"
-    read_only = True
     parallel = False
 
     def subject(self, arguments: TodoArguments, context: ToolContext) -> ApprovalSubject:

@@ -37,7 +37,6 @@ class WriteTool(BuiltinTool):
     """Creates and replaces files, one after the other."""
 
     name = "write"
-    read_only = False
     parallel = False
 
     def subject(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:

@@ -4,10 +4,12 @@ import pytest
 
 from tenuto.tui.early.colours import is_light
 from tenuto.tui.render.colour import contrast_ratio
-from tenuto.tui.render.contrast import ENHANCED, READABLE, SURFACES, Weak, weak_styles
+from tenuto.tui.render.contrast import READABLE, SURFACES, Weak, weak_styles
 from tenuto.tui.render.palette import COLOUR_MEANINGS, DARK, PALETTES, STYLES
 from tenuto.tui.render.theme import THEME_NAMES, Style, build_theme, find_theme
 
+ENHANCED = 7.0
+"""WCAG 2.2, 1.4.6 (AAA): what the themes of high contrast keep."""
 RGB_THEMES = [name for name in THEME_NAMES if name != "ansi"]
 
 

@@ -10,8 +10,6 @@ from tenuto.tui.render.theme import Style, Theme
 
 READABLE: Final = 4.5
 """WCAG 2.2, 1.4.3 (AA): the least contrast of text."""
-ENHANCED: Final = 7.0
-"""WCAG 2.2, 1.4.6 (AAA): what the themes of high contrast keep."""
 SURFACES: Final = frozenset({"rule", "quote.bar", "panel", "selection"})
 """Lines and grounds: nothing is read in them by themselves."""
 ON_CHANGES: Final = ("text", "code", "diff")
