@@ -37,7 +37,7 @@ async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
             case _:
                 undone = redo_compaction(live)
     except UndoRefusedError as error:
-        return [Say(str(error), "error"), *_offer(runtime, error)]
+        return [Say(str(error), "error"), *_offer(error)]
     _show(runtime, undone)
     return []  # the core has put a notice into the transcript
 
@@ -48,7 +48,7 @@ def _show(runtime: Runtime, undone: Undone) -> None:
         runtime.opener.show_again(runtime.session_id)
 
 
-def _offer(runtime: Runtime, error: UndoRefusedError) -> list[CommandOutcome]:
+def _offer(error: UndoRefusedError) -> list[CommandOutcome]:
     """Offer what can be done instead (R-056); leaving it is the first row, because nothing asks for a hurry."""
     rows = [Choice("", "Leave it as it is", "nothing changes", present=True)]
     if error.drop_tokens:
