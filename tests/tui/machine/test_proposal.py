@@ -11,7 +11,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import CompactionEntry
 from tenuto.tui.effects import DraftSet, RunCommand
-from tenuto.tui.machine.intent import ContextShown, Escape, PickChoice, TextOffered
+from tenuto.tui.machine.intent import ContextShown, Escape, PickChoice, TextOffered, Tick
 from tenuto.tui.machine.item import CompactionItem, ContextItem
 from tenuto.tui.render.items import render_item
 from tests.tui.machine.driving import SESSION, Driver, finished, started
@@ -56,7 +56,13 @@ def test_it_is_shown_whole_and_asked_about():
 
 
 def test_who_is_typing_is_not_interrupted_and_esc_leaves_it_waiting():
-    assert proposed("half a sentence").state.picker is None
+    driver = proposed("half a sentence")
+    driver.after(5).feed(Tick())
+    assert driver.state.picker is None and not driver.state.animating, "nothing has to be looked at until then"
+    driver.type("")
+    assert driver.state.picker is None and driver.state.animating
+    driver.after(0.4).feed(Tick())
+    assert driver.state.picker is not None and driver.state.held_picker is None
     driver = proposed()
     driver.feed(Escape())
     assert driver.state.picker is None
@@ -77,9 +83,12 @@ def test_accepted_it_becomes_the_one_block_and_dropped_it_says_so():
 
 
 def test_the_question_goes_when_it_was_answered_elsewhere():
-    driver = proposed()
-    driver.feed(CompactionEndEvent(session_id=SESSION, reason="manual", aborted=True))
-    assert driver.state.picker is None
+    for draft in ("", "half a sentence"):
+        driver = proposed(draft)
+        driver.feed(CompactionEndEvent(session_id=SESSION, reason="manual", aborted=True))
+        driver.type("")
+        driver.after(1).feed(Tick())
+        assert driver.state.picker is None
 
 
 def test_without_a_summary_nothing_can_be_edited():

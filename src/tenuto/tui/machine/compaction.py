@@ -19,7 +19,7 @@ from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem, Item
-from tenuto.tui.machine.panel import close_picker, open_picker
+from tenuto.tui.machine.panel import close_picker, open_held, picker_of
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
 
 TABLE = HandlerTable()
@@ -57,7 +57,7 @@ def _label(reason: CompactionReason) -> str:
 
 @TABLE.on(CompactionProposedEvent)
 def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
-    """Show what would be written, and ask. Whoever is typing is not interrupted: the commands do the same."""
+    """Show what would be written, and ask, as soon as nothing is typed; the commands do the same at any time."""
     state = change.state
     drop_layer(change, "compaction")
     item = state.transcript.get(state.compaction_item)
@@ -69,8 +69,8 @@ def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
     item.folded = False
     change.stop_clock(item, event.entry.duration)
     change.touch(item)
-    if not state.draft.text:
-        open_picker(change, ChoiceOffered(_question(event), "compact", _answers(event)))
+    state.held_picker = picker_of(ChoiceOffered(_question(event), "compact", _answers(event)))
+    open_held(change)
 
 
 def _question(event: CompactionProposedEvent) -> str:
@@ -104,7 +104,7 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     item.aborted, item.needless, item.error = event.aborted, event.needless, event.error or ""
     item.stage, item.summary_tokens = "", 0
     if item.proposed:
-        item.proposed, item.folded = False, state.detail == "folded"
+        item.proposed, item.folded, state.held_picker = False, state.detail == "folded", None
         if state.picker is not None and state.picker.command == "compact":
             close_picker(change)  # the question is answered
     item.running, item.final = False, True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
+from tenuto.tui.machine.approval import EMPTY_PAUSE
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import put_prompt
 from tenuto.tui.machine.intent import (
@@ -96,6 +97,11 @@ def close_completion(change: Change) -> None:
 @TABLE.on(ChoiceOffered)
 def open_picker(change: Change, intent: ChoiceOffered) -> None:
     """Show the choices."""
+    show_picker(change, picker_of(intent))
+
+
+def picker_of(intent: ChoiceOffered) -> Picker:
+    """Return the choices as a list on which the present one is selected."""
     picker = Picker(
         intent.title,
         intent.command,
@@ -108,8 +114,22 @@ def open_picker(change: Change, intent: ChoiceOffered) -> None:
     apply_filter(picker)
     present = (row for row, place in enumerate(picker.shown) if picker.choices[place].present)
     picker.selected = next(present, 0)
+    return picker
+
+
+def show_picker(change: Change, picker: Picker) -> None:
+    """Open a list."""
     change.state.picker = picker
     change.panel()
+
+
+def open_held(change: Change) -> None:
+    """Open the list that waits, once nothing is typed and nothing else is open: it steals no key."""
+    state = change.state
+    quiet = state.contexts[0] == "empty" and change.now - state.draft.changed_at >= EMPTY_PAUSE
+    if state.held_picker is not None and quiet:
+        picker, state.held_picker = state.held_picker, None
+        show_picker(change, picker)
 
 
 @TABLE.on(FilterChanged)

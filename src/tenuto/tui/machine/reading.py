@@ -70,7 +70,7 @@ def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
         actions.append("edit")
         if item.seq:
             actions.append("rewind")
-    if isinstance(item, CompactionItem) and item.entry is not None and not item.proposed:
+    if isinstance(item, CompactionItem) and item.entry is not None and not (item.proposed or item.undone_by):
         actions.append("undo")
     actions.append("open")
     return tuple(actions)

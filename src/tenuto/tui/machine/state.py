@@ -267,6 +267,7 @@ class UiState(msgspec.Struct):
     `earlier` is the seq before which older entries can be asked for (0: none, or asked for already), `earlier_item` the
     item that says so, `earlier_left` how many they are; `undone` is by the seq of what was
     undone that of its undo. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    `held_picker` is a question that nobody asked for just now: it waits for an empty prompt and a pause.
     `streamed_length` is how many characters the answer that streams had when the seconds changed last.
     `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
     is in how many seconds those that are counted change.
@@ -293,6 +294,7 @@ class UiState(msgspec.Struct):
     todo_over: bool = False
     approvals: Approvals = msgspec.field(default_factory=Approvals)
     picker: Picker | None = None
+    held_picker: Picker | None = None
     help_open: bool = False
     help_filter: str = ""
     detail: Detail = "folded"
@@ -331,7 +333,8 @@ class UiState(msgspec.Struct):
         """Whether something on the screen moves with time: the front-end sends `Tick` then, else it sleeps."""
         if self.is_asking:
             return self.hint is not None
-        return bool(self.tasks or self.spinner.layers or self.timed or self.hint or self.approvals.held_back)
+        held = self.approvals.held_back or (self.held_picker is not None and self.contexts[0] == "empty")
+        return bool(self.tasks or self.spinner.layers or self.timed or self.hint or held)
 
     @property
     def is_asking(self) -> bool:

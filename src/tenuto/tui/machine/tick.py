@@ -6,6 +6,7 @@ from tenuto.tui.machine.approval import open_if_due
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import Tick
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, ShellItem, ThinkingItem, ToolItem
+from tenuto.tui.machine.panel import open_held
 from tenuto.tui.machine.turn import newest_streamed
 
 TABLE = HandlerTable()
@@ -31,6 +32,7 @@ def pass_time(change: Change, _intent: Tick) -> None:
         show_pausing(change)
     state.last_tick = change.now
     open_if_due(change)
+    open_held(change)
 
 
 def show_pausing(change: Change) -> None:
