@@ -11,7 +11,7 @@ import pytest
 from tenuto.command.outcome import ChangeTheme, Choice
 from tenuto.command.registry import COMMANDS
 from tenuto.config.settings import load_settings
-from tenuto.frontend.print import describe_outcome
+from tenuto.frontend.outcomes import describe_outcome
 from tenuto.tui.effects import ChoicePreviewed, Effect, RunCommand, ThemeChanged
 from tenuto.tui.machine.intent import ChoiceOffered, Escape, FilterChanged, MovePicker, PickChoice, Said, ThemeChosen
 from tenuto.tui.machine.state import UiState

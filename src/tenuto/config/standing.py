@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tomllib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
@@ -86,6 +85,8 @@ class StandingAnswers:
 
     def _read(self) -> None:
         self.problem, self._answers = "", ()
+        import tomllib  # 3 ms; most people have no such file
+
         try:
             values = tomllib.loads(self._file.read_text(encoding="utf-8"))
             self._answers = msgspec.convert(values.get("allow", []), tuple[StandingAnswer, ...])

@@ -10,7 +10,6 @@ from tenuto.core.earlier import earlier_events
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import change_model, find_model, is_too_small
-from tenuto.core.shell import ShellTask
 from tenuto.core.task import AgentTask
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
 from tenuto.protocol.entry import FAILED_KIND, DequeuedEntry, ModeEntry, NoticeEntry, QueueEditEntry, TitleEntry
@@ -210,6 +209,8 @@ class Executor(OperationHandler):
             reason = READ_ONLY if live.session.is_read_only else busy
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=(TextPart(text=typed),), reason=reason))
             return
+        from tenuto.core.shell import ShellTask
+
         self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
 
     async def handle_interrupt(self, operation: InterruptOperation) -> None:

@@ -11,10 +11,13 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.message import DeveloperMessage, FileUse, Message
-from tenuto.tool.jobs import Job
+
+if TYPE_CHECKING:
+    from tenuto.tool.jobs import Job
 
 MODE_TEXTS: Mapping[Mode, str] = {
     "ask": "Approval mode: ask. The person is asked before each edit and each command.",

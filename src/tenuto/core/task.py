@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from tenuto.core.calls import CallRunner
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
@@ -54,6 +53,10 @@ class AgentTask:
                 self._explain_end(message)
                 return
             if calls:
+                from tenuto.core.calls import (
+                    CallRunner,
+                )  # with the guard and the tools: only answers with calls need it
+
                 results = await CallRunner(self._live, self._submission_id).run(calls)
                 self._stop_when_repeating(calls, results)
                 if is_handed_over(results):

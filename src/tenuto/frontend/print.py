@@ -9,24 +9,10 @@ import asyncio
 import os
 import signal
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from tenuto.command.outcome import (
-    ChangeTheme,
-    Choice,
-    Choose,
-    CommandOutcome,
-    Copy,
-    Edit,
-    EditKeys,
-    Page,
-    Say,
-    ShowContext,
-    ShowKeys,
-)
-from tenuto.command.registry import find_command, run_command
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime, Start
 from tenuto.guard.sanitize import sanitize_for_terminal
@@ -49,6 +35,9 @@ from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.rungs import describe_rung
+
+if TYPE_CHECKING:
+    from tenuto.command.outcome import CommandOutcome
 
 EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": 130}
 BAD_USAGE = 2
@@ -106,6 +95,8 @@ class TextOutput:
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says or would let one choose from."""
+        from tenuto.frontend.outcomes import describe_outcome
+
         self._answer = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
     def finish(self, error: str) -> None:
@@ -134,6 +125,8 @@ class JsonOutput:
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says, as one JSON line each."""
+        from tenuto.frontend.outcomes import describe_outcome
+
         for outcome in outcomes:
             sys.stdout.write(self._encoder.encode({"outcome": describe_outcome(outcome)}).decode() + "\n")
 
@@ -152,41 +145,11 @@ def _unasked_plan(result: ToolResultMessage) -> str:
 def is_command(prompt: str) -> bool:
     """Say whether a prompt is a slash command; a path that begins with a slash is none."""
     name = prompt[1:].split(maxsplit=1)[:1] if prompt.startswith("/") else []
-    return bool(name) and find_command(name[0]) is not None
+    if not name:
+        return False
+    from tenuto.command.registry import find_command
 
-
-def describe_outcome(outcome: CommandOutcome) -> str:
-    """Return what a command's outcome says where nothing can be picked or cleared."""
-    match outcome:
-        case Say() | Edit() | ShowContext() | Copy():
-            return outcome.text
-        case Choose():
-            kinds = outcome.filters[0].kinds if outcome.filters else ()
-            choices = [choice for choice in outcome.choices if not kinds or choice.kind in kinds]
-            width = max((len(choice.value) for choice in choices), default=0)
-            rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in choices]
-            return "\n".join([f"{outcome.title}:", *rows])
-        case Page(path=path):
-            return _read_page(Path(path))
-        case ShowKeys() | EditKeys():
-            return "Keys are for the screen; tenuto without -p has one."
-        case ChangeTheme():
-            return "Themes are for the screen; tenuto without -p has one."
-        case _:
-            return ""
-
-
-def _read_page(path: Path) -> str:
-    """Return what a pager would show; the file was made for it."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _describe_choice(choice: Choice) -> str:
-    mark = f"{choice.mark} " if choice.mark else ""
-    return f"{mark}{'  ' * choice.indent}{choice.label}  {choice.detail}"
+    return find_command(name[0]) is not None
 
 
 def describe_compaction(event: CompactionEndEvent) -> str:
@@ -232,6 +195,8 @@ async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> in
         await runtime.open()
         interrupt_on_signals(runtime)
         if is_command(prompt):
+            from tenuto.command.registry import run_command
+
             output.say_outcomes(await run_command(runtime, prompt))
         else:
             await runtime.submit_prompt((TextPart(text=prompt),))

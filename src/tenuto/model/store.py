@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from tenuto.protocol.model import ModelFacts
+from tenuto.session.files import make_directory, replace_file
 
 Value = TypeVar("Value")
 LIST_MAX_AGE = 7 * 24 * 3600.0
@@ -30,18 +30,8 @@ def read_json(path: Path, kind: type[Value]) -> Value | None:
 
 def write_json(path: Path, value: object) -> None:
     """Replace the file in one step; mode 0600 under any umask, its folder 0700. Raises `OSError`."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    import tempfile  # it brings shutil and all that compresses
-
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-        Path(name).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+    make_directory(path.parent)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
 class LearnedWindows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -70,7 +69,6 @@ def _ignore(_: str) -> None:
     """Live output that nobody watches."""
 
 
-@dataclass(slots=True)
 class ToolContext:
     """One for a session; `for_call` makes the one that a single call gets.
 
@@ -78,24 +76,20 @@ class ToolContext:
     approved; a tool that finds something else when it runs refuses.
     """
 
-    session: SessionPlaces
-    settings: ToolSettings = field(default_factory=ToolSettings)
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    jobs: JobTable = field(default_factory=JobTable)
-    files: FileTracker = field(init=False)
-    workspace: Path = field(init=False)
-    call_id: str = "call"
-    emit: Callable[[str], None] = _ignore
-    subject: ApprovalSubject | None = None
-    private_hosts: set[str] = field(default_factory=set[str])
-    """Hosts that turned out to have a private address: the next call asks for them."""
-    present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
-    """Has the person say what becomes of a plan; of one call."""
-
-    def __post_init__(self) -> None:
-        """Take over what the session knows of files."""
-        self.files = FileTracker(self.session.state.files)
-        self.workspace = Path(os.path.realpath(self.session.cwd))
+    def __init__(self, session: SessionPlaces, settings: ToolSettings | None = None) -> None:
+        self.session = session
+        self.settings = settings or ToolSettings()
+        self.environ: Mapping[str, str] = os.environ
+        self.jobs = JobTable()
+        self.files = FileTracker(session.state.files)
+        self.workspace = Path(os.path.realpath(session.cwd))
+        self.call_id = "call"
+        self.emit: Callable[[str], None] = _ignore
+        self.subject: ApprovalSubject | None = None
+        self.private_hosts: set[str] = set()
+        """Hosts that turned out to have a private address: the next call asks for them."""
+        self.present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
+        """Has the person say what becomes of a plan; of one call."""
 
     @property
     def cwd(self) -> Path:
@@ -142,8 +136,8 @@ class ToolContext:
 
     def for_call(self, call_id: str, emit: Callable[[str], None], subject: ApprovalSubject | None) -> ToolContext:
         """Return the context of one call; everything but its name and its voice is shared."""
-        made = replace(self, call_id=call_id, emit=emit, subject=subject)
-        made.files = self.files
+        made = object.__new__(ToolContext)
+        vars(made).update(vars(self), call_id=call_id, emit=emit, subject=subject)
         return made
 
     async def close(self) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from tenuto.tool.process import Command
+if TYPE_CHECKING:
+    from tenuto.tool.process import Command
 
 
 class Job(Struct, eq=False):
