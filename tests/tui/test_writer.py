@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.inline.output import FRAME_CHARACTERS, split_frame
+from tenuto.tui.terminal import Terminal
 from tenuto.tui.writer import STALLED_BYTES, TerminalWriter
 
 PATIENCE = 20.0
@@ -60,6 +61,18 @@ def test_what_the_terminal_takes_is_written_before_the_call_returns():
     assert os.get_blocking(terminal.slave), "the descriptor that others share is left as it was"
     terminal.writer.close(PATIENCE)
     terminal.close()
+
+
+def test_what_is_asked_of_the_terminal_first_makes_no_later_frame_wait():
+    slow = Slow()
+    with os.fdopen(os.dup(slow.slave), "w") as output:
+        terminal = Terminal(output, None)
+        terminal.write("a question")
+        terminal.writer.write("a frame")
+        assert "terminal-output" not in {thread.name for thread in threading.enumerate()}
+        assert slow.read(17) == b"a questiona frame"
+        terminal.writer.close(PATIENCE)
+    slow.close()
 
 
 def test_what_comes_behind_a_rest_waits_for_its_turn():

@@ -46,7 +46,7 @@ class Terminal:
 
     def write(self, text: str) -> None:
         """Write to the terminal; one that is gone is no error, and one that takes nothing is left to itself."""
-        self.writer.close(PATIENCE)
+        self.writer.drain(PATIENCE)
         with contextlib.suppress(OSError, ValueError):
             if select.select([], [self.output], [], PATIENCE)[1]:
                 self.output.write(text)
