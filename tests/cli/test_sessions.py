@@ -132,3 +132,17 @@ def test_bad_input_is_one_line(home: Path, words: list[str], said: str) -> None:
     assert said in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert set(ids(home)) == set(NAMES)
+
+
+def test_help_names_every_word_and_each_explains_itself(home: Path) -> None:
+    shown = tenuto(home, "--help")
+    words = [line.split()[0] for line in shown.stdout.splitlines() if line.startswith("  ")]
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert {"list", "export", "repair", "import"} <= set(words)
+    for word in words:
+        own = tenuto(home, word, "--help")
+        assert own.returncode == 0
+        assert own.stdout.startswith("usage: tenuto"), word
+    unknown = tenuto(home, "lsit")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert all(word in unknown.stderr for word in words)

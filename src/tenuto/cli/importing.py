@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tenuto.cli.parsing import Parser, parse
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.session.importers.bringing import Imported, describe_import, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
@@ -27,10 +28,9 @@ ASK = "Import which? Numbers, words to search for, or Enter to leave: "
 
 def run_import(arguments: Sequence[str], home: Path, environ: Mapping[str, str]) -> int:
     """Run `import`; returns the exit code: 0 done, 1 something could not be imported, 2 bad usage."""
-    try:
-        options = _parser().parse_args(arguments)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+    options = parse(_parser(), tuple(arguments))
+    if isinstance(options, int):
+        return options
     desk = _Desk(options, home, environ)
     if options.paths:
         return desk.import_paths([Path(path).expanduser() for path in options.paths])
@@ -44,7 +44,7 @@ def run_import(arguments: Sequence[str], home: Path, environ: Mapping[str, str])
 
 def _parser() -> argparse.ArgumentParser:
     names = [known.name for known in FORMATS]
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tenuto import",
         description="Turn sessions of other agents into sessions that Tenuto continues. Their files are only read.",
         epilog="Without a path: what is found on this machine, to choose from.",

@@ -5,33 +5,59 @@ from __future__ import annotations
 import importlib
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from tenuto.cli.parsing import complain
+from tenuto.cli.parsing import complain, say
+
+HELP = ("-h", "--help")
+IMPORT = "import"
+
+
+class Command(NamedTuple):
+    """A word's `module:function`, and what it does. Only the module of the one that is asked for is imported."""
+
+    target: str
+    does: str
+
 
 COMMANDS = {
-    "list": "session_list:run_list",
-    "show": "session_show:run_show",
-    "stats": "session_stats:run_stats",
-    "export": "session_export:run_export",
-    "compact": "session_compact:run_compact",
-    "delete": "session_bin:run_delete",
-    "restore": "session_bin:run_restore",
-    "repair": "session_repair:run_repair",
+    "list": Command("session_list:run_list", "the sessions on this machine, the last used first"),
+    "show": Command("session_show:run_show", "what is known of one session"),
+    "stats": Command("session_stats:run_stats", "how much there is, by project and by model"),
+    "export": Command("session_export:run_export", "one session as a file: HTML, Markdown or JSON lines"),
+    "compact": Command("session_compact:run_compact", "make room in a session that is not open"),
+    "delete": Command("session_bin:run_delete", "move sessions to the bin"),
+    "restore": Command("session_bin:run_restore", "take a session out of the bin"),
+    "repair": Command("session_repair:run_repair", "name what is damaged in a log, make anew what lies beside it"),
 }
-"""Each word's module and function; only the one that is asked for is imported."""
 
 
 def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
     """Run `tenuto sessions WORD …`; returns the exit code."""
     name, *rest = arguments or ("list",)
-    if name == "import":  # the same as `tenuto import`
+    if name in HELP:
+        return _explain()
+    if name == IMPORT:
         from tenuto.cli.importing import run_import
 
         return run_import(tuple(rest), home, os.environ)
-    target = COMMANDS.get(name)
-    if target is None:
-        return complain(f"usage: tenuto sessions {' | '.join((*COMMANDS, 'import'))}; each explains itself with --help")
-    module, _, function = target.partition(":")
+    command = COMMANDS.get(name)
+    if command is None:
+        return complain(f"usage: tenuto sessions {' | '.join((*COMMANDS, IMPORT))}; each explains itself with --help")
+    module, _, function = command.target.partition(":")
     run = getattr(importlib.import_module(f"tenuto.cli.{module}"), function)
     code: int = run(tuple(rest), home)
     return code
+
+
+def _explain() -> int:
+    say("usage: tenuto sessions [WORD ...]")
+    say("")
+    say("What is on disk, and what can be done with it. Without a word it lists.")
+    say("")
+    for name, command in COMMANDS.items():
+        say(f"  {name:8}  {command.does}")
+    say(f"  {IMPORT:8}  bring sessions of other agents along: the same as tenuto import")
+    say("")
+    say("Each explains itself: tenuto sessions WORD --help")
+    return 0
