@@ -116,7 +116,9 @@ def test_what_keys_do_to_a_row_stands_behind_its_number(place: Workplace) -> Non
         assert "1. other job" in shown
         assert "2. " not in shown, "the other one is elsewhere"
         lines.type("+\n")
-        assert {"first job", "other job"} <= set(re.findall(r"\d\. (\w+ job)", lines.wait("These are: all directories")))
+        assert {"first job", "other job"} <= set(
+            re.findall(r"\d\. (\w+ job)", lines.wait("These are: all directories"))
+        )
         lines.type("1 rename the second\n")
         lines.wait("is called the second now", "\r\n> ")
         lines.type("/resume\n")
@@ -127,5 +129,24 @@ def test_what_keys_do_to_a_row_stands_behind_its_number(place: Workplace) -> Non
         lines.wait("is in the bin now", "\r\n> ")
         lines.type("/resume\n")
         lines.wait("1. first job")
+    finally:
+        lines.terminal.close()
+
+
+@pytest.mark.parametrize(("setting", "rings"), [("", True), ('[ui]\nnotifications = "off"\n', False)])
+def test_a_question_rings_and_what_holds_from_now_on_is_said(place: Workplace, setting: str, rings: bool) -> None:
+    place.settings(setting)
+    lines = Lines(place, ACCESSIBLE="1")
+    try:
+        lines.wait(f"(model {MODEL}, mode ask)", "> ")
+        lines.type("make it\n")
+        lines.wait("Answer with a number:", quiet=1.5)
+        assert CONTROLS.findall(lines.text) == (["\a"] if rings else [])
+        lines.type("1\n")
+        lines.wait("Answer to make it.", "\r\n> ")
+        lines.type("/mode\n")
+        lines.wait("A number takes it")
+        lines.type("3\n")
+        assert "(mode auto)" in lines.wait("\r\n> ")
     finally:
         lines.terminal.close()

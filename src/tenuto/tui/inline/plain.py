@@ -10,9 +10,11 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
@@ -29,6 +31,7 @@ from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_fil
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
+from tenuto.tui.outside import Outside
 from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.pager import read_page
 from tenuto.tui.render.image import image_words
@@ -88,16 +91,38 @@ class PlainApp:
         self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=True, spoken=True)
         self._prompted = self._continuing = self._sending = False
         self._said_state = ""
+        self._said_setting: tuple[str, ...] = ()
         self._hint = ""
         self._queued: list[str] = []
         self._images = 0
         self._ticker: asyncio.TimerHandle | None = None
         self._asker: asyncio.TimerHandle | None = None
         self._ended = asyncio.Event()
-        self._copying: asyncio.Future[None] | None = None
+        self._work: set[asyncio.Task[None]] = set()
         self.runner = Runner(runtime, self.apply, clock, columns=columns, own_keys=LineKeys(runtime.home))
         self.printer = Printer(lambda: self._options)
         self._menus = Menus(self.runner, columns, self._options)
+        self._caller = self._reach_caller(ui)
+
+    def _reach_caller(self, ui: UiSettings) -> Outside:
+        """Return what rings, or runs the person's own command, when an answer is waited for: nothing else of it."""
+        wanted = "command" if ui.notifications is True and ui.notification_command else ui.notifications
+        wanted = "bell" if wanted in (True, "terminal") else wanted
+        return Outside(
+            lambda: self.runner.state,
+            lambda sequence: None if os.environ.get("TERM", "") in IMMOVABLE else self._write(sequence),
+            self._spawn,
+            lambda text, _style: self._say([sanitize_line(text)]),
+            lambda _spans: None,
+            ui=replace(ui, notifications=wanted, title=False, progress=False, status_command="", status_items=()),
+            environ=os.environ,
+            clock=self._clock,
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
 
     # --- life ---
 
@@ -113,8 +138,9 @@ class PlainApp:
                 await self._ended.wait()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-            opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
+            for task in (opening, *self._work):
+                task.cancel()
+            await asyncio.gather(opening, *self._work, return_exceptions=True)
             for timer in (self._ticker, self._asker):
                 if timer is not None:
                     timer.cancel()
@@ -206,7 +232,9 @@ class PlainApp:
     def _serve_reader(self, effect: ScreenEffect) -> None:
         match effect:
             case screen_effects.CopyText(text=text):
-                self._copying = asyncio.ensure_future(self._copy(text))
+                self._spawn(self._copy(text))
+            case screen_effects.Bell():
+                self._caller.carry_out(effect)
             case screen_effects.OpenPage(path=path):
                 self._say(read_page(Path(path)).split("\n"))
             case screen_effects.UseMouse():
@@ -224,6 +252,7 @@ class PlainApp:
         """Print what is new: blocks, states, questions; and the prompt where a line is waited for."""
         state = self.runner.state
         self._print([line.text.rstrip() for line in self.printer.take(self._columns)])
+        self._print(self._settings())
         top = state.spinner.top
         said = STATES[top.kind] if top is not None else ""
         if said != self._said_state:
@@ -244,6 +273,15 @@ class PlainApp:
             self._asker.cancel()
         self._asker = asyncio.get_running_loop().call_later(PROMPT_SECONDS, self._ask)
         self._watch_time()
+
+    def _settings(self) -> list[str]:
+        """Return a line about model and mode where they are others than was said: nothing shows them here."""
+        status = self.runner.state.status
+        model = ":".join(filter(None, (sanitize_line(status.model), status.effort)))
+        present = (f"model {model}", f"mode {status.mode}") if self.runner.state.session_id else ()
+        changed = [part for part in present if part not in self._said_setting]
+        self._said_setting = present or self._said_setting
+        return [f"({', '.join(changed)})"] if changed else []
 
     def _ask(self) -> None:
         """Show that a line is waited for, if nothing goes on and nothing else is asked."""
