@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tenuto.command.outcome import Choice
 from tenuto.protocol.event import (
     ApprovalResolvedEvent,
     AssistantMessageEvent,
@@ -18,10 +19,17 @@ from tenuto.tui.machine.intent import (
     AnswerApproval,
     AnswerApprovalWith,
     Cancel,
+    ChoiceOffered,
     Escape,
     FeedbackChanged,
+    FilterChanged,
+    HelpFilterChanged,
     MoveApproval,
+    MovePicker,
+    OpenSearch,
+    SearchChanged,
     Tick,
+    ToggleHelp,
 )
 from tenuto.tui.machine.item import ToolItem
 from tests.tui.machine.driving import SESSION, Driver, approval, started
@@ -68,6 +76,25 @@ def test_it_waits_for_a_pause_in_typing_and_keeps_the_draft():
     driver.after(TYPING_PAUSE - 0.8).feed(Tick())
     assert driver.state.approvals.current is not None
     assert driver.state.draft.text == "half a sentence"
+
+
+@pytest.mark.parametrize(
+    ("opening", "typing"),
+    [
+        (ChoiceOffered("Model", "model", (Choice("a", "a"), Choice("b", "b"))), FilterChanged("b")),
+        (ChoiceOffered("Model", "model", (Choice("a", "a"), Choice("b", "b"))), MovePicker(1)),
+        (ToggleHelp(), HelpFilterChanged("keys")),
+        (OpenSearch(), SearchChanged("word")),
+    ],
+)
+def test_it_waits_for_a_pause_in_what_is_typed_elsewhere(opening, typing):
+    driver = Driver()
+    driver.feed(started(), opening)
+    driver.after(5).feed(typing)
+    driver.after(0.5).feed(approval(), Tick())
+    assert driver.state.approvals.current is None
+    driver.after(TYPING_PAUSE).feed(Tick())
+    assert driver.state.approvals.current is not None
 
 
 def test_the_advice_to_choose_first_goes_with_the_question():

@@ -25,9 +25,9 @@ from tenuto.tui.machine.tools import find_call, label_running_calls
 
 TABLE = HandlerTable()
 TYPING_PAUSE = 1.0
-"""Seconds without a key before the panel opens over a draft."""
+"""Seconds without a key before the panel opens over a draft, a list or a search."""
 EMPTY_PAUSE = 0.3
-"""The same with an empty editor."""
+"""The same with an empty editor, and nothing open."""
 GRACE = 0.5
 """Seconds after opening in which answers are ignored."""
 CHOOSE_HINT = "Choose with ↑ ↓ or a number first: Enter could be meant for what you were typing"
@@ -136,6 +136,11 @@ def hold_back(change: Change) -> None:
         change.status()
 
 
+def note_typing(change: Change) -> None:
+    """The person types, or chooses, elsewhere than in the prompt: the panel waits for a pause in that as well."""
+    change.state.draft.changed_at = change.now
+
+
 def deny_current(change: Change) -> None:
     """Esc: leave the feedback, else deny the request that shows, and only that one."""
     approvals = change.state.approvals
@@ -153,7 +158,8 @@ def open_if_due(change: Change) -> None:
     state = change.state
     if not state.approvals.held_back:
         return
-    pause = EMPTY_PAUSE if state.draft.empty else TYPING_PAUSE
+    idle = state.draft.empty and state.contexts[0] == "empty"
+    pause = EMPTY_PAUSE if idle else TYPING_PAUSE
     if change.now - state.draft.changed_at >= pause:
         show_request(change)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
-from tenuto.tui.machine.approval import EMPTY_PAUSE
+from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import put_prompt
 from tenuto.tui.machine.intent import (
@@ -137,6 +137,7 @@ def set_filter(change: Change, intent: FilterChanged) -> None:
     """Show the choices that match."""
     picker = change.state.picker
     if picker is not None and picker.filter != intent.text:
+        note_typing(change)
         picker.filter = intent.text
         apply_filter(picker)
         show_selected(change, picker)
@@ -147,6 +148,7 @@ def move_picker(change: Change, intent: MovePicker) -> None:
     """Select another row."""
     picker = change.state.picker
     if picker is not None and picker.shown:
+        note_typing(change)
         picker.selected = max(0, min(len(picker.shown) - 1, picker.selected + intent.delta))
         picker.scrolled = 0
         show_selected(change, picker)
@@ -234,6 +236,7 @@ def toggle_help(change: Change, _intent: ToggleHelp) -> None:
 def filter_help(change: Change, intent: HelpFilterChanged) -> None:
     """Look for something in the help; its own key, which is a character, closes it as long as nothing is looked for."""
     state = change.state
+    note_typing(change)
     found = state.keys.find(("empty",), intent.text)
     if not state.help_filter and found is not None and isinstance(found.intent, ToggleHelp):
         toggle_help(change, ToggleHelp())

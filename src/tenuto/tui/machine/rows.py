@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import SURE
 from tenuto.tui.effects import RunCommand
+from tenuto.tui.machine.approval import note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ActOnRow, AnswerRow, RowAnswerChanged, RowReplaced
 from tenuto.tui.machine.picking import apply_filter
@@ -33,6 +34,7 @@ def change_answer(change: Change, intent: RowAnswerChanged) -> None:
     picker = change.state.picker
     if picker is None or picker.question is None:
         return
+    note_typing(change)
     if picker.question.act == "rename":
         picker.question.text = intent.text
     change.panel()

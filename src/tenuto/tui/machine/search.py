@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored
 from tenuto.tui.finding import count_matches
+from tenuto.tui.machine.approval import note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import AcceptSearch, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, Item
@@ -41,7 +42,7 @@ def change_query(change: Change, intent: SearchChanged) -> None:
     search = change.state.search
     if search is None or search.query == intent.text:
         return
-    change.state.draft.changed_at = change.now  # an approval waits for a pause in this typing as well
+    note_typing(change)
     present = search.current
     narrower = bool(search.query) and search.query in intent.text
     if not narrower:
@@ -61,6 +62,7 @@ def move_match(change: Change, intent: MoveMatch) -> None:
     search = change.state.search
     if search is None or not search.query:
         return
+    note_typing(change)
     _look_again(change, search)
     search.round = False
     if intent.delta < 0 and (search.place, search.ordinal) == (0, 0) and _has_older(change):
