@@ -45,6 +45,15 @@ async def test_a_dropped_image_is_a_chip_and_goes_along(tmp_path: Path) -> None:
         assert "[image 1" not in "\n".join(screen.rows()[-6:]), "the chips went with the prompt"
 
 
+async def test_a_text_that_names_a_file_that_is_not_there_is_text_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    async with running_app(size=(80, 24)) as screen:
+        named = f"{tmp_path}/a.png {tmp_path}/gone.png"
+        await paste(screen, named)
+        await until(screen, lambda: screen.app.composer.text == named)
+        assert not screen.app.runner.state.draft.images
+
+
 async def test_chips_are_taken_out_by_key_and_by_click(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         (tmp_path / name).write_bytes(png())

@@ -49,12 +49,12 @@ class Attacher:
 
     async def _attach_files(self, paths: list[Path], text: str, insert: Insert) -> None:
         async with self._turn:
+            if not await asyncio.to_thread(_all_there, paths):
+                insert(text)
+                return
             for path in paths:
                 try:
                     await self._keep(await read_image(path, self._environ), path.name)
-                except (FileNotFoundError, NotADirectoryError):
-                    insert(text)
-                    return
                 except OSError as error:
                     self._handle(ImageRefused(f"{path.name} could not be read: {error.strerror or error}"))
                 except ImageProblemError as error:
@@ -82,3 +82,8 @@ class Attacher:
 
     async def _keep(self, data: bytes, name: str) -> None:
         self._handle(ImageAttached(await asyncio.to_thread(self._keep_image, data, name)))
+
+
+def _all_there(paths: list[Path]) -> bool:
+    """Whether a pasted text can have meant files: what names one that is not there is a text."""
+    return all(path.exists() for path in paths)
