@@ -45,13 +45,14 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from tenuto.tui.early.decide import is_for_full_screen, is_terminal_ready, may_be_inline
+    from tenuto.tui.early.decide import choose_front_end, is_terminal_ready
 
-    if not is_for_full_screen(arguments) or not is_terminal_ready(os.environ) or may_be_inline(os.environ):
+    front_end = choose_front_end(arguments, os.environ)
+    if not front_end or not is_terminal_ready(os.environ):
         return _run_program(arguments, None)
     from tenuto.tui.early.begin import begin_early
 
-    early = begin_early()
+    early = begin_early(front_end)
     try:
         return _run_program(arguments, early)
     finally:

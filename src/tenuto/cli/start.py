@@ -85,7 +85,9 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
 
 
 def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | None) -> int:
-    """Run one of the interactive front-ends. `early` has painted for the full screen; another one begins anew."""
+    """Run one of the interactive front-ends. `early` has painted for the one that a first look promised."""
+    if early is not None:
+        early.turn_to(choice)
     start = runtime_start(options, cwd, interactive=True)
     choose = options.resume == ""
     if choice == "full":

@@ -10,11 +10,12 @@ LETTERS = "abcxyzé漢😀ßΩ "
 
 @dataclass(slots=True)
 class Prompt:
-    """The text, the cursor, and what was sent."""
+    """The text, the cursor, and what was sent. `home_skips`: Home goes behind the spaces of a line's beginning."""
 
     text: str = ""
     cursor: int = 0
     sent: list[str] = field(default_factory=list)
+    home_skips: bool = True
 
     def press(self, token: str) -> None:
         text, cursor = self.text, self.cursor
@@ -49,7 +50,7 @@ class Prompt:
         line = self.text[begin:].partition("\n")[0]
         indent = len(line) - len(line.lstrip()) if line.strip() else 0
         column = self.cursor - begin
-        return begin + indent if column == 0 or column > indent else begin
+        return begin + indent if self.home_skips and (column == 0 or column > indent) else begin
 
 
 BYTES = {

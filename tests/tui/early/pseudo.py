@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -21,6 +22,7 @@ from typing import Self
 
 import pyte
 
+NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;$]*[a-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[c|\x1b\[2[23];0t")
 PATIENCE = 60.0
 """Seconds; a hang guard, not a measure."""
 COLUMNS, ROWS = 200, 30
@@ -102,10 +104,10 @@ class Pseudo:
             if select.select([self.master], [], [], left)[0]:
                 self.output += os.read(self.master, 65_536)
 
-    def read_until(self, what: bytes | Path, patience: float = PATIENCE) -> None:
-        """Take in what is drawn until these bytes have been, or the file is there."""
+    def read_until(self, what: bytes | Path, patience: float = PATIENCE, *, after: int = 0) -> None:
+        """Take in what is drawn until these bytes have been, `after` those that were, or the file is there."""
         deadline = time.monotonic() + patience
-        while not (what in self.output if isinstance(what, bytes) else what.exists()):
+        while not (what in self.output[after:] if isinstance(what, bytes) else what.exists()):
             assert time.monotonic() < deadline, f"never came: {what!r}\n" + "\n".join(self.screen())
             self.read(0.01)
 
@@ -138,10 +140,10 @@ class Pseudo:
 def replay(output: bytes) -> pyte.Screen:
     """Return the screen after this output."""
     screen = pyte.Screen(COLUMNS, ROWS)
-    stream = pyte.ByteStream(screen)
-    for query in (b"\x1b[?2026$p", b"\x1b[?2048$p", b"\x1b[>25u", b"\x1b[>4;1m", b"\x1b[>4;0m"):
-        output = output.replace(query, b"")
-    for number in (b"22", b"23"):
-        output = output.replace(b"\x1b[" + number + b";0t", b"")
-    stream.feed(output)
+    fill(screen, output)
     return screen
+
+
+def fill(screen: pyte.Screen, output: bytes) -> None:
+    """Show this output on a screen, but for what pyte would print instead of ignoring."""
+    pyte.ByteStream(screen).feed(NOT_FOR_PYTE.sub(b"", output))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ ACCENTS = {"dark": "e5a663", "light": "9a4a00", "contrast-light": "6b2f00"}
 OPEN_EDITOR = b"\x07"
 PATIENCE = 20.0
 """Seconds; a hang guard, not a measure."""
-NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;$]*[a-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[c")
 SCREENS = {"full": TENUTO, "inline": (*TENUTO, "--inline")}
 Answer = Sequence[tuple[float, bytes]]
 
@@ -73,7 +71,7 @@ class Asked(Pseudo):
 
     def accent(self) -> str:
         """The colour of the prompt's glyph."""
-        screen = replay(NOT_FOR_PYTE.sub(b"", self.output))
+        screen = replay(self.output)
         for row in range(ROWS - 1, -1, -1):
             if screen.display[row].startswith("❯"):
                 return screen.buffer[row][0].fg
@@ -182,7 +180,7 @@ def test_where_it_is_known_or_does_harm_nothing_is_asked(
 
 def test_the_full_screen_asks_where_there_was_no_first_light(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "settings.toml").write_text("# not inline\n")
+    (tmp_path / "home" / "settings.toml").write_text("ui = {inline = false}\n")
     with Asked(tmp_path, TENUTO, [(0, LIGHT + FENCE)]) as program:
         program.read_until(b"offline/tenuto")
         program.wait_for_accent("light")

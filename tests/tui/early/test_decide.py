@@ -1,4 +1,4 @@
-"""When there is a first light: never where the command line would not open the full screen."""
+"""When there is a first light, and of which front-end: never where the command line would not open that one."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ from hypothesis import strategies as st
 
 from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
+from tenuto.config.settings import load_settings
 from tenuto.tui.early import decide
-from tenuto.tui.early.decide import is_accessible, is_for_full_screen, is_terminal_ready, may_be_inline
+from tenuto.tui.early.decide import is_accessible, is_terminal_ready, wants_inline
 
-OPTIONS = "-p --print --json -c --continue -r --resume --model --mode --cwd --no-session -V --version -h --help"
+NO_SETTINGS = {"TENUTO_HOME": "/nowhere"}
+OPTIONS = (
+    "-p --print --json -c --continue -r --resume --model --mode --cwd --no-session -V --version -h --help --inline"
+)
 OTHERS = "-- - --model=x -rID -cp --cont ask auto nonsense . /nowhere ~ sessions acp list fix it 4fe1"
 WORDS = st.sampled_from([*OPTIONS.split(), *OTHERS.split(), ""])
 
 
+def promised(arguments: list[str]) -> str:
+    return decide.choose_front_end(arguments, NO_SETTINGS)
+
+
 @given(st.lists(WORDS, max_size=6))
-def test_a_command_line_with_a_first_light_opens_the_full_screen(arguments: list[str]) -> None:
-    if is_for_full_screen(arguments):
+def test_a_command_line_with_a_first_light_opens_that_front_end(arguments: list[str]) -> None:
+    front_end = promised(arguments)
+    if front_end:
         options = parse_arguments(arguments)
         assert isinstance(options, Options)
         assert not options.subcommand
         assert os.path.isdir(options.cwd or ".")
-        assert choose_front_end(options, Terminal(True, True, True, "xterm"), has_input=False) == "full"
+        assert choose_front_end(options, Terminal(True, True, True, "xterm"), has_input=False) == front_end
 
 
 @pytest.mark.parametrize(
@@ -42,7 +51,8 @@ def test_a_command_line_with_a_first_light_opens_the_full_screen(arguments: list
     ],
 )
 def test_the_usual_ways_to_start_have_one(line: str) -> None:
-    assert is_for_full_screen(line.split())
+    assert promised(line.split()) == "full"
+    assert promised([*line.split(), "--inline"]) == "inline"
 
 
 def test_the_words_are_those_of_the_command_line() -> None:
@@ -67,26 +77,67 @@ def test_what_is_no_terminal_has_none() -> None:
             os.close(descriptor)
 
 
-def test_settings_that_may_ask_for_the_inline_front_end_are_seen(tmp_path) -> None:
+SETTINGS = [
+    ("", "full"),
+    ("[ui]\ntheme = 'dark'\n", "full"),
+    ("[ui]\ninline = true\n", "inline"),
+    ("[ui]\ntheme = 'dark'\n  inline=true  # as I like it\n[guard]\n", "inline"),
+    ("[ui]\ninline = false\n", "full"),
+    ("# inline = true\n", "full"),
+    ("ui.inline = true\n", ""),
+    ("ui = {inline = true}\n", ""),
+    ("[ui]\ninline = true\ninline = false\n", ""),
+    ("[other]\ninline = true\n", ""),
+    ('[ui]\ntheme = "inline"\n', ""),
+]
+
+
+@pytest.mark.parametrize(("settings", "wanted"), SETTINGS)
+def test_what_the_settings_say_of_the_inline_front_end_is_seen(tmp_path, monkeypatch, settings, wanted) -> None:
+    monkeypatch.chdir(tmp_path)
     environ = {"TENUTO_HOME": str(tmp_path)}
-    assert not may_be_inline(environ)
-    assert may_be_inline({**environ, "TENUTO_UI__INLINE": "true"})
-    (tmp_path / "settings.toml").write_text("[ui]\ntheme = 'dark'\n")
-    assert not may_be_inline(environ)
-    (tmp_path / "settings.toml").write_text("[ui]\ninline = true\n")
-    assert may_be_inline(environ)
-    assert not is_for_full_screen(["--inline"])
-    assert not is_for_full_screen(["--screen-reader"])
+    (tmp_path / "settings.toml").write_text(settings)
+    assert decide.choose_front_end([], environ) == wanted
+    loaded, _ = load_settings(tmp_path, tmp_path, environ)
+    assert wanted in ("", "inline" if loaded.ui.inline else "full")
+    assert decide.choose_front_end(["--inline"], environ) == "inline"
+    assert decide.choose_front_end(["--screen-reader"], environ) == ""
 
 
-def test_a_project_that_asks_for_the_inline_front_end_is_seen_from_its_folders(tmp_path, monkeypatch) -> None:
-    (tmp_path / "project" / "src").mkdir(parents=True)
-    (tmp_path / "project" / ".tenuto").mkdir()
-    monkeypatch.chdir(tmp_path / "project" / "src")
-    environ = {"TENUTO_HOME": str(tmp_path / "home")}
-    assert not may_be_inline(environ)
-    (tmp_path / "project" / ".tenuto" / "settings.toml").write_text("[ui]\ninline = true\n")
-    assert may_be_inline(environ)
+@pytest.mark.parametrize(("value", "wanted"), [("true", "true"), ("1", "true"), ("0", "false"), ("False", "false")])
+def test_the_environment_comes_before_the_settings(tmp_path, value, wanted) -> None:
+    for own in ("true", "false"):
+        (tmp_path / "settings.toml").write_text(f"[ui]\ninline = {own}\n")
+        environ = {"TENUTO_HOME": str(tmp_path), "TENUTO_UI__INLINE": value}
+        assert wants_inline(environ) == wanted
+        assert load_settings(tmp_path, None, environ)[0].ui.inline is (wanted == "true")
+
+
+@pytest.mark.parametrize("root", [".git", "project/.git", "project/src/.git", ""])
+def test_the_settings_of_a_project_are_those_that_the_program_finds(tmp_path, monkeypatch, root) -> None:
+    """`root` marks where the repository begins, if there is one."""
+    here = tmp_path / "project" / "src"
+    here.mkdir(parents=True)
+    if root:
+        (tmp_path / root).mkdir()
+    own = tmp_path / "home"
+    own.mkdir()
+    environ = {"TENUTO_HOME": str(own)}
+    for folder in (tmp_path / "project", here):
+        file = folder / ".tenuto" / "settings.toml"
+        file.parent.mkdir()
+        file.write_text("[ui]\ninline = true\n")
+        monkeypatch.chdir(here)
+        found = "true" if load_settings(own, here, environ)[0].ui.inline else ""
+        assert wants_inline(environ) == found
+        monkeypatch.chdir(tmp_path)
+        assert wants_inline(environ, str(here)) == found
+        (own / "settings.toml").write_text("[ui]\ninline = true\n")
+        file.write_text("[ui]\ninline = false\n")
+        found = "true" if load_settings(own, here, environ)[0].ui.inline else "false"
+        assert wants_inline(environ, str(here)) == found
+        file.unlink()
+        (own / "settings.toml").unlink()
 
 
 @pytest.mark.parametrize(("value", "plain"), [("1", True), ("true", True), ("0", False), ("", False)])

@@ -36,21 +36,25 @@ def queued_texts(home: Path) -> list[str]:
     return [entry["parts"][0]["text"] for entry in entries if entry["type"] == "queued"]
 
 
-def run_and_compare(folder: Path, tokens: list[str], source: random.Random, command: tuple[str, ...] = TENUTO) -> None:
+SCREENS = {"full": TENUTO, "inline": (*TENUTO, "--inline")}
+PAINTED = "❯ ".encode()
+
+
+def run_and_compare(folder: Path, tokens: list[str], source: random.Random, screen: str) -> None:
     # Until the terminal is raw the kernel edits the line, byte by byte: only what it leaves alone is typed then.
     prelude = [f"type:{source.choice(LETTERS.strip())}" for _ in range(source.randint(0, 3))]
     prelude += ["enter"] * (source.random() < 0.3)
-    model = Prompt()
+    model = Prompt(home_skips=screen == "full")
     for token in (*prelude, *tokens):
         model.press(token)
     drafted = folder / "drafted"
     script = folder / "editor.sh"
     script.write_text(f'cp "$1" {drafted}.part && mv {drafted}.part {drafted}\n')
-    with Pseudo(folder, command, EDITOR=f"sh {script}") as program:
+    with Pseudo(folder, SCREENS[screen], EDITOR=f"sh {script}") as program:
         for token in prelude:
             program.type(encode(token))
             program.read(source.uniform(0, 0.01))
-        program.read_until(b"\x1b[?1049h")
+        program.read_until(PAINTED)
         for piece in pieces_of(tokens, source):
             program.type(piece)
             program.read(source.uniform(0, 0.04))
@@ -68,19 +72,22 @@ def run_and_compare(folder: Path, tokens: list[str], source: random.Random, comm
 @pytest.mark.parametrize("seed", range(50))
 def test_any_keys_give_the_text_the_cursor_and_the_prompts_of_the_model(tmp_path: Path, seed: int) -> None:
     source = random.Random(seed)
-    run_and_compare(tmp_path, random_tokens(source), source)
+    screen = "inline" if seed % 2 else "full"
+    run_and_compare(tmp_path, random_tokens(source), source, screen)
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("seed", range(100, 300))
-def test_two_hundred_more(tmp_path: Path, seed: int) -> None:
+def test_two_hundred_more(tmp_path: Path, seed: int, screen: str) -> None:
     source = random.Random(seed)
-    run_and_compare(tmp_path, random_tokens(source), source)
+    run_and_compare(tmp_path, random_tokens(source), source, screen)
 
 
-def test_a_prompt_of_the_command_line_comes_before_what_was_sent_early(tmp_path: Path) -> None:
-    with Pseudo(tmp_path, (*TENUTO, "from the command line")) as program:
-        program.read_until(b"\x1b[?1049h")
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_prompt_of_the_command_line_comes_before_what_was_sent_early(tmp_path: Path, screen: str) -> None:
+    with Pseudo(tmp_path, (*SCREENS[screen], "from the command line")) as program:
+        program.read_until(PAINTED)
         program.type(b"typed early\r")
         deadline = time.monotonic() + PATIENCE
         while len(queued_texts(program.home)) < 2 and time.monotonic() < deadline:
@@ -106,10 +113,11 @@ def test_an_earlier_session_is_continued_with_the_keys_typed_early(tmp_path: Pat
         assert len(list(program.home.glob("sessions/*/*/events.jsonl"))) == 1
 
 
-def test_a_long_paste_that_begins_early_is_folded_and_sent_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_long_paste_that_begins_early_is_folded_and_sent_whole(tmp_path: Path, screen: str) -> None:
     pasted = "\n".join(f"line {number} é" for number in range(3_000))
-    with Pseudo(tmp_path) as program:
-        program.read_until(b"\x1b[?1049h")
+    with Pseudo(tmp_path, SCREENS[screen]) as program:
+        program.read_until(PAINTED)
         program.type(b"see ")
         data = b"\x1b[200~" + pasted.replace("\n", "\r").encode() + b"\x1b[201~"
         for begin in range(0, len(data), 1_000):

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.terminal
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 PAINTED = b"? keys"
 CLEARS = re.compile(rb"\x1b\[[0-3]?J|\x1bc")
+EARLY_MODULES = ("begin", "colours", "decide", "editor", "paint", "reader", "screen")
 ALLOWED = {"select", "termios", "marshal", "_signal", "gc", "__future__"}
 LATE_IMPORT = """
 import sys, time
@@ -26,13 +27,13 @@ def fail(arguments, early):
     time.sleep(0.3)
     {what}
 main._run_program = fail
-sys.argv = ["tenuto"]
+sys.argv = ["tenuto", *{arguments!r}]
 main.main()
 """
 
 
-def failing(what: str) -> tuple[str, ...]:
-    return (sys.executable, "-c", LATE_IMPORT.format(what=what))
+def failing(what: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", LATE_IMPORT.format(what=what, arguments=arguments))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,8 @@ def test_keys_are_echoed_before_the_front_end_is_there(tmp_path: Path) -> None:
         assert "❯ aéb" in program.screen()
 
 
-def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
+def at_first_paint(folder: Path, *arguments: str) -> set[str]:
+    """Return the modules that are there at first paint, and that the bare interpreter has not."""
     probe = (
         "import sys; bare = set(sys.modules)\n"
         "from tenuto.cli import main\n"
@@ -97,13 +99,18 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
         "    names = sorted(set(sys.modules) - bare); early.close()\n"
         "    print('MODULES', *names, 'END'); return 0\n"
         "main._run_program = show\n"
-        "sys.argv = ['tenuto']\n"
+        f"sys.argv = ['tenuto', *{arguments!r}]\n"
         "main.main()\n"
     )
-    with Pseudo(tmp_path, (sys.executable, "-c", probe)) as program:
+    with Pseudo(folder, (sys.executable, "-c", probe)) as program:
         program.read_until(b"END")
         names = program.output.decode().partition("MODULES ")[2].partition(" END")[0].split()
     assert {name for name in names if not name.startswith("tenuto")} <= ALLOWED
+    return set(names)
+
+
+def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
+    names = at_first_paint(tmp_path)
     assert {name for name in names if name.startswith("tenuto")} <= {
         "tenuto",
         "tenuto.version",
@@ -111,7 +118,7 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
         "tenuto.cli.main",
         "tenuto.tui",
         "tenuto.tui.early",
-        *(f"tenuto.tui.early.{name}" for name in ("begin", "colours", "decide", "editor", "paint", "reader", "screen")),
+        *(f"tenuto.tui.early.{name}" for name in EARLY_MODULES),
     }
 
 

@@ -140,7 +140,7 @@ async def running_app(
         )  # fmt: skip
         if typed:
             pipe.send_bytes(typed[1])
-            app.take_over(typed[0])
+            app.take_over(lambda: typed[0])
         running = asyncio.create_task(app.run())
         session = Session(app, runtime, pipe, terminal, clock, running)
         await session.shows("❯")

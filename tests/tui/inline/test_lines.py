@@ -15,12 +15,13 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
+from tenuto.tui.early.inline_paint import rewraps
 from tenuto.tui.effects import ItemAdded, ItemRemoved
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.output import synchronises
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.inline.resize import rewraps, rows_above_cursor
+from tenuto.tui.inline.resize import rows_above_cursor
 from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line

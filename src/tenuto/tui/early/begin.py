@@ -6,7 +6,6 @@ import os
 import termios
 
 from tenuto.tui.early.decide import wanted_theme
-from tenuto.tui.early.paint import MIN_COLUMNS, MIN_ROWS
 from tenuto.tui.early.reader import EarlyReader
 from tenuto.tui.early.screen import EarlyScreen
 
@@ -17,8 +16,8 @@ else:
     import _signal  # `signal` takes 3 ms to import
 
 
-def begin_early() -> EarlyReader | None:
-    """Paint the first frame and let a child echo; `None`, and nothing changed, where the terminal cannot.
+def begin_early(front_end: str) -> EarlyReader | None:
+    """Paint a front-end's first frame and let a child echo; `None`, and nothing changed, where the terminal cannot.
 
     Ctrl+C ends the program without a word until the terminal is raw.
     """
@@ -26,8 +25,8 @@ def begin_early() -> EarlyReader | None:
     environ = dict(os.environ)
     screen = None
     try:
-        screen = EarlyScreen(wanted_theme(environ), environ)
-        if screen.columns < MIN_COLUMNS or screen.rows < MIN_ROWS:
+        screen = EarlyScreen(front_end, wanted_theme(environ), environ)
+        if not screen.has_room:
             return None
         # Until there is a child to put the terminal back, the end has to wait.
         ends = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT]

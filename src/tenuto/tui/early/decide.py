@@ -1,4 +1,4 @@
-"""Whether there is to be a first light: only where the full screen is as good as certain to come. Imports nothing.
+"""Whether there is to be a first light, and of what: only where that is as good as certain to come. Imports nothing.
 
 In doubt the answer is no: then everything is as if this package did not exist.
 """
@@ -13,31 +13,50 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SUBCOMMANDS = frozenset({"sessions", "acp", "import", "doctor", "config", "stats", "eval", "sandbox"})
+PROJECT_FILE = ".tenuto/settings.toml"
 SETTINGS_BYTES = 65_536
 MODES = frozenset({"ask", "edits", "auto", "plan"})
 EARLIER_SESSION = frozenset({"-c", "--continue", "-r", "--resume"})
+FLAGS = EARLIER_SESSION | {"--no-session", "--inline"}
 
 
-def is_for_full_screen(arguments: Sequence[str]) -> bool:
-    """Say whether the command line is one that opens the full screen, without a word of complaint."""
+def choose_front_end(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return the front-end that the command line and the settings ask for, `full` or `inline`, empty when in doubt."""
+    words = read_options(arguments)
+    if words is None:
+        return ""
+    if "--inline" in words:
+        return "inline"
+    match wants_inline(environ, words.get("--cwd", "")):
+        case "true":
+            return "inline"
+        case "" | "false":
+            return "full"
+        case _:
+            return ""
+
+
+def read_options(arguments: Sequence[str]) -> dict[str, str] | None:
+    """Return the options with their values; `None` unless the command line surely opens one of the two screens."""
     if arguments[:1] and arguments[0] in SUBCOMMANDS:
-        return False
-    seen: list[str] = []
+        return None
+    seen: dict[str, str] = {}
+    earlier = 0
     index = 0
     while index < len(arguments):
         word = arguments[index]
         index += 1
         if not word.startswith("-"):
             continue
-        seen.append(word)
-        if word in ("-c", "--continue", "--no-session", "-r", "--resume"):
-            continue
-        value = arguments[index] if index < len(arguments) else ""
-        if not _takes(word, value):
-            return False
-        index += 1
-    earlier = [word for word in seen if word in EARLIER_SESSION]
-    return len(earlier) <= 1 and not (earlier and "--no-session" in seen)
+        value = ""
+        if word not in FLAGS:
+            value = arguments[index] if index < len(arguments) else ""
+            if not _takes(word, value):
+                return None
+            index += 1
+        seen[word] = value
+        earlier += word in EARLIER_SESSION
+    return None if earlier > 1 or (earlier and "--no-session" in seen) else seen
 
 
 def _takes(option: str, value: str) -> bool:
@@ -54,11 +73,26 @@ def _takes(option: str, value: str) -> bool:
             return False
 
 
-def may_be_inline(environ: Mapping[str, str]) -> bool:
-    """Say whether the person's settings, or the project's, may ask for the inline front-end: a look for the word."""
-    if environ.get("TENUTO_UI__INLINE"):
-        return True
-    return b"inline" in _settings(environ) or b"inline" in _project_settings()
+def wants_inline(environ: Mapping[str, str], cwd: str = "") -> str:
+    """Return what the settings say of the inline front-end, by a look for the word: the environment, the project's,
+    the person's own. `true`, `false`, empty when nothing, and something else when it takes more than a look.
+    """
+    if said := environ.get("TENUTO_UI__INLINE"):
+        return {"1": "true", "0": "false"}.get(said, said.lower())
+    return _said_of_inline(_project_settings(cwd)) or _said_of_inline(_settings(environ))
+
+
+def _said_of_inline(settings: bytes) -> str:
+    found, section = "", b""
+    for line in settings.splitlines() if b"inline" in settings else ():
+        code = line.partition(b"#")[0].strip()
+        if code.startswith(b"["):
+            section = code
+        if b"inline" in code:
+            name, _, value = code.partition(b"=")
+            plain = section == b"[ui]" and name.strip() == b"inline" and not found
+            found = value.strip().decode("ascii", "replace") if plain else "?"
+    return found
 
 
 IMMOVABLE = ("", "dumb", "unknown")
@@ -87,17 +121,19 @@ def _settings(environ: Mapping[str, str]) -> bytes:
     return _read(f"{home}/settings.toml")
 
 
-def _project_settings() -> bytes:
-    """Return the nearest settings file above here; the directory that `--cwd` names is not looked at."""
+def _project_settings(cwd: str) -> bytes:
+    """Return the nearest settings file from `cwd` up to the root of its repository, as `config/settings.py` does."""
     try:
-        place = os.getcwd()  # noqa: PTH109 - pathlib would have to be imported
+        here = place = os.path.abspath(cwd)  # noqa: PTH100 - pathlib would have to be imported
     except OSError:
         return b""
+    found = b""
     while place:
-        if found := _read(f"{place}/.tenuto/settings.toml"):
+        found = found or _read(f"{place}/{PROJECT_FILE}")
+        if os.access(f"{place}/.git", os.F_OK):
             return found
         place = place.rpartition("/")[0]
-    return b""
+    return _read(f"{here}/{PROJECT_FILE}")
 
 
 def _read(path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The early frame: the rows, glyphs and colours of the app's first one, as bytes. Pure.
+"""The early frame of the full screen: the rows, glyphs and colours of the app's first one, as bytes. Pure.
 
 Widths are not known here (a table would have to be imported): the terminal counts the cells, and a text that may not
 fit is cut by a guess on the safe side.
@@ -22,20 +22,22 @@ END_LEFT_BEHIND = f"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[
 """Ends what a killed program has left switched on: mouse, sizes, focus, the keyboard (`NO_FLAGS`: of each screen)."""
 MIN_COLUMNS, MIN_ROWS = 20, 5
 
-Look = tuple[str, str]
-"""The SGR parameters of the rule, and of the glyph and the mode."""
+Size = tuple[int, int]
+"""Columns and rows."""
+Look = tuple[str, str, str]
+"""The SGR parameters of the rule, of the glyph and the mode, and of the words where nothing is typed (inline)."""
 
 LOOKS: dict[tuple[str, str], Look] = {
-    ("dark", "truecolor"): ("38;2;92;99;112", "38;2;229;166;99"),
-    ("dark", "256"): ("38;5;241", "38;5;179"),
-    ("light", "truecolor"): ("38;2;140;149;159", "38;2;154;74;0"),
-    ("light", "256"): ("38;5;246", "38;5;94"),
-    ("contrast-dark", "truecolor"): ("38;2;160;166;176", "38;2;255;210;74"),
-    ("contrast-dark", "256"): ("38;5;248", "38;5;221"),
-    ("contrast-light", "truecolor"): ("38;2;91;99;109", "38;2;107;47;0"),
-    ("contrast-light", "256"): ("38;5;241", "38;5;52"),
-    ("ansi", ""): ("2", "36"),
-    ("mono", ""): ("0", "0"),
+    ("dark", "truecolor"): ("38;2;92;99;112", "38;2;229;166;99", "38;2;163;170;182"),
+    ("dark", "256"): ("38;5;241", "38;5;179", "38;5;145"),
+    ("light", "truecolor"): ("38;2;140;149;159", "38;2;154;74;0", "38;2;86;94;104"),
+    ("light", "256"): ("38;5;246", "38;5;94", "38;5;59"),
+    ("contrast-dark", "truecolor"): ("38;2;160;166;176", "38;2;255;210;74", "38;2;216;219;224"),
+    ("contrast-dark", "256"): ("38;5;248", "38;5;221", "38;5;253"),
+    ("contrast-light", "truecolor"): ("38;2;91;99;109", "38;2;107;47;0", "38;2;49;54;61"),
+    ("contrast-light", "256"): ("38;5;241", "38;5;52", "38;5;237"),
+    ("ansi", ""): ("2", "36", "2"),
+    ("mono", ""): ("0", "0", "0"),
 }
 NAMES = frozenset({"dark", "light", "ansi", "contrast-dark", "contrast-light"})
 
@@ -55,19 +57,33 @@ def choose_look(environ: Mapping[str, str], theme: str = "auto", background: str
     return LOOKS[name, "" if name == "ansi" else "truecolor" if has_true_colour(environ) else "256"]
 
 
-def paint_frame(columns: int, rows: int, look: Look, text: str, cursor: int) -> str:
-    """Return everything, on a screen of so many cells; the screen must be empty."""
-    rule, accent = look
-    return (
-        f"\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
-        f"\x1b[{rows};1H\x1b[{accent}m{MODE}\x1b[0m"
-        f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m{paint_text(columns - len(GLYPH), text, cursor)}"
-    )
+class FullPicture:
+    """What is shown of the full screen. The app's first frame takes its place in one stroke (`full/held_driver.py`)."""
 
+    leave = LEAVE
+    hand_over = ""
 
-def paint_prompt(columns: int, rows: int, text: str, cursor: int) -> str:
-    """Return the row of the prompt again, behind its glyph."""
-    return f"\x1b[{rows - 1};{len(GLYPH) + 1}H{paint_text(columns - len(GLYPH), text, cursor)}"
+    def begin(self, size: Size, look: Look, text: str, cursor: int) -> str:
+        """Take the screen and paint everything on it."""
+        return ENTER + self.recolour(size, look, text, cursor)
+
+    def resize(self, size: Size, look: Look, text: str, cursor: int) -> str:
+        """Paint everything on a screen of another size."""
+        return "\x1b[2J" + self.recolour(size, look, text, cursor)
+
+    def recolour(self, size: Size, look: Look, text: str, cursor: int) -> str:
+        """Paint everything over what is there."""
+        (columns, rows), (rule, accent, _quiet) = size, look
+        return (
+            f"\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
+            f"\x1b[{rows};1H\x1b[{accent}m{MODE}\x1b[0m"
+            f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m{paint_text(columns - len(GLYPH), text, cursor)}"
+        )
+
+    def show(self, size: Size, _look: Look, text: str, cursor: int) -> str:
+        """Paint the row of the prompt again, behind its glyph."""
+        columns, rows = size
+        return f"\x1b[{rows - 1};{len(GLYPH) + 1}H{paint_text(columns - len(GLYPH), text, cursor)}"
 
 
 def paint_text(room: int, text: str, cursor: int) -> str:
@@ -75,10 +91,10 @@ def paint_text(room: int, text: str, cursor: int) -> str:
     if not text:
         shown = PLACEHOLDER[:room]
         return f"\x1b[2;7m{shown[:1]}\x1b[0;2m{shown[1:]}\x1b[0m\x1b[K"
-    before = _tail(_plain(text[:cursor]), room - 2)
-    left = room - sum(map(_cells, before))
-    at, after = _plain(text[cursor : cursor + 1]) or " ", _plain(text[cursor + 1 :])
-    return f"\x1b[0m{before}\x1b[7m{at}\x1b[27m{_head(after, left - _cells(at))}\x1b[K"
+    before = end_of(shown_as(text[:cursor]), room - 2)
+    left = room - sum(map(cells, before))
+    at, after = shown_as(text[cursor : cursor + 1]) or " ", shown_as(text[cursor + 1 :])
+    return f"\x1b[0m{before}\x1b[7m{at}\x1b[27m{beginning_of(after, left - cells(at))}\x1b[K"
 
 
 _SHOWN = {
@@ -89,21 +105,25 @@ _SHOWN = {
 }
 
 
-def _plain(text: str) -> str:
+def shown_as(text: str) -> str:
+    """Return a text as it is painted on one row."""
     return text.translate(_SHOWN)
 
 
-def _cells(character: str) -> int:
+def cells(character: str) -> int:
+    """Return how many cells a character takes at most."""
     return 1 if character < "\x7f" else 2
 
 
-def _head(text: str, room: int) -> str:
+def beginning_of(text: str, room: int) -> str:
+    """Return as much of a text as surely fits into `room` cells."""
     for index, character in enumerate(text):
-        room -= _cells(character)
+        room -= cells(character)
         if room < 0:
             return text[:index]
     return text
 
 
-def _tail(text: str, room: int) -> str:
-    return _head(text[::-1], room)[::-1]
+def end_of(text: str, room: int) -> str:
+    """Return as much of the end of a text as surely fits into `room` cells."""
+    return beginning_of(text[::-1], room)[::-1]

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 else:
     import _signal  # `signal` takes 3 ms to import
 
-INTERRUPTED = 7
-"""The child's exit status after Ctrl+C; it has put the terminal back."""
+STOP, PAUSE, GO_ON = b"s", b"p", b"g"
+FRONT_ENDS = {b"f": "full", b"i": "inline"}
+"""What the child is told: to end, to give the terminal back for a while, to take it again, to paint for another one."""
+INTERRUPTED, LEFT = 7, 8
+"""The child's exit status after Ctrl+C, and when the terminal went or we did; it has put the terminal back."""
 INTERRUPTED_CODE = 130
 READ_BYTES = 65_536
 ESCAPE_PATIENCE = 0.025
@@ -61,6 +64,7 @@ class EarlyReader:
         self._wake = -1
         self._answer = -1
         self._handed_over = False
+        self._child_left = False
 
     @property
     def found(self) -> list[int | list[bytes]]:
@@ -89,17 +93,42 @@ class EarlyReader:
         os.close(stop)
         os.close(answer)
         _signal.signal(_signal.SIGCHLD, self._child_ended)
+        _signal.signal(_signal.SIGTSTP, self._stop_job)
         self._child_ended(0, None)
+
+    def turn_to(self, front_end: str) -> None:
+        """Paint for this front-end, if it is another one: the settings say something else than a first look at them."""
+        if front_end != self._screen.front_end:
+            self._screen.change(front_end)
+            self._tell(next(word for word, name in FRONT_ENDS.items() if name == front_end))
 
     def stop(self) -> Handover:
         """End the echo and return what was typed. Nobody reads the keyboard afterwards. Not to be called twice."""
+        given = self._end_child()
+        if not self._child_left:
+            self._screen.hand_over()
+        return given
+
+    def close(self) -> None:
+        """Put the terminal back if it was not handed over. May be called at any time, and twice."""
+        if not self._handed_over:
+            given = self._end_child()
+            if self._child_left:
+                return
+            if self._screen.asked and not given.answered:
+                self._screen.drain()
+            self._screen.leave()
+
+    def _end_child(self) -> Handover:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        if _signal.getsignal(_signal.SIGTSTP) == self._stop_job:
+            _signal.signal(_signal.SIGTSTP, _signal.SIG_DFL)
         self._handed_over = True
         if not self._child:
             return Handover()
+        self._tell(STOP)
         answer = b""
         try:
-            os.write(self._wake, b"s")
             while chunk := os.read(self._answer, READ_BYTES):
                 answer += chunk
         except OSError:
@@ -111,21 +140,27 @@ class EarlyReader:
         *typed, background, answered = marshal.loads(answer)
         return Handover(*typed, background=background, answered=answered)
 
-    def close(self) -> None:
-        """Put the terminal back if it was not handed over. May be called at any time, and twice."""
-        if not self._handed_over:
-            given = self.stop()
-            if self._screen.asked and not given.answered:
-                self._screen.drain()
-            self.leave()
+    def _tell(self, word: bytes) -> None:
+        try:
+            if self._child:
+                os.write(self._wake, word)
+        except OSError:
+            pass  # it has just ended
 
-    def leave(self) -> None:
-        """Put the terminal back after `stop`, where no full screen comes after all."""
-        self._screen.leave()
-
-    def leave_screen(self) -> None:
-        """Leave the early screen after `stop`. The terminal stays raw; what it was like is in `found`."""
-        self._screen.leave_screen()
+    def _stop_job(self, _number: int, _frame: FrameType | None) -> None:
+        """Stop with the terminal as it was before; go on with the frame and the draft (later: `tui/job_control.py`)."""
+        _signal.signal(_signal.SIGTSTP, _signal.SIG_DFL)
+        self._tell(PAUSE)
+        try:
+            if self._child:
+                os.read(self._answer, 1)
+            os.kill(0, _signal.SIGTSTP)
+            while os.tcgetpgrp(0) != os.getpgrp() and os.getsid(0) != os.getpid():
+                os.kill(0, _signal.SIGTTOU)  # it goes on in the background, where the terminal is not ours
+        except OSError:
+            pass  # the terminal is gone, and the child ends
+        _signal.signal(_signal.SIGTSTP, self._stop_job)
+        self._tell(GO_ON)
 
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
         try:
@@ -139,7 +174,9 @@ class EarlyReader:
         self._child = 0
         os.close(self._wake)
         os.close(self._answer)
-        if os.waitstatus_to_exitcode(status) == INTERRUPTED:
+        code = os.waitstatus_to_exitcode(status)
+        self._child_left = code == LEFT
+        if code == INTERRUPTED:
             os._exit(INTERRUPTED_CODE)
 
 
@@ -153,7 +190,7 @@ class _Child:
         self._editor = EarlyEditor(screen.columns)
         self._resized, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
-        # What ends or stops the program is the parent's to hear; the pipe says when it is gone.
+        # What ends or stops the program is the parent's to hear; the pipe says what is to be done, and when it is gone.
         # SIGTTIN stops it while the terminal is the shell's: of a job that goes on nothing typed is lost.
         for number in ("SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGTTOU", "SIGPIPE"):
             _signal.signal(getattr(_signal, number), _signal.SIG_IGN)
@@ -167,7 +204,7 @@ class _Child:
             return self._loop()
         except OSError:
             self._leave()
-            return 1
+            return LEFT
 
     def _loop(self) -> int:
         editor = self._editor
@@ -183,7 +220,10 @@ class _Child:
                 sources.remove(0)
             ready = self._wait(sources, ESCAPE_PATIENCE if editor.waits_for_key else None)
             if self._stop in ready:
-                return self._end()
+                word = os.read(self._stop, 1)
+                if word in (STOP, b""):
+                    return self._end(word)
+                self._obey(word)
             if self._resized in ready:
                 os.read(self._resized, READ_BYTES)
                 self._screen.repaint(editor.text, editor.cursor)
@@ -213,10 +253,21 @@ class _Child:
             self._screen.drain()
         self._screen.leave()
 
-    def _end(self) -> int:
-        if not os.read(self._stop, 1):
+    def _obey(self, word: bytes) -> None:
+        editor, screen = self._editor, self._screen
+        if word in FRONT_ENDS:
+            screen.turn_to(FRONT_ENDS[word], editor.text, editor.cursor)
+            return
+        self._leave()
+        os.write(self._answer, word)
+        if os.read(self._stop, 1) != GO_ON:
+            raise OSError("the program is gone")
+        screen.go_on(editor.text, editor.cursor)
+
+    def _end(self, word: bytes) -> int:
+        if not word:
             self._leave()
-            return 1
+            return LEFT
         editor = self._editor
         given = (editor.text, editor.cursor, editor.rest, tuple(editor.sent), editor.background, editor.answered)
         answer = marshal.dumps(given)

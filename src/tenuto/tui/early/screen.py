@@ -7,7 +7,11 @@ import select
 import termios
 
 from tenuto.tui.early.colours import QUERY, may_ask
-from tenuto.tui.early.paint import END_LEFT_BEHIND, ENTER, LEAVE, NO_FLAGS, choose_look, paint_frame, paint_prompt
+from tenuto.tui.early.paint import END_LEFT_BEHIND, MIN_COLUMNS, MIN_ROWS, NO_FLAGS, choose_look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tenuto.tui.early.picture import Picture
 
 Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6
@@ -18,27 +22,61 @@ ANSWER_PATIENCE = 0.1
 MAX_DRAINED = 256
 
 
+def picture_of(front_end: str, environ: dict[str, str]) -> Picture:
+    """Return what is painted for the front-end of this name, `full` or `inline`."""
+    if front_end == "inline":
+        from tenuto.tui.early.inline_paint import InlinePicture
+
+        return InlinePicture(environ)
+    from tenuto.tui.early.paint import FullPicture
+
+    return FullPicture()
+
+
 class EarlyScreen:
     """Draws on a descriptor of its own, so that nobody else's redirections touch it. `found` is what to go back to.
 
-    `theme` is a name. `asked` says that the terminal was asked for its background, and will answer.
+    It paints for `front_end`; `theme` is a name. `asked` says that the terminal was asked for its background, and will
+    answer.
     """
 
-    def __init__(self, theme: str, environ: dict[str, str]) -> None:
-        self.look = choose_look(environ, theme)
+    def __init__(self, front_end: str, theme: str, environ: dict[str, str]) -> None:
+        self.front_end = front_end
+        self._picture = picture_of(front_end, environ)
+        self._look = choose_look(environ, theme)
         self._theme = theme
         self._environ = environ
         self.asked = theme in GOES_BY_BACKGROUND and may_ask(environ)
         self.found: Attributes = repaired(termios.tcgetattr(0))
         self._raw: Attributes = []
         self._descriptor = os.dup(2)
-        self.columns, self.rows = self._size()
+        self._size = self._find_size()
+
+    @property
+    def columns(self) -> int:
+        """The width in cells."""
+        return self._size[0]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a frame fits."""
+        return self._size[0] >= MIN_COLUMNS and self._size[1] >= MIN_ROWS
 
     def begin(self) -> None:
         """Take the terminal and show the empty frame. What was typed before stays in its queue (TCSANOW).
 
         Raises termios.error or OSError when the terminal does not let itself be taken.
         """
+        self._make_raw()
+        self.write(self._picture.begin(self._size, self._look, "", 0) + (QUERY if self.asked else ""))
+
+    def go_on(self, text: str, cursor: int) -> None:
+        """Take the terminal again, after `leave`."""
+        self._make_raw()
+        self._size = self._find_size()
+        self.write(self._picture.begin(self._size, self._look, text, cursor))
+
+    def _make_raw(self) -> None:
         raw = [one.copy() if isinstance(one, list) else one for one in self.found]
         for place, flags in (
             (LOCAL, termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG),
@@ -52,39 +90,52 @@ class EarlyScreen:
         control[termios.VMIN], control[termios.VTIME] = 1, 0
         termios.tcsetattr(0, termios.TCSANOW, raw)  # pyright: ignore[reportArgumentType]
         self._raw = termios.tcgetattr(0)
-        frame = paint_frame(self.columns, self.rows, self.look, "", 0)
-        self.write(f"{ENTER}{frame}{QUERY if self.asked else ''}")
+
+    def change(self, front_end: str) -> None:
+        """Somebody else has turned to this front-end."""
+        self.front_end = front_end
+        self._picture = picture_of(front_end, self._environ)
+
+    def turn_to(self, front_end: str, text: str, cursor: int) -> None:
+        """Paint for this front-end from now on."""
+        self.write(self._picture.leave)
+        self.change(front_end)
+        self.write(self._picture.begin(self._size, self._look, text, cursor))
 
     def repaint(self, text: str, cursor: int) -> None:
         """The screen has another size."""
-        self.columns, self.rows = self._size()
-        self.write("\x1b[2J" + paint_frame(self.columns, self.rows, self.look, text, cursor))
+        self._size = self._find_size()
+        self.write(self._picture.resize(self._size, self._look, text, cursor))
 
     def learn(self, background: str, text: str, cursor: int) -> None:
         """The terminal's background is this (`#rrggbb`): paint over what is there, if that has other colours."""
         look = choose_look(self._environ, self._theme, background)
-        if look != self.look:
-            self.look = look
-            self.write(paint_frame(self.columns, self.rows, look, text, cursor))
+        if look != self._look:
+            self._look = look
+            self.write(self._picture.recolour(self._size, look, text, cursor))
 
     def show(self, text: str, cursor: int) -> None:
         """Show what has been typed."""
-        self.write(paint_prompt(self.columns, self.rows, text, cursor))
+        self.write(self._picture.show(self._size, self._look, text, cursor))
 
-    def leave_screen(self) -> None:
-        """End what was begun on the screen. Raises OSError when the terminal is gone."""
-        self.write(LEAVE)
+    def hand_over(self) -> None:
+        """Let the front-end paint in this place; that the terminal is gone it finds out by itself."""
+        try:
+            self.write(self._picture.hand_over)
+        except OSError:
+            return
 
     def leave(self) -> None:
-        """Put the terminal back as it was, unless somebody else has changed it since."""
+        """Put the terminal back as it was, unless somebody else has changed it since. The second time does nothing."""
         try:
             if not self._raw:
                 return
-            self.write(f"{END_LEFT_BEHIND}{LEAVE}{NO_FLAGS}")
+            self.write(f"{END_LEFT_BEHIND}{self._picture.leave}{NO_FLAGS}")
             if termios.tcgetattr(0) == self._raw:
                 termios.tcsetattr(0, termios.TCSANOW, self.found)  # pyright: ignore[reportArgumentType]
         except (OSError, termios.error):
             pass
+        self._raw = []
 
     def drain(self) -> None:
         """Read what the terminal still has to answer: it would be typed into the shell."""
@@ -103,7 +154,7 @@ class EarlyScreen:
         while data:
             data = data[os.write(self._descriptor, data) :]
 
-    def _size(self) -> tuple[int, int]:
+    def _find_size(self) -> tuple[int, int]:
         """Return columns and rows as Textual will find them."""
         try:
             columns, rows = os.get_terminal_size(1)

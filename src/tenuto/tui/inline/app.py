@@ -18,6 +18,7 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.around import TOAST_STYLES, Around, ReadingPanels
+from tenuto.tui.early.inline_paint import rewraps
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
@@ -29,7 +30,6 @@ from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.inline.reading import Reading
-from tenuto.tui.inline.resize import rewraps
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
@@ -184,8 +184,15 @@ class InlineApp:
             self.failure = error
             self._exit()
 
-    def take_over(self, typed: Handover) -> None:
-        """Take over what was typed before there was a prompt."""
+    def take_over(self, stop: Callable[[], Handover]) -> None:
+        """Right before the first paint, end the early phase with `stop`, and take over what was typed in it."""
+        self.application.pre_run_callables.append(lambda: self._take(stop()))
+
+    def _take(self, typed: Handover) -> None:
+        self.themes.learn(typed.background)
+        if typed.sent:
+            for text in (*self.take_opening_texts(), *typed.sent):  # before what Enter sends from now on
+                self.runner.handle(intents.SendText(text))
         if typed.text:
             self.editor.set_draft(typed.text, typed.cursor)
             self.editor.tell()
@@ -193,9 +200,9 @@ class InlineApp:
             # Through the reader's own decoder: of the last character only a part may be there.
             decoder = self._input.stdin_reader._stdin_decoder  # pyright: ignore[reportPrivateUsage]
             self._parser.feed(decoder.decode(typed.rest))
-        # Answers of the terminal are mostly there by now: then the first paint has the right colours.
-        waiting = self._input.read_keys()
-        self.application.pre_run_callables.append(lambda: self._begin_keys(waiting))
+        # What came meanwhile is done before the first paint, too: nothing typed is missing in it.
+        self._do_keys(self._input.read_keys())
+        asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._take_keys)
 
     def take_opening_texts(self) -> list[str]:
         """Return what is to be sent first, once."""
@@ -366,10 +373,6 @@ class InlineApp:
     def _take_keys(self) -> None:
         """Do the keys that did not come by reading the terminal."""
         self._do_keys(self._input.flush_keys())
-
-    def _begin_keys(self, keys: list[KeyPress]) -> None:
-        self._do_keys(keys)
-        asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._take_keys)
 
     def _do_keys(self, keys: list[KeyPress]) -> None:
         self.application.key_processor.feed_multiple(keys)

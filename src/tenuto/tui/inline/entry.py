@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -32,30 +33,24 @@ RESTORE = f"\x1b[?2026l\x1b[?2004l{END_MODES}\x1b[?7h\x1b[?25h\x1b[0m"
 def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
     """Run the inline front-end and return the exit code.
 
-    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has begun a
-    full screen, because it knows no settings: its screen goes, what was typed stays.
+    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has the
+    terminal until the app can paint its first frame.
     """
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
-    with borrow_terminal(str(noise), early.found if early else None, restore=RESTORE) as terminal:
-        typed = take_typed(early) if early is not None else Handover()
-        texts = [*opening_texts(prompt, choose=choose), *typed.sent]
+    found = early.found if early else None
+    with borrow_terminal(str(noise), found, restore=RESTORE) as terminal, contextlib.ExitStack() as stack:
+        if early is not None:
+            stack.callback(early.close)
+        texts = opening_texts(prompt, choose=choose)
         keyboard = Vt100Input(sys.stdin)
         # Raw at once: what is typed, and what the terminal answers, is not to be echoed before there is a prompt.
-        with keyboard.raw_mode():
-            themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
-            themes.begin(terminal.write, asked=early is not None and early.asked)
-            themes.learn(typed.background)
-            run = _run(start, texts, settings.ui, terminal, typed=typed, keyboard=keyboard, themes=themes)
-            ended = asyncio.run(run)
+        stack.enter_context(keyboard.raw_mode())
+        themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
+        themes.begin(terminal.write, asked=early is not None and early.asked)
+        run = _run(start, texts, settings.ui, terminal, early=early, keyboard=keyboard, themes=themes)
+        ended = asyncio.run(run)
     return ended.report(noise)
-
-
-def take_typed(early: EarlyReader) -> Handover:
-    """Leave the screen of the early phase, and return what was typed in it. The terminal stays raw."""
-    typed = early.stop()
-    early.leave_screen()
-    return typed
 
 
 async def _run(
@@ -64,7 +59,7 @@ async def _run(
     ui: UiSettings,
     terminal: Terminal,
     *,
-    typed: Handover,
+    early: EarlyReader | None,
     keyboard: Vt100Input,
     themes: ThemeChooser,
 ) -> Ended:
@@ -96,7 +91,7 @@ async def _run(
         found=terminal.found,
         texts=texts,
     )
-    app.take_over(typed)
+    app.take_over(early.stop if early is not None else Handover)
     terminal.owed = lambda: app.outside.owed
     loop = asyncio.get_running_loop()
     terminal.writer.drained = lambda: loop.call_soon_threadsafe(app.show)

@@ -13,16 +13,13 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from tenuto.guard.sanitize import BLANK
+from tenuto.tui.early.inline_paint import ERASE_DOWN
 from tenuto.tui.paint import Depth
 from tenuto.tui.writer import TerminalWriter
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)
 """The first version of tmux that is trusted with synchronised output."""
-ERASE_DOWN = "\x1b7\x1b[K\x1b[B\x1b[J\x1b8"
-"""Erases from the cursor on, without the one way to do so that tmux takes for "clear": from the first cell of all. It
-would put what was there into the scrollback.
-"""
 NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
 """What prompt-toolkit writes for a frame that is like the one before: it leaves the terminal as that left it."""
 SETTLE_SECONDS = 2.0

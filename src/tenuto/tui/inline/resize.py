@@ -6,18 +6,10 @@ bottom belongs to the terminal, so it has to be known exactly how far up the bot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 STABLE_SECONDS = 0.3
 """A width that has not changed for so long is taken for the last one."""
-
-
-def rewraps(environ: Mapping[str, str]) -> bool:
-    """Say whether the terminal wraps rows again at another width. tmux does, whatever it runs in."""
-    if environ.get("TMUX"):
-        return True
-    term = environ.get("TERM", "")
-    return not ("XTERM_VERSION" in environ or term == "linux" or term.startswith("screen"))
 
 
 def rows_above_cursor(widths: Sequence[int], column: int, columns: int, *, wraps: bool) -> int:
