@@ -1,7 +1,8 @@
 """Textual's compositor, asked for a few rows: it rendered every widget whole, whatever had changed.
 
 A key changes one row of the editor; all other widgets went through their caches row by row with it (half of what a
-key cost).
+key cost). What lies behind a widget that covers all that is to be painted is not asked either: the screen and the box
+around the editor have the same rows, and nobody sees them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from textual.strip import Strip
 
 
 class RowCompositor(Compositor):
-    """Renders of each widget the rows that are to be painted; widgets without such a row are left alone."""
+    """Renders of each widget the rows that are to be painted; those without such a row, or behind, are left alone."""
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
         if crop is None:
@@ -25,3 +26,5 @@ class RowCompositor(Compositor):
             rows = shown.intersection(Region(shown.x, crop.y, shown.width, crop.height))
             if rows:
                 yield region, rows, widget.render_lines(rows.translate(-region.offset))
+                if rows.contains_region(crop):
+                    return  # front to back: it is as opaque as all widgets
