@@ -8,6 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -16,6 +17,10 @@ collect_ignore = ["fixtures"]
 # Hypothesis and httpx read these; a proxy of the machine must not get between a test and its own server.
 for _name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
     os.environ.pop(_name, None)
+
+# An example that takes long on a busy machine is no fault: no test measures time.
+hypothesis.settings.register_profile("tenuto", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("tenuto")
 
 
 @pytest.fixture
