@@ -53,6 +53,7 @@ def test_an_item_taken_out_moves_or_ends_the_selection() -> None:
 def test_a_double_click_takes_a_path_whole() -> None:
     assert word_at(SECOND[0], 5) == (2, 15)
     assert word_at(SECOND[0], 15) is None
+    assert word_at(Line((("see a.py:2. Then", "text"),)), 5) == (4, 10), "the sentence's end is not the path's"
 
 
 def test_a_triple_click_takes_the_logical_line() -> None:

@@ -80,13 +80,18 @@ def selected_text(selection: Selection, lines_of: Callable[[int], Sequence[Line]
     return BETWEEN_ITEMS.join(pieces)
 
 
+SENTENCE_SIGNS = ".,:"
+"""What ends a sentence, and is no part of the word before it."""
+
+
 def word_at(line: Line, cell: int) -> tuple[int, int] | None:
     """Return the cells of the word (path, address, identifier) at a cell, `None` where there is none."""
     text = line.text
     at = take_cells(text, cell)
     for match in _WORD.finditer(text):
         if match.start() <= at < match.end():
-            return cell_width(text[: match.start()]), cell_width(text[: match.end()])
+            end = match.start() + len(match[0].rstrip(SENTENCE_SIGNS))
+            return cell_width(text[: match.start()]), cell_width(text[: end if at < end else match.end()])
     return None
 
 
