@@ -81,3 +81,20 @@ def test_the_full_screen_needs_no_prompt_toolkit_and_the_inline_one_no_textual()
     assert loaded("tenuto.tui.full.entry") == "['textual', 'rich']"
     assert loaded("tenuto.tui.inline.entry") == "['prompt_toolkit']"
     assert loaded("tenuto.tui.inline.plain") == "[]"
+
+
+def test_a_screen_is_up_before_the_core_is_imported():
+    probe = """
+import sys
+from pathlib import Path
+from tenuto.cli.arguments import Options
+from tenuto.cli.start import runtime_start
+runtime_start(Options(), Path("."), interactive=True)
+import tenuto.tui.{screen}.entry
+late = ("tenuto.core.runtime", "tenuto.session.session", "tenuto.model.registry", "markdown_it", "pygments", "json")
+print([name for name in late if name in sys.modules])
+"""
+    for screen in ("full", "inline"):
+        code = probe.format(screen=screen)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]", screen

@@ -20,7 +20,8 @@ import msgspec
 from tenuto.config.settings import home_directory
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.opening import check_directory
-from tenuto.core.runtime import Runtime, Start
+from tenuto.core.runtime import Runtime
+from tenuto.core.start import Start
 from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, Outcome

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from tenuto.command.registry import run_command
-from tenuto.core.runtime import Runtime, Start
+from tenuto.core.runtime import Runtime
+from tenuto.core.start import Start
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.protocol.part import TextPart

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tenuto.command.runtime import CommandRuntime
-from tenuto.core.runtime import Start
+from tenuto.core.start import Start
 from tenuto.protocol.event import AnyEvent, TaskSettledEvent
 from tenuto.protocol.part import TextPart
 from tests.server import ScriptedServer

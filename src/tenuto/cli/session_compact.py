@@ -14,7 +14,8 @@ from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse
 from tenuto.compaction.preview import PlanDescription
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.pending import describe_compaction
-from tenuto.core.runtime import Runtime, Start
+from tenuto.core.runtime import Runtime
+from tenuto.core.start import Start
 from tenuto.frontend.print import JsonOutput, interrupt_on_signals
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation

@@ -111,7 +111,7 @@ def wants_inline(cwd: Path) -> bool:
 
 def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: ANN201 - imported late on purpose
     """Return how the runtime is to begin."""
-    from tenuto.core.runtime import Start
+    from tenuto.core.start import Start
 
     return Start(
         cwd=cwd.resolve(),

@@ -30,7 +30,7 @@ from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from tenuto.core.runtime import Start
+    from tenuto.core.start import Start
 
 
 FIRST_RUN = (

@@ -6,49 +6,23 @@ Building one reads settings and opens a log; it makes no network request and imp
 from __future__ import annotations
 
 import asyncio
-import os
-import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
 
 from tenuto.config.settings import load_settings
 from tenuto.core.bus import EventBus, Listener
 from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
+from tenuto.core.start import Start
 from tenuto.core.submit import submit_prompt
-from tenuto.protocol.entry import Mode, Origin
+from tenuto.protocol.entry import Origin
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
     from tenuto.core.ahead import AheadOfTime
-    from tenuto.protocol.compaction import CompactionStrategy
-
-
-class Start(Struct, frozen=True):
-    """How a run begins: what the command line, or the Python API, asks for."""
-
-    cwd: Path
-    home: Path
-    model: str = ""
-    mode: Mode | None = None
-    resume: str = ""
-    resume_latest: bool = False
-    fork: bool = False
-    """Go on in a copy of the session that is resumed; it may be open elsewhere."""
-    temporary: bool = False
-    names_directory: bool = False
-    """The person named `cwd`: a session whose own directory is gone goes on there."""
-    interactive: bool = True
-    extra_prompt: str = ""
-    compaction: CompactionStrategy | None = None
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    clock: Callable[[], float] = time.time
 
 
 class Runtime:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
-from tenuto.core.runtime import Runtime, Start
+from tenuto.core.runtime import Runtime
+from tenuto.core.start import Start
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND
 from tenuto.protocol.event import (

@@ -21,7 +21,7 @@ from tenuto.tui.motion import motion_of
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
-    from tenuto.core.runtime import Start
+    from tenuto.core.start import Start
     from tenuto.tool.registry import ToolRegistry
 
 GC_THRESHOLDS = (20_000, 20, 50)

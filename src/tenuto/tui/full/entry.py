@@ -16,7 +16,7 @@ from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
-    from tenuto.core.runtime import Start
+    from tenuto.core.start import Start
     from tenuto.tui.early.reader import EarlyReader
 
 

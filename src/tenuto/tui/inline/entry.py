@@ -23,7 +23,7 @@ from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_si
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
-    from tenuto.core.runtime import Start
+    from tenuto.core.start import Start
     from tenuto.tui.early.reader import EarlyReader
 
 RESTORE = f"\x1b[?2026l\x1b[?2004l{END_MODES}\x1b[?7h\x1b[?25h\x1b[0m"

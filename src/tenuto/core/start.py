@@ -1,0 +1,37 @@
+"""How a run begins. Apart from the runtime, so that a screen is up before the core is imported."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from tenuto.protocol.entry import Mode
+
+if TYPE_CHECKING:
+    from tenuto.protocol.compaction import CompactionStrategy
+
+
+class Start(Struct, frozen=True):
+    """How a run begins: what the command line, or the Python API, asks for."""
+
+    cwd: Path
+    home: Path
+    model: str = ""
+    mode: Mode | None = None
+    resume: str = ""
+    resume_latest: bool = False
+    fork: bool = False
+    """Go on in a copy of the session that is resumed; it may be open elsewhere."""
+    temporary: bool = False
+    names_directory: bool = False
+    """The person named `cwd`: a session whose own directory is gone goes on there."""
+    interactive: bool = True
+    extra_prompt: str = ""
+    compaction: CompactionStrategy | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    clock: Callable[[], float] = time.time
