@@ -150,3 +150,41 @@ def test_a_question_rings_and_what_holds_from_now_on_is_said(place: Workplace, s
         assert "(mode auto)" in lines.wait("\r\n> ")
     finally:
         lines.terminal.close()
+
+
+def test_r099_a_paste_of_lines_is_one_prompt_and_waits_for_enter(place: Workplace) -> None:
+    lines = Lines(place, TERM="dumb")
+    assert place.server is not None
+    pasted = "\n".join(f"line {number} of what was pasted here" for number in range(30))
+    try:
+        lines.wait("> ")
+        lines.type(pasted)
+        lines.wait("29 lines were pasted", "\r\n> ")
+        assert place.server.requests == []
+        lines.type(" and typed\n")
+        lines.wait("Answer to", "\r\n> ")
+        assert said(place.server.requests[-1]) == f"{pasted} and typed"
+        lines.type(f"{pasted}\n")
+        lines.wait("30 lines were pasted")
+        lines.type("\n")
+        lines.wait("Answer to", "\r\n> ")
+        assert said(place.server.requests[-1]) == pasted
+    finally:
+        lines.terminal.close()
+
+
+def test_a_line_that_the_terminal_has_cut_is_not_sent_as_if_it_were_whole(place: Workplace) -> None:
+    lines = Lines(place, TERM="dumb")
+    assert place.server is not None
+    try:
+        lines.wait("> ")
+        lines.type("x" * 6_000 + "\n")
+        lines.wait("The terminal keeps 4,095 bytes", "\r\n> ")
+        assert place.server.requests == []
+        lines.type("something else\n")
+        lines.wait("Answer to something else.", "\r\n> ")
+        lines.type("\n")
+        lines.wait("Answer to", "\r\n> ")
+        assert said(place.server.requests[-1]) == "x" * 4_095
+    finally:
+        lines.terminal.close()

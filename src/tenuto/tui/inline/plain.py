@@ -134,7 +134,7 @@ class PlainApp:
         loop.add_signal_handler(signal.SIGINT, self._cancel)
         opening = loop.create_task(self._open(), name="open")
         try:
-            with LineReader(self.take_line, lambda: self.runner.handle(intents.EndOfInput()), self.leave):
+            with LineReader(self.take_line, self.take_paste, self.take_cut, self._end_input, self.leave):
                 await self._ended.wait()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
@@ -173,12 +173,37 @@ class PlainApp:
         self._prompted = False
         self.runner.handle(intents.Cancel())
 
+    def _end_input(self) -> None:
+        self.runner.handle(intents.EndOfInput())
+
     def take_line(self, line: str) -> None:
         """Take what the person has typed: an answer where something is asked, else a prompt."""
         self._prompted = False
         if not self._menus.take(line, self._clock(), self._say):
             self._send(line)
         self._show()
+
+    def take_paste(self, lines: list[str]) -> None:
+        """Take lines that came at once: one prompt, which is sent when the person presses Enter (R-099)."""
+        if wanted_answer(self.runner.state):
+            for line in lines:
+                self.take_line(line)
+            return
+        text = self.runner.state.draft.text + "".join(f"{line}\n" for line in lines)
+        self._keep(text, [f"{len(lines)} lines were pasted. Enter sends them; what you type before goes behind them."])
+        self._continuing = True
+
+    def take_cut(self, line: str) -> None:
+        """Take a line that was longer than what the terminal keeps of one: not to be sent as if it were whole."""
+        said = f"The terminal keeps {len(line.encode()):,} bytes of a line, and drops the rest. Nothing was sent."
+        self._keep(line, [said, "A long text is best in a file: @PATH. An empty line sends what there is."])
+
+    def _keep(self, text: str, said: list[str]) -> None:
+        self._prompted = False
+        self._sending = True  # it stands there already
+        self.runner.handle(intents.DraftChanged(text, len(text)))
+        self._sending = False
+        self._say(said)
 
     def _send(self, line: str) -> None:
         if line.strip() == "?" and not self._continuing:
@@ -192,7 +217,7 @@ class PlainApp:
         if state.draft.text and not self._continuing and line.strip():
             self.runner.handle(intents.SendText(line))
         else:
-            text = state.draft.text + line
+            text = state.draft.text + line if line else state.draft.text.removesuffix("\n")
             self.runner.handle(intents.DraftChanged(text, len(text)))
             self.runner.handle(intents.SendDraft())
         self._sending = False
