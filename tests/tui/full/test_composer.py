@@ -199,3 +199,11 @@ async def test_what_comes_back_from_an_editor_has_the_marks_of_what_was_not_chan
         await paste(screen, "line\n" * 20)
         assert screen.app.runner.fold_edited("look " + "line\n" * 20) == "look [Pasted text #1 +21 lines]"
         assert screen.app.runner.fold_edited("line\n" * 19) == "line\n" * 19
+
+
+async def test_ctrl_c_copies_what_is_selected_once_and_then_clears() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"some words", "shift+left", "shift+left", "ctrl+c"])
+        assert (screen.app.clipboard, screen.app.composer.text) == ("ds", "some words")
+        await screen.burst(["ctrl+c"])
+        assert screen.app.composer.text == ""

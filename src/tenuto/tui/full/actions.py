@@ -65,6 +65,7 @@ class ScreenActions:
             return False
         self._app.outside.copy(text)
         self._app.transcript.pointer.clear()
+        self._app.composer.unselect()  # the next press has its usual meaning
         return True
 
     @contextlib.asynccontextmanager

@@ -392,5 +392,6 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.around.note_focus(True)
 
     def on_text_area_changed(self) -> None:
-        """The text may be another kind of prompt, or of another height."""
+        """The text may be another kind of prompt, or of another height; what was selected further up is done with."""
+        self.transcript.pointer.clear()
         self.around.show_prompt(self.composer.text)

@@ -101,6 +101,10 @@ class Composer(TextArea):
             self.move_cursor(result.end_location)
         self.tell()
 
+    def unselect(self) -> None:
+        """Let go of what is selected; the cursor stays."""
+        self.move_cursor(self.cursor_location)
+
     def update_suggestion(self) -> None:
         """Show what a command that has been typed out may be followed by."""
         self.suggestion = ghost_hint(self.text, self.cursor)
