@@ -172,6 +172,12 @@ def test_a_disk_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert DraftFiles(tmp_path).take("a", "/p") is None
 
 
+def test_a_draft_that_could_not_take_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    file_of(tmp_path, "a").mkdir(parents=True)
+    DraftFiles(tmp_path).write("a", StoredDraft(text="x"))
+    assert [path.name for path in (tmp_path / "drafts").iterdir()] == ["a.json"]
+
+
 async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_path: Path) -> None:
     other = StoredDraft(cwd="/tmp", text="of another run")
     DraftFiles(tmp_path).write("0" * 16, other)

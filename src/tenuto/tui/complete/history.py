@@ -152,9 +152,13 @@ def cut_file(path: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of the file in one go."""
+    """Put `data` in the place of the file in one go. Raises `OSError`, and leaves nothing of it behind then."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    temporary.replace(path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
