@@ -137,7 +137,7 @@ class InlineApp:
         """Return what paints and reads; `found` is how the terminal was found."""
         on_console = self._environ.get("TERM") == "linux"
         return InlineApplication(
-            self.bottom.layout,
+            self.bottom,
             self._input,
             self._output,
             paint=self._paint_frame,

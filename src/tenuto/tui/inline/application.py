@@ -17,9 +17,9 @@ from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyProcessor
-from prompt_toolkit.layout import Layout
 from prompt_toolkit.styles import DummyStyle
 
+from tenuto.tui.inline.bottom import Bottom
 from tenuto.tui.inline.keys import Pasted, Press
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.resize import STABLE_SECONDS, rows_above_cursor
@@ -40,7 +40,7 @@ class InlineApplication(Application[None]):
 
     def __init__(
         self,
-        layout: Layout,
+        bottom: Bottom,
         input: Input,
         output: InlineOutput,
         *,
@@ -52,7 +52,7 @@ class InlineApplication(Application[None]):
         found: Attributes | None = None,
     ) -> None:
         super().__init__(
-            layout=layout,
+            layout=bottom.layout,
             input=input,
             output=output,
             style=DummyStyle(),
@@ -62,6 +62,7 @@ class InlineApplication(Application[None]):
         )
         self.ttimeoutlen = ESCAPE_SECONDS
         self.key_processor = Keys(press, paste, self._paint_keys)
+        self._bottom = bottom
         self._paint = paint
         self._wraps = wraps
         self._modes = modes
@@ -204,11 +205,7 @@ class InlineApplication(Application[None]):
         if screen is None:
             return [], 0
         cursor = screen.get_cursor_position(self.layout.current_window)
-        widths = [
-            max((x + cell.width for x, cell in screen.data_buffer[y].items() if cell.char.strip()), default=0)
-            for y in range(cursor.y)
-        ]
-        return widths, cursor.x
+        return self._bottom.painted_widths(cursor.y), cursor.x
 
 
 class Keys(KeyProcessor):

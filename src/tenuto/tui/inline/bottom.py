@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
+from prompt_toolkit.application.current import get_app
 from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.layout import Layout
 from prompt_toolkit.layout.containers import Container, Window
@@ -16,7 +18,7 @@ from prompt_toolkit.layout.screen import Screen, WritePosition
 from tenuto.guard.sanitize import blank_for_terminal
 from tenuto.tui.around import ABOVE_PROMPT, PLACEHOLDER, Around
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.inline.cells import CellRows, Spans
+from tenuto.tui.inline.cells import CellRows, Row, Spans
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.machine.state import UiState
@@ -70,6 +72,7 @@ class Bottom(Container):
         self._state = state
         self._cells = CellRows(paint)
         self._first = 0
+        self._painted: list[Row] = []
         # What prompt-toolkit takes for the place that is typed in; it is painted here.
         self._window = Window(BufferControl(editor.buffer))
         self.layout = Layout(self, focused_element=self._window)
@@ -88,8 +91,7 @@ class Bottom(Container):
         self._cells.turn(columns)
         prompt, cursor = self._prompt(columns)
         shown = [*(line.spans for line in rows.above), *prompt, *(line.spans for line in rows.below)]
-        for y, spans in enumerate(shown[: write_position.height]):
-            screen.data_buffer[y] = self._cells.row(spans)
+        self._put(screen, [self._cells.row(spans) for spans in shown[: write_position.height]])
         screen.height = min(len(shown), write_position.height)
         screen.width = columns
         screen.visible_windows_to_write_positions[self._window] = write_position
@@ -97,6 +99,32 @@ class Bottom(Container):
             self._window, Point(x=min(cursor.x, columns - 1), y=min(len(rows.above) + cursor.y, screen.height - 1))
         )
         screen.show_cursor = True
+
+    def _put(self, screen: Screen, rows: list[Row]) -> None:
+        """Put the rows on the screen, without those that stand where they stood.
+
+        prompt-toolkit looks at every cell of the two screens; rows that are on neither cost nothing.
+        """
+        before = get_app().renderer.last_rendered_screen
+        painted, self._painted = self._painted, rows
+        if before is None:
+            screen.data_buffer.update(enumerate(rows))
+            return
+        before.data_buffer.clear()
+        for y, (old, new) in enumerate(zip_longest(painted, rows)):
+            if old is new:
+                continue
+            if old is not None:
+                before.data_buffer[y] = old
+            if new is not None:
+                screen.data_buffer[y] = new
+
+    def painted_widths(self, rows: int) -> list[int]:
+        """Return how many cells the first rows take that were painted last."""
+        return [
+            max((cell + char.width for cell, char in row.items() if char.char.strip()), default=0)
+            for row in self._painted[:rows]
+        ]
 
     def _prompt(self, columns: int) -> tuple[list[Spans], Point]:
         """Return the rows of the prompt that show, and where the cursor is in them."""
