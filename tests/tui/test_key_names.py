@@ -87,9 +87,9 @@ def full_names(data: str) -> list[str]:
 
 def inline_names(data: str) -> list[str]:
     keys: list[KeyPress] = []
-    parser = KeyParser(keys.append, lambda _looked_at: None, lambda: None)
+    parser = KeyParser(keys.append, lambda _looked_at: None, lambda _seconds: None)
     parser.feed(data)
-    parser.flush()
+    parser.give_up()
     return [normal_key(key.name) for key in keys if isinstance(key, Press)]
 
 

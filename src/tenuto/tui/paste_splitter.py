@@ -44,6 +44,11 @@ class PasteSplitter:
         """Whether something is held back that may be a key (a lone ESC): call `give_up` soon."""
         return self._pieces is None and self._held in _KEYS
 
+    @property
+    def has_sequence(self) -> bool:
+        """Whether more than a lone ESC is held back: a key by then only if nothing comes for long."""
+        return self.holding and len(self._held) > 1
+
     def feed(self, data: str, now: float = float("-inf")) -> list[str]:
         """Return what is complete. A possible beginning of a mark at the end is held back until the next call.
 

@@ -107,7 +107,7 @@ def test_a_lone_escape_is_a_key_after_a_while() -> None:
     editor.feed(b"h")
     full = [str(getattr(key, "key", "")) for key in InputReader().feed(editor.rest)]
     inline: list[KeyPress] = []
-    KeyParser(inline.append, lambda _looked_at: None, lambda: None).feed(editor.rest.decode())
+    KeyParser(inline.append, lambda _looked_at: None, lambda _seconds: None).feed(editor.rest.decode())
     assert full == [key.name for key in inline if isinstance(key, Press)] == ["escape", "h"]
 
 

@@ -93,7 +93,7 @@ def hand_to_full(editor: EarlyEditor, behind: bytes, silence: Callable[[], None]
 
 def hand_to_inline(editor: EarlyEditor, behind: bytes, *, silent: bool = False) -> Result:
     keys: list[KeyPress] = []
-    parser = KeyParser(keys.append, lambda _looked_at: None, lambda: None)
+    parser = KeyParser(keys.append, lambda _looked_at: None, lambda _seconds: None)
     decoder = getincrementaldecoder("utf-8")()
     parser.feed(decoder.decode(editor.rest))
     if silent:

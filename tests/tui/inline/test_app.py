@@ -300,7 +300,7 @@ async def test_r099_a_paste_of_a_megabyte_is_a_mark_and_is_sent_whole() -> None:
 
 
 async def test_a_paste_whose_end_is_lost_does_not_swallow_the_keyboard(monkeypatch) -> None:
-    monkeypatch.setattr("tenuto.tui.inline.app.PASTE_SILENCE", 0.05)
+    monkeypatch.setattr("tenuto.tui.inline.keys.PASTE_SILENCE", 0.05)
     async with running_app() as session:
         session.type("\x1b[200~half a paste")
         await session.shows("❯ half a paste")

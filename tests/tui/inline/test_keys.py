@@ -17,7 +17,7 @@ class Listener:
         self.unended = 0
         self.parser = KeyParser(self.keys.append, self.focus.append, self._count)
 
-    def _count(self) -> None:
+    def _count(self, _seconds: float) -> None:
         self.unended += 1
 
     def names(self) -> list[str]:
@@ -32,6 +32,7 @@ def names(*chunks: str) -> list[str]:
     for chunk in chunks:
         listener.parser.feed(chunk)
     listener.parser.flush()
+    listener.parser.give_up()
     return listener.names()
 
 
@@ -70,9 +71,36 @@ def test_a_paste_without_its_end_is_told_and_can_be_given_up() -> None:
     listener.parser.feed("\x1b[200~half")
     listener.parser.flush()
     assert listener.names() == [] and listener.unended == 1
-    listener.parser.give_up_paste()
+    listener.parser.give_up()
     listener.parser.feed("k")
     assert listener.names() == ["paste half", "k"]
+
+
+@pytest.mark.parametrize(
+    "sequence", ["\x1b[A", "\x1bOA", "\x1b[1;5D", "\x1b[13;2u", "\x1b[200~x\x1b[201~", "\x1b[?62;22c"]
+)
+def test_a_slow_line_may_rest_within_a_sequence_but_an_escape_is_quick(sequence: str) -> None:
+    for cut in range(2, len(sequence)):
+        listener = Listener()
+        listener.parser.feed(f"a{sequence[:cut]}")
+        listener.parser.flush()
+        listener.parser.feed(f"{sequence[cut:]}b")
+        listener.parser.flush()
+        assert listener.names() == ["a", *names(sequence), "b"], cut
+    listener = Listener()
+    listener.parser.feed("\x1b")
+    listener.parser.flush()
+    assert listener.names() == ["escape"] and not listener.unended
+
+
+@pytest.mark.parametrize(("data", "name"), [("\x1b[", "alt+["), ("\x1bO", "alt+o")])
+def test_what_has_begun_as_a_sequence_is_a_key_in_the_end(data: str, name: str) -> None:
+    listener = Listener()
+    listener.parser.feed(data)
+    listener.parser.flush()
+    assert listener.names() == [] and listener.unended == 1
+    listener.parser.give_up()
+    assert [one.lower() for one in listener.names()] == [name]
 
 
 def test_focus_is_told_and_is_no_key() -> None:
@@ -94,7 +122,7 @@ def test_text_arrives_as_it_is_in_any_pieces(text: str, cut: int) -> None:
 def test_no_bytes_raise_and_the_keyboard_lives_on(data: str) -> None:
     listener = Listener()
     listener.parser.feed(data)
-    listener.parser.give_up_paste()
+    listener.parser.give_up()
     listener.parser.flush()
     listener.keys.clear()
     listener.parser.feed("z")

@@ -50,8 +50,6 @@ LEAKED = f"{NO_MOUSE_NO_SIZES}{CLEAN_KEYBOARD}\x1b[?47l"
 BEGIN_MODES = f"{LEAKED}{CLEAN_KEYBOARD}\x1b[>1u\x1b[?1004h{BACKGROUND_REPORTS}"
 END_MODES = f"{NO_MORE_KEYS}\x1b[<u{CLEAN_KEYBOARD}\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Keys told apart (kitty's protocol), word of being looked at, and of another background."""
-PASTE_SILENCE = 2.0
-"""Seconds without input after which an unfinished paste counts as finished."""
 
 
 class InlineApp:
@@ -87,7 +85,7 @@ class InlineApp:
         self.themes = themes
         themes.watch(self._recolour)
         self._ticker: asyncio.TimerHandle | None = None
-        self._paste_guard: asyncio.TimerHandle | None = None
+        self._input_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._motion = motion_of(ui)
         self.runner = self._start_runner(runtime)
@@ -103,7 +101,7 @@ class InlineApp:
         self.bottom = Bottom(self.editor, paint, lambda: self.runner.state)
         self.outside = self._reach_outside()
         self._input = input
-        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_paste, themes.hear)
+        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_input, themes.hear)
         input.vt100_parser = self._parser
         self.application = self._lay_out(found)
         self._actions = ScreenActions(self)
@@ -234,7 +232,7 @@ class InlineApp:
             self.application.exit()
 
     def _stop_timers(self) -> None:
-        for timer in (self._ticker, self._paste_guard):
+        for timer in (self._ticker, self._input_guard):
             if timer is not None:
                 timer.cancel()
 
@@ -384,12 +382,13 @@ class InlineApp:
         if not looked_at:
             self.runner.keep_draft()
 
-    def _guard_paste(self) -> None:
-        """A paste goes on: do not wait for its end for ever."""
-        if self._paste_guard is not None:
-            self._paste_guard.cancel()
-        self._paste_guard = asyncio.get_running_loop().call_later(PASTE_SILENCE, self._give_up_paste)
+    def _guard_input(self, seconds: float) -> None:
+        """Something has begun: do not wait for its end for ever."""
+        if self._input_guard is not None:
+            self._input_guard.cancel()
+        self._input_guard = asyncio.get_running_loop().call_later(seconds, self._give_up_input, seconds)
 
-    def _give_up_paste(self) -> None:
-        self._parser.give_up_paste()
-        self._take_keys()
+    def _give_up_input(self, seconds: float) -> None:
+        if time.monotonic() - self._parser.fed_at >= seconds:  # else what came will be waited for in its own time
+            self._parser.give_up()
+            self._take_keys()

@@ -18,6 +18,10 @@ from prompt_toolkit.keys import Keys
 from tenuto.tui.answers import AnswerFilter
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 
+PASTE_SILENCE = 2.0
+"""Seconds without input after which an unfinished paste counts as finished."""
+SEQUENCE_SILENCE = 0.1
+"""Seconds more than Escape has for what has begun as a sequence: a slow line may bring the rest of it yet."""
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
@@ -63,15 +67,15 @@ class Pasted(KeyPress):
 class KeyParser(Vt100Parser):
     """Gives `Press` and `Pasted` to `feed_key_callback`.
 
-    `focus` hears whether the terminal is looked at, `background` whether that is light, `unended` that a
-    paste goes on: after a while without it, `give_up_paste` should be called.
+    `focus` hears whether the terminal is looked at, `background` whether that is light, `unended` that something has
+    begun: after so many seconds without input `give_up` should be called.
     """
 
     def __init__(
         self,
         feed_key_callback: Callable[[KeyPress], None],
         focus: Callable[[bool], None],
-        unended: Callable[[], None],
+        unended: Callable[[float], None],
         background: Callable[[bool], None] = lambda _light: None,
     ) -> None:
         super().__init__(feed_key_callback)
@@ -80,27 +84,36 @@ class KeyParser(Vt100Parser):
         self._splitter = PasteSplitter()
         self._answers = AnswerFilter(background)
         self._held = ""
+        self.fed_at = float("-inf")
 
     def feed(self, data: str) -> None:
         """Take in what was read. Bytes that are no UTF-8, which come as surrogates, are replacement characters."""
-        for part in self._splitter.feed(_SURROGATE.sub("\ufffd", data), time.monotonic()):
+        self.fed_at = time.monotonic()
+        for part in self._splitter.feed(_SURROGATE.sub("\ufffd", data), self.fed_at):
             self._take(part)
         if self._splitter.inside:
-            self._unended()
+            self._unended(PASTE_SILENCE)
 
     def flush(self) -> None:
-        """Nothing more came for a moment: what may have been a beginning is a key."""
-        if not self._splitter.inside:
-            for part in self._splitter.give_up():
-                self._take(part)
-            self._take_text(self._answers.give_up())
-            self._give_held()
+        """Nothing more came for a moment: an Escape is a key. What is more than that has a little longer."""
+        if len(self._held) > 1 or self._splitter.has_sequence:
+            self._unended(SEQUENCE_SILENCE)
+        elif not self._splitter.inside:
+            self._give_up_keys()
 
-    def give_up_paste(self) -> None:
-        """A paste has not ended for so long that its end must be lost."""
+    def give_up(self) -> None:
+        """Nothing more came for so long that it must be lost: a paste ends, what may have been a beginning is a key."""
         if self._splitter.inside:
             for part in self._splitter.give_up():
                 self._take(part)
+        else:
+            self._give_up_keys()
+
+    def _give_up_keys(self) -> None:
+        for part in self._splitter.give_up():
+            self._take(part)
+        self._take_text(self._answers.give_up())
+        self._give_held()
 
     def _take(self, part: str) -> None:
         if isinstance(part, Paste):
