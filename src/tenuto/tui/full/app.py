@@ -363,9 +363,9 @@ class TenutoApp(App[None], inherit_bindings=False):
 
         A key goes there as straight, since no binding of Textual's is before it.
         """
-        pasted = isinstance(event, events.Paste) and not event.is_forwarded
-        if pasted or (isinstance(event, events.Key) and self.app_focus and self.focused is self.composer):
-            self.composer.post_message(event)
+        typed = isinstance(event, events.Key) and self.app_focus and self.focused is self.composer
+        if typed or (isinstance(event, events.Paste) and not event.is_forwarded):
+            await self.composer.take(event, paints=not isinstance(self._peek_message(), events.Key))
         else:
             await super().on_event(event)
 

@@ -14,8 +14,7 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.document._document import Document, Location
-from textual.geometry import Region
-from textual.message import Message
+from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
@@ -69,7 +68,6 @@ class Composer(TextArea):
         self._cuts = CutTexts()
         self._cutting = False
         self._paint_now = paint_now
-        self._waiting_keys = 0
         self._styled: object = None
 
     # --- the draft ---
@@ -134,23 +132,29 @@ class Composer(TextArea):
 
     # --- keys ---
 
-    def post_message(self, message: Message) -> bool:
-        """Take a message in; of keys that wait it is known how many they are."""
-        taken = super().post_message(message)
-        if taken and isinstance(message, events.Key):
-            self._waiting_keys += 1
-        return taken
+    async def take(self, event: events.Event, *, paints: bool) -> None:
+        """Do a key or a paste here and now, without the way by a queue of our own.
+
+        A key that does not paint is one of several that came together: the last of them does.
+        """
+        if not self.is_mounted:
+            self.post_message(event)
+            return
+        with self._context():
+            if isinstance(event, events.Key):
+                await self._on_key(event)
+                if paints:
+                    self._paint_now(self)
+            elif isinstance(event, events.Paste):
+                await self._on_paste(event)
 
     async def _on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        self._waiting_keys -= 1
         typed = typed_by(event.key, event.character)
         key = self._route(event.key, typed)
         if key is not None:
             await self.press(key, typed)
-        if self._waiting_keys <= 0:  # else the last of them paints
-            self._paint_now(self)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -190,6 +194,13 @@ class Composer(TextArea):
         """Keys always come here: dialogs are contexts, not widgets with a focus of their own."""
         if self.app.app_focus:  # pyright: ignore[reportUnknownMemberType]
             self.call_after_refresh(self.focus)
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        """Scroll to the cursor; where everything is seen there is nothing to work out at every key."""
+        if self.wrapped_document.height > self.size.height or self.scroll_offset.y:
+            return super().scroll_cursor_visible(center, animate)
+        self._recompute_cursor_offset()
+        return Offset()
 
     def get_line(self, line_index: int) -> Text:
         """Return a line as it is painted: what was pasted may have what must not reach the terminal (R-088)."""
