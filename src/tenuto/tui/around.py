@@ -163,6 +163,11 @@ class Around:
         """Whether something here goes away with time."""
         return self._toast is not None
 
+    @property
+    def moves_in(self) -> float:
+        """Seconds until the toast is to go away."""
+        return max(0.0, self._toast[1] - self._clock()) if self._toast is not None else float("inf")
+
     def show_toast(self, text: str, style: str) -> None:
         """Show a line for a few seconds, from the next time that the status is asked for."""
         self._toast = ((text, style), self._clock() + TOAST_SECONDS)

@@ -6,12 +6,14 @@ import asyncio
 import time
 
 import pytest
+
 from tenuto.guard.sanitize import BLANK
+from tenuto.protocol.event import TaskFinishedEvent, TaskSettledEvent, TaskStartedEvent
 from tenuto.tui.inline.cells import CellRows
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
 from tenuto.tui.themes import ThemeChooser
-from tests.tui.full.fake_runtime import FakeRuntime
+from tests.tui.full.fake_runtime import SESSION, FakeRuntime
 from tests.tui.inline.support import Session, running_app
 
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -114,3 +116,22 @@ def test_a_row_that_is_still_the_same_is_not_made_again_but_in_other_colours() -
     paint.choose(ThemeChooser("light", {}, home).theme)
     cells.turn(80)
     assert cells.row(line.spans)[0].style != dark
+
+
+async def test_a_line_that_goes_away_by_itself_wakes_nothing_before() -> None:
+    async with running_app() as session:
+        app, loop = session.app, asyncio.get_running_loop()
+        app.around.show_toast("something was done", "dim")
+        app.show()
+        await session.shows("something was done")
+        assert app._ticker is not None and app._ticker.when() - loop.time() > 2
+        await session.emit(TaskStartedEvent(session_id=SESSION, submission_id="s", kind="agent"))
+        await session.shows("Working")
+        assert app._ticker.when() - loop.time() < 1, "what moves is not kept waiting"
+        await session.emit(
+            TaskFinishedEvent(session_id=SESSION, submission_id="s", kind="agent", outcome="completed"),
+            TaskSettledEvent(session_id=SESSION, outcome="completed"),
+        )
+        session.clock.now += 10
+        await session.gone("something was done")
+        await session.until(lambda: app._ticker is None)

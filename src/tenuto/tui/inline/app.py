@@ -343,10 +343,14 @@ class InlineApp:
     # --- time ---
 
     def _watch_time(self) -> None:
-        """Tick while something moves with time; sleep otherwise."""
-        moving = self.runner.state.animating or self.around.moving
-        if moving and self._ticker is None:
-            self._ticker = asyncio.get_running_loop().call_later(self._motion.tick, self._tick)
+        """Tick while something moves with time, and once when a line is to go away; sleep otherwise."""
+        wait = self._motion.tick if self.runner.state.animating else self.around.moves_in
+        loop = asyncio.get_running_loop()
+        if wait == float("inf") or (self._ticker is not None and self._ticker.when() <= loop.time() + wait):
+            return
+        if self._ticker is not None:
+            self._ticker.cancel()
+        self._ticker = loop.call_later(wait, self._tick)
 
     def _tick(self) -> None:
         self._ticker = None
