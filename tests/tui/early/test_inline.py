@@ -238,7 +238,7 @@ def test_the_app_comes_up_in_its_place_when_the_early_reader_was_killed(tmp_path
 
 
 @pytest.mark.parametrize("columns", [120, 30])
-def test_another_size_is_painted_at_once(tmp_path: Path, columns: int) -> None:
+def test_another_size_is_painted(tmp_path: Path, columns: int) -> None:
     """pyte cuts rows at another width; what wraps them is xterm's heir, and `XTERM_VERSION` says that it does not."""
     command = failing("time.sleep(60)", "--inline")
     with Pseudo(tmp_path, behind(3, command), XTERM_VERSION="XTerm(390)") as program:

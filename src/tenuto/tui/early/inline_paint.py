@@ -26,6 +26,7 @@ class InlinePicture:
 
     leave = f"\x1b[0m\x1b[?2004l\x1b[?7h{TO_FIRST_ROW}{ERASE_DOWN}\x1b[?25h"
     hand_over = f"\x1b[?25l{TO_FIRST_ROW}"
+    settling = 0.3  # where the rows are is known only when the terminal has wrapped them for the last time
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

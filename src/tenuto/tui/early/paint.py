@@ -62,6 +62,7 @@ class FullPicture:
 
     leave = LEAVE
     hand_over = ""
+    settling = 0.0
 
     def begin(self, size: Size, look: Look, text: str, cursor: int) -> str:
         """Take the screen and paint everything on it."""

@@ -21,6 +21,11 @@ class Picture(Protocol):
         """Goes to where the front-end paints its first frame."""
         ...
 
+    @property
+    def settling(self) -> float:
+        """Seconds after which another width is painted for, if it stays."""
+        ...
+
     def begin(self, size: Size, look: Look, text: str, cursor: int, /) -> str:
         """Take the place and paint everything."""
         ...

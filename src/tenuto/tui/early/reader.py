@@ -225,9 +225,7 @@ class _Child:
                     return self._end(word)
                 self._obey(word)
             if self._resized in ready:
-                os.read(self._resized, READ_BYTES)
-                self._screen.repaint(editor.text, editor.cursor)
-                editor.columns = self._screen.columns
+                self._resize()
             if 0 in ready:
                 self._read(cooked=False)
             elif not ready:
@@ -235,6 +233,14 @@ class _Child:
 
     def _wait(self, sources: list[int], seconds: float | None) -> list[int]:
         return select.select(sources, [], [], seconds)[0]
+
+    def _resize(self) -> None:
+        ready = [self._resized]
+        while ready == [self._resized]:
+            os.read(self._resized, READ_BYTES)
+            ready = self._wait([self._stop, self._resized], self._screen.settling)
+        self._screen.repaint(self._editor.text, self._editor.cursor)
+        self._editor.columns = self._screen.columns
 
     def _read(self, *, cooked: bool) -> None:
         data = os.read(0, READ_BYTES)

@@ -62,6 +62,11 @@ class EarlyScreen:
         """Whether a frame fits."""
         return self._size[0] >= MIN_COLUMNS and self._size[1] >= MIN_ROWS
 
+    @property
+    def settling(self) -> float:
+        """Seconds after which another width is painted for, if it stays."""
+        return self._picture.settling
+
     def begin(self) -> None:
         """Take the terminal and show the empty frame. What was typed before stays in its queue (TCSANOW).
 
