@@ -23,7 +23,7 @@ from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.effects import DraftSet, ItemAdded, ItemChanged, Quit, ScreenEffect
 from tenuto.tui.machine.coalesce import DeltaBuffer
-from tenuto.tui.machine.intent import DraftChanged, HistoryPrevious, SendDraft
+from tenuto.tui.machine.intent import DraftChanged, HistoryPrevious, SendDraft, SendText
 from tenuto.tui.machine.item import AssistantItem, NoticeItem, ShellItem, UserItem
 from tenuto.tui.runner import FLUSH_INTERVAL, Runner
 from tests.tui.machine.driving import SESSION, approval, opened, queue, started, user
@@ -331,3 +331,22 @@ async def test_a_history_that_cannot_be_written_is_told_and_nothing_else(tmp_pat
     notices = [item for item in stage.items if isinstance(item, NoticeItem)]
     assert [notice.level for notice in notices if "prompt history" in notice.text] == ["warning"]
     await stage.runner.close()
+
+
+async def test_a_command_that_takes_long_says_so_until_it_is_done(stage):
+    gate = asyncio.Event()
+
+    async def slowly(_line: str) -> list[CommandOutcome]:
+        await gate.wait()
+        return []
+
+    stage.core.run_command = slowly
+    stage.runner.handle(SendText("/export all of it"))
+    await asyncio.sleep(0)
+    assert stage.runner.state.hint is None
+    stage.pass_time(1)
+    hint = stage.runner.state.hint
+    assert hint is not None and hint.text == "/export is at work"
+    gate.set()
+    await stage.rest()
+    assert stage.runner.state.hint is None

@@ -33,6 +33,8 @@ FLUSH_INTERVAL = 1 / 15
 MAX_FLUSH_INTERVAL = 0.5
 COST_FACTOR = 4
 """A screen that is slow to take effects gets them less often: at most a quarter of the time goes into them."""
+COMMAND_PATIENCE = 0.7
+"""Seconds after which the screen says that a command is still at work."""
 CLOSE_PATIENCE = 2.0
 """Seconds that closing waits for prompts on their way to the history file."""
 
@@ -302,7 +304,13 @@ class Runner:
         await self._try(work, effect.text, effect.images)
 
     async def _run_command(self, line: str) -> None:
-        await self._try(self._show_outcomes(line), line)
+        name = line.split(maxsplit=1)[0]
+        lasting = self._later(COMMAND_PATIENCE, lambda: self.handle(intents.CommandLasts(name)))
+        try:
+            await self._try(self._show_outcomes(line), line)
+        finally:
+            lasting.cancel()
+            self.handle(intents.CommandLasts(""))
 
     async def _show_outcomes(self, line: str) -> None:
         for outcome in await self._runtime.run_command(line):

@@ -15,6 +15,7 @@ from tenuto.tui.effects import Repaint, TranscriptReset
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
     BranchRead,
+    CommandLasts,
     ContextShown,
     Failed,
     RepaintScreen,
@@ -28,6 +29,7 @@ from tenuto.tui.machine.turn import close_open_calls
 from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
+AT_WORK = " is at work"
 KEPT = frozenset(
     {
         "draft",
@@ -134,6 +136,17 @@ def show_notice(change: Change, event: NoticeEvent) -> None:
 def show_answer(change: Change, intent: Said) -> None:
     """Show what a command answered."""
     change.notice(intent.text, intent.level, "command")
+
+
+@TABLE.on(CommandLasts)
+def show_work(change: Change, intent: CommandLasts) -> None:
+    """Say that a command is at work, for as long as it is."""
+    state = change.state
+    if intent.name:
+        change.hint(f"{intent.name}{AT_WORK}", float("inf"))
+    elif state.hint is not None and state.hint.text.endswith(AT_WORK):
+        state.hint = None
+        change.status()
 
 
 @TABLE.on(ContextShown)

@@ -71,6 +71,7 @@ from tenuto.tui.machine.intent.looking import (
 from tenuto.tui.machine.intent.telling import (
     BranchRead,
     ChordChanged,
+    CommandLasts,
     ContextShown,
     CycleMode,
     Failed,
@@ -161,6 +162,7 @@ Intent = (
     | Said
     | Failed
     | TextOffered
+    | CommandLasts
     | ContextShown
     | BranchRead
     | Tick
@@ -179,6 +181,7 @@ __all__ = [
     "Cancel",
     "ChoiceOffered",
     "ChordChanged",
+    "CommandLasts",
     "CompletionOffered",
     "ContextShown",
     "CopyOffered",

@@ -80,6 +80,12 @@ class Said(IntentBase, frozen=True):
     level: Level = "info"
 
 
+class CommandLasts(IntentBase, frozen=True):
+    """A command takes longer than a moment; empty: it does not any more."""
+
+    name: str
+
+
 class Failed(IntentBase, frozen=True):
     """Something of the front-end itself failed; one line that says what to do."""
 
