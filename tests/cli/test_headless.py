@@ -22,7 +22,7 @@ def run(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
 
-    def start(*arguments, server=None, environ=None, **options):
+    def start(*arguments, server=None, environ=None, program=TENUTO, **options):
         values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
         if server is not None:
             values |= server.environ()
@@ -31,11 +31,15 @@ def run(tmp_path):
         if "input" in options:
             del options["stdin"]
         return subprocess.run(
-            [*TENUTO, *arguments], check=False, capture_output=True, text=True, env=values, timeout=60, **options
+            [*program, *arguments], check=False, capture_output=True, text=True, env=values, timeout=60, **options
         )
 
     start.work = work
     return start
+
+
+def in_shell(run, command, server):
+    return run(command, sys.executable, server=server, program=["/bin/sh", "-c"])
 
 
 def test_the_answer_goes_to_standard_output(run):
@@ -50,6 +54,28 @@ def test_json_gives_every_event_as_a_line(run):
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["session_opened", "task_settled"]
     assert all(event["session_id"] == events[0]["session_id"] for event in events)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that takes nothing")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_output_that_takes_no_more_is_said_in_one_line(run, options):
+    with ServerThread([Reply("Forty-two.")]) as server:
+        command = f'exec "$0" -m tenuto -p hello --model openai-chat/test {" ".join(options)} > /dev/full'
+        done = in_shell(run, command, server)
+    assert (done.returncode, done.stderr) == (1, "tenuto: standard output: No space left on device\n")
+
+
+def test_without_a_descriptor_for_errors_the_answer_comes_all_the_same(run):
+    with ServerThread([Reply("Forty-two.")]) as server:
+        done = in_shell(run, 'exec "$0" -m tenuto -p hello --model openai-chat/test 2>&-', server)
+    assert (done.returncode, done.stdout) == (0, "Forty-two.\n")
+
+
+def test_without_a_descriptor_for_output_nothing_is_asked(run):
+    with ServerThread([Reply("Forty-two.")]) as server:
+        done = in_shell(run, 'exec "$0" -m tenuto -p hello --model openai-chat/test >&-', server)
+    assert (done.returncode, done.stderr) == (2, "tenuto: standard output is closed\n")
+    assert server.requests == []
 
 
 def test_standard_input_is_joined_to_the_prompt(run):

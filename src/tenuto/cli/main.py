@@ -20,6 +20,8 @@ GC_THRESHOLDS = (100_000, 20, 50)
 
 def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _fill_descriptors()
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
         from tenuto.version import __version__
@@ -34,13 +36,25 @@ def main() -> None:
     _leave(code)
 
 
+def _fill_descriptors() -> None:
+    """Where descriptors 0 to 2 were closed nobody is to get them for a file of its own: others would write into it."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest one that is free
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr = os.fdopen(2, "w")
+
+
 def _leave(code: int) -> None:
     """Exit at once: everything is on disk, and taking the interpreter apart would cost 15 ms."""
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison] - it was closed
+                stream.flush()
     except (OSError, ValueError):
-        raise SystemExit(code) from None
+        code = code or 1
     os._exit(code)
 
 

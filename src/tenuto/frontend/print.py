@@ -46,17 +46,37 @@ TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
 """Notices that say what became of a command: they are told although nothing is wrong."""
 
 
+class OutputError(Exception):
+    """Standard output takes no more. The message says why."""
+
+
 def run_print(start: Start, prompt: str, json: bool) -> int:
     """Answer `prompt` and return the exit code."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - descriptor 1 is closed
+        print("tenuto: standard output is closed", file=sys.stderr)  # noqa: T201
+        return BAD_USAGE
     try:
         return asyncio.run(_run(start, prompt, JsonOutput() if json else TextOutput()))
     except EXPECTED_FAILURES as error:
         print(f"tenuto: {describe_failure(error)}", file=sys.stderr)  # noqa: T201
         return BAD_USAGE
-    except BrokenPipeError:
-        # Whoever read our output is gone; nothing more can be said, and the flush at exit must not complain.
+    except (BrokenPipeError, OutputError) as error:
+        if isinstance(error, OutputError):
+            print(f"tenuto: standard output: {error}", file=sys.stderr)  # noqa: T201
+        # The flush at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _write(text: str) -> None:
+    """Write to standard output. Raises `BrokenPipeError` when nobody reads it, `OutputError` when it takes no more."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.strerror or str(error)) from error
 
 
 class TextOutput:
@@ -103,8 +123,7 @@ class TextOutput:
     def finish(self, error: str) -> None:
         """Print the answer, and the reason when there is none."""
         if self._answer:
-            sys.stdout.write(_clean(self._answer).rstrip("\n") + "\n")
-            sys.stdout.flush()
+            _write(_clean(self._answer).rstrip("\n") + "\n")
         if error and error != self._last_said:
             self._say(error)
 
@@ -121,15 +140,14 @@ class JsonOutput:
 
     def show(self, event: AnyEvent) -> None:
         """Print one event."""
-        sys.stdout.write(self._encoder.encode(event).decode() + "\n")
-        sys.stdout.flush()
+        _write(self._encoder.encode(event).decode() + "\n")
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says, as one JSON line each."""
         from tenuto.frontend.outcomes import describe_outcome
 
         for outcome in outcomes:
-            sys.stdout.write(self._encoder.encode({"outcome": describe_outcome(outcome)}).decode() + "\n")
+            _write(self._encoder.encode({"outcome": describe_outcome(outcome)}).decode() + "\n")
 
     def finish(self, error: str) -> None:
         """Say why the run failed, if it did."""
