@@ -24,7 +24,7 @@ from tests.core.compacting import (
     talk,
 )
 from tests.core.harness import PROTOCOLS, Agent, agent
-from tests.requirements_b.support import ends, starts, write_settings
+from tests.requirements.compaction.support import ends, starts, write_settings
 from tests.server import Call, Hang, HttpError, Reply, Request
 
 WIDE = {"listed_window": 128_000}

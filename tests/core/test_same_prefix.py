@@ -22,7 +22,7 @@ from tests.core.compacting import (
     talk,
 )
 from tests.core.harness import PROTOCOLS, agent, reopened
-from tests.requirements_b.support import write_settings
+from tests.requirements.compaction.support import write_settings
 from tests.server import HttpError, Reply, Request, ScriptedServer
 
 WINDOW = {"window": 32_000}

@@ -23,7 +23,7 @@ from tenuto.tui.footer import footer_line
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tests.core.harness import PROTOCOLS, Agent, agent, make_start, reopened
-from tests.requirements_b.support import (
+from tests.requirements.compaction.support import (
     LONG_ANSWER,
     compact,
     compactions,

@@ -22,7 +22,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import text_of
 from tests.core.harness import agent, reopened
-from tests.requirements_b.support import (
+from tests.requirements.compaction.support import (
     LONG_ANSWER,
     SUMMARY,
     begin_compaction,
@@ -94,7 +94,7 @@ async def test_r043_after_a_compaction_that_came_to_nothing_the_texts_are_queued
 async def test_r043_killed_during_the_compaction_the_texts_are_there_in_order_after_a_resume(tmp_path):
     """T-10"""
     with ServerThread(talk(summary=Hang(60)), window=32_000) as slow:
-        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(TYPIST.parents[2])}
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(TYPIST.parents[3])}
         process = subprocess.Popen(
             [sys.executable, str(TYPIST), str(tmp_path), *THREE],
             env=environ | slow.environ(),

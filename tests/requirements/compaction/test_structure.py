@@ -14,7 +14,7 @@ from tenuto.tui.machine.step import step
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
-from tests.requirements_b.support import (
+from tests.requirements.compaction.support import (
     FROM_A_TRANSCRIPT,
     LONG_ANSWER,
     SUMMARY,

@@ -18,7 +18,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.harness import PROTOCOLS, agent
-from tests.requirements_b.support import (
+from tests.requirements.compaction.support import (
     LONG_ANSWER,
     SUMMARY,
     begin_compaction,

@@ -21,7 +21,7 @@ from tenuto.protocol.operation import ChangeModeOperation, SetTitleOperation
 from tenuto.protocol.part import text_of
 from tenuto.text.estimate import estimate_text
 from tests.core.harness import PROTOCOLS, agent, reopened
-from tests.requirements_b.support import (
+from tests.requirements.compaction.support import (
     IN_PLACE,
     LONG_ANSWER,
     SUMMARY,

@@ -17,7 +17,7 @@ from tenuto.session.session import Session
 from tests.core.harness import Agent, reopened
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, facts
-from tests.requirements_b.support import begin_compaction, compact, interrupt, last_instruction, write_settings
+from tests.requirements.compaction.support import begin_compaction, compact, interrupt, last_instruction, write_settings
 from tests.server import Call, Reply, Request, ScriptedServer
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.openai_rules import check_chat, check_responses

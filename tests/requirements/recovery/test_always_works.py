@@ -9,8 +9,8 @@ import pytest
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import CompactionEntry
 from tests.core.harness import PROTOCOLS, agent
-from tests.requirements_b.support import SUMMARY, compact, ends, log_of, reads, starts, write_big_file
-from tests.requirements_c.ladder import (
+from tests.requirements.compaction.support import SUMMARY, compact, ends, log_of, reads, starts, write_big_file
+from tests.requirements.recovery.ladder import (
     REASONS,
     SUMMARISED,
     answering,
@@ -26,7 +26,7 @@ from tests.requirements_c.ladder import (
     with_history,
     words,
 )
-from tests.requirements_c.test_ladder_failures import FAULTS
+from tests.requirements.recovery.test_ladder_failures import FAULTS
 from tests.server import HttpError, Reply, Request, Tokens
 
 TOO_LONG = HttpError(400, "Your input exceeds the context window of this model.")

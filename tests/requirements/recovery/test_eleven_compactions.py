@@ -17,8 +17,8 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import CompactionEntry, FileUse, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation, ChangeModeOperation
 from tests.core.harness import PROTOCOLS, Agent, reopened
-from tests.requirements_b.support import SUMMARY, compact, last_instruction
-from tests.requirements_c.ladder import (
+from tests.requirements.compaction.support import SUMMARY, compact, last_instruction
+from tests.requirements.recovery.ladder import (
     SUMMARISED,
     answering,
     asks_for_summary,

@@ -16,8 +16,8 @@ from tenuto.protocol.event import CompactionStartEvent
 from tenuto.session.projection import project
 from tenuto.session.session import Session
 from tests.core.harness import Agent
-from tests.requirements_b.support import SUMMARY, begin_compaction, ends, interrupt, log_of, until
-from tests.requirements_c.ladder import (
+from tests.requirements.compaction.support import SUMMARY, begin_compaction, ends, interrupt, log_of, until
+from tests.requirements.recovery.ladder import (
     HISTORY,
     REASONS,
     answering,

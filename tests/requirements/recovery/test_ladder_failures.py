@@ -10,8 +10,8 @@ import pytest
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
 from tenuto.protocol.message import CompactionEntry
 from tests.core.harness import PROTOCOLS, Agent, reopened
-from tests.requirements_b.support import SUMMARY, ends, log_of, starts, until
-from tests.requirements_c.ladder import (
+from tests.requirements.compaction.support import SUMMARY, ends, log_of, starts, until
+from tests.requirements.recovery.ladder import (
     HISTORY,
     REASONS,
     STORED_REASONS,

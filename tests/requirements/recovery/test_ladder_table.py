@@ -12,8 +12,8 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResul
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.session import Session
 from tests.core.harness import Agent, reopened
-from tests.requirements_b.support import SUMMARY, ends, write_settings
-from tests.requirements_c.ladder import (
+from tests.requirements.compaction.support import SUMMARY, ends, write_settings
+from tests.requirements.recovery.ladder import (
     MODEL,
     SUMMARISED,
     answering,
@@ -27,7 +27,7 @@ from tests.requirements_c.ladder import (
     words,
     write_history,
 )
-from tests.requirements_c.test_ladder_failures import FAULTS
+from tests.requirements.recovery.test_ladder_failures import FAULTS
 from tests.server import HttpError, Reply, Request, ScriptedServer
 
 WIDE = {"window": 64_000}

@@ -15,8 +15,8 @@ from tenuto.command.registry import run_command
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ChangeModeOperation, RunShellOperation, SetTitleOperation
 from tests.core.harness import PROTOCOLS, Agent, agent
-from tests.requirements_b.support import SUMMARY
-from tests.requirements_c.ladder import answering, asks_for_summary, made_smaller, words
+from tests.requirements.compaction.support import SUMMARY
+from tests.requirements.recovery.ladder import answering, asks_for_summary, made_smaller, words
 from tests.server import Call, Reply, Request
 
 TURNS = 20

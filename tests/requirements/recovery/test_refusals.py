@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.core.harness import PROTOCOLS, agent
-from tests.requirements_b.support import SUMMARY, ends, starts
-from tests.requirements_c.ladder import SUMMARISED, answering, check_all_providers, made_smaller, step_requests, words
+from tests.requirements.compaction.support import SUMMARY, ends, starts
+from tests.requirements.recovery.ladder import (
+    SUMMARISED,
+    answering,
+    check_all_providers,
+    made_smaller,
+    step_requests,
+    words,
+)
 from tests.server import HttpError, Reply, Request, Tokens
 from tests.server.reply import AnyReply
 

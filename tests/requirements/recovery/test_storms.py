@@ -16,9 +16,9 @@ import pytest
 
 from tenuto.session.projection import project
 from tests.core.harness import PROTOCOLS, Agent, reopened
-from tests.requirements_b.support import SUMMARY, compact, write_big_file
-from tests.requirements_c.ladder import answering, check_all_providers, told, words
-from tests.requirements_c.test_ladder_failures import FAULTS
+from tests.requirements.compaction.support import SUMMARY, compact, write_big_file
+from tests.requirements.recovery.ladder import answering, check_all_providers, told, words
+from tests.requirements.recovery.test_ladder_failures import FAULTS
 from tests.server import Call, Reply, Request, ScriptedServer
 from tests.server.reply import AnyReply
 from tests.session.build import check_pairs

@@ -21,9 +21,9 @@ from tests.core.compacting import (
     talk,
 )
 from tests.core.harness import PROTOCOLS, agent
-from tests.requirements_b.support import write_settings
-from tests.requirements_c.ladder import Answering, with_history, words
-from tests.requirements_c.test_prefix import ASIDE, bytes_before_the_end
+from tests.requirements.compaction.support import write_settings
+from tests.requirements.recovery.ladder import Answering, with_history, words
+from tests.requirements.recovery.test_prefix import ASIDE, bytes_before_the_end
 from tests.server import Call, HttpError, Reply, Request
 
 

@@ -12,8 +12,8 @@ import pytest
 from tenuto.protocol.event import ApprovalRequestedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, ChangeModeOperation
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
-from tests.requirements_b.support import SUMMARY, compact, in_turn, last_instruction
-from tests.requirements_c.ladder import (
+from tests.requirements.compaction.support import SUMMARY, compact, in_turn, last_instruction
+from tests.requirements.recovery.ladder import (
     SUMMARISED,
     answering,
     asks_for_summary,

@@ -23,7 +23,7 @@ from tenuto.session.errors import Owner, SessionLocked
 from tenuto.session.lock import LOCK_NAME
 from tenuto.session.session import Session
 from tests.core.harness import reopened
-from tests.requirements_d.holding import held
+from tests.requirements.sessions.holding import held
 from tests.server import Reply, ScriptedServer
 from tests.session.build import log_of, new_session, user
 
