@@ -57,15 +57,21 @@ def highlight(code: str, language: str) -> list[list[Span]]:
         first, *others = value.split("\n")
         if first:
             _append(lines[-1], first, style)
-        lines.extend([(other, style)] if other else [] for other in others)
+        lines.extend([_span(other, style)] if other else [] for other in others)
     return lines
 
 
 def _append(line: list[Span], text: str, style: str) -> None:
     if line and line[-1][1] == style:
-        line[-1] = (line[-1][0] + text, style)
+        line[-1] = _span(line[-1][0] + text, style)
     else:
-        line.append((text, style))
+        line.append(_span(text, style))
+
+
+@lru_cache(maxsize=4_096)
+def _span(text: str, style: str) -> Span:
+    """Return one object for all spans that are the same: most of what code is made of comes again and again."""
+    return text, style
 
 
 def code_lines(code: str, language: str, width: int) -> list[Line]:

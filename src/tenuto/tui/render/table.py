@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from tenuto.tui.render.line import EMPTY, Line, Span
@@ -67,12 +68,13 @@ def fit_columns(natural: Sequence[int], available: int) -> list[int]:
 def _row(cells: Sequence[Cell], widths: Sequence[int], glyphs: Glyphs) -> list[Line]:
     wrapped = [wrap(cell.spans, column) for cell, column in zip(cells, widths, strict=True)]
     lines: list[Line] = []
+    rule = (f" {glyphs.column} ", "rule")
     for height in range(max(len(lines_of_cell) for lines_of_cell in wrapped)):
         spans: list[Span] = []
         for index, column in enumerate(widths):
             line = wrapped[index][height] if height < len(wrapped[index]) else EMPTY
             if index:
-                spans.append((f" {glyphs.column} ", "rule"))
+                spans.append(rule)
             _align(spans, line, column, cells[index].alignment)
         while spans and not spans[-1][0].strip():
             spans.pop()
@@ -84,10 +86,16 @@ def _align(spans: list[Span], line: Line, column: int, alignment: Alignment) -> 
     space = column - line.width
     before = {"left": 0, "right": space, "center": space // 2}[alignment]
     if before > 0:
-        spans.append((" " * before, "text"))
+        spans.append(_blank(before))
     spans.extend(line.spans)
     if space - before > 0:
-        spans.append((" " * (space - before), "text"))
+        spans.append(_blank(space - before))
+
+
+@lru_cache(maxsize=256)
+def _blank(cells: int) -> Span:
+    """Return one object for each width: a long table has thousands."""
+    return " " * cells, "text"
 
 
 def _records(header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: int) -> list[Line]:

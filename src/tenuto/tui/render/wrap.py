@@ -103,6 +103,8 @@ def break_code(text: str, width: int) -> list[tuple[int, int]]:
 
 def slice_spans(spans: Sequence[Span], rows: Sequence[tuple[int, int]]) -> list[tuple[Span, ...]]:
     """Return the spans of each of the rows, which are given in ascending order as indices into the joined text."""
+    if len(rows) == 1 and rows[0] == (0, sum([len(text) for text, _style in spans])):
+        return [tuple([span for span in spans if span[0]])]
     sliced: list[tuple[Span, ...]] = []
     index, offset = 0, 0
     for start, end in rows:
@@ -115,7 +117,7 @@ def slice_spans(spans: Sequence[Span], rows: Sequence[tuple[int, int]]) -> list[
             text, style = spans[at]
             piece = text[max(start - before, 0) : end - before]
             if piece:
-                row.append((piece, style))
+                row.append(spans[at] if piece is text else (piece, style))
             before += len(text)
             at += 1
         sliced.append(tuple(row))
@@ -125,9 +127,10 @@ def slice_spans(spans: Sequence[Span], rows: Sequence[tuple[int, int]]) -> list[
 def split_lines(spans: Sequence[Span]) -> list[list[Span]]:
     """Split spans at the newlines in them."""
     lines: list[list[Span]] = [[]]
-    for text, style in spans:
+    for span in spans:
+        text, style = span
         if "\n" not in text:
-            lines[-1].append((text, style))
+            lines[-1].append(span)
             continue
         first, *others = text.split("\n")
         if first:
