@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tenuto.tui.complete.history import Extras
-from tenuto.tui.desk import DRAFT_PAUSE
+from tenuto.tui.desk import DRAFT_LATEST, DRAFT_PAUSE
 from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
 from tests.tui.images_of import png
@@ -53,6 +53,16 @@ async def test_a_draft_is_written_a_second_after_the_last_key(stage: Stage, tmp_
     assert draft.text == "a thought that takes some time"
     assert file_of(tmp_path).stat().st_mode & 0o777 == 0o600
     assert not [timer for timer in stage.timers if not timer.cancelled], "an idle program has no timers"
+
+
+async def test_whoever_types_on_and_on_has_it_written_all_the_same(stage: Stage, tmp_path: Path) -> None:
+    await stage.open("/tmp")
+    for count in range(1, 21):
+        stage.runner.handle(DraftChanged("x" * count, count))
+        stage.pass_time(DRAFT_LATEST / 15)
+        await stage.rest()
+    kept = stored(tmp_path)
+    assert kept is not None and len(kept.text) >= 14
 
 
 async def test_a_sent_draft_leaves_nothing(stage: Stage, tmp_path: Path) -> None:

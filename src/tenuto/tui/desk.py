@@ -25,6 +25,8 @@ from tenuto.tui.machine.state import CompletionItem, UiState
 
 DRAFT_PAUSE = 1.0
 """Seconds without a key after which a draft is written."""
+DRAFT_LATEST = 5.0
+"""Seconds after which it is written although the person types on."""
 
 
 class Timer(Protocol):
@@ -73,6 +75,7 @@ class Desk:
         self._draft_session = ""
         self._seen: tuple[object, ...] = ("", (), "")
         self._draft_timer: Timer | None = None
+        self._draft_latest = 0.0
         self._writing = asyncio.Lock()
 
     def enter(self, session_id: str, cwd: Path) -> None:
@@ -158,11 +161,12 @@ class Desk:
         if seen != self._seen:
             self._seen = seen
             if self._draft_timer is None:
+                self._draft_latest = self._clock() + DRAFT_LATEST
                 self._draft_timer = self._call_later(DRAFT_PAUSE, self._draft_due)
 
     def _draft_due(self) -> None:
         self._draft_timer = None
-        rest = self._state.draft.changed_at + DRAFT_PAUSE - self._clock()
+        rest = min(self._state.draft.changed_at + DRAFT_PAUSE, self._draft_latest) - self._clock()
         if rest > 0:
             self._draft_timer = self._call_later(rest, self._draft_due)
         else:

@@ -1,8 +1,9 @@
 """Drafts on disk: what was being written outlives the program, however it ended.
 
-One file a session under `$TENUTO_HOME/drafts`, 0600, written a second after the last key and never at a key. It is
-read when its session is opened again. A draft of a session in which nothing was ever said, which nobody can open again,
-comes back in the next session of its project that has none. One that begins with a space is not written.
+One file a session under `$TENUTO_HOME/drafts`, 0600, written a second after the last key, every few seconds while
+somebody types on, and never at a key. It is read when its session is opened again. A draft of a session in which
+nothing was ever said, which nobody can open again, comes back in the next session of its project that has none. One
+that begins with a space is not written.
 """
 
 from __future__ import annotations
