@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import shutil
 import subprocess
 from collections.abc import Mapping
 
@@ -77,6 +76,8 @@ def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
 
 def copy_commands(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Return the commands to hand a text to: the system's own, but not over ssh (it is another machine's), and tmux."""
+    import shutil
+
     commands: list[tuple[str, ...]] = []
     if not environ.get("SSH_TTY"):
         for variable, command in COPY_TOOLS:

@@ -7,7 +7,6 @@ left out; a disk that cannot be written loses the history of this run and nothin
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Generator, Mapping
@@ -103,6 +102,8 @@ def locked(directory: Path) -> Generator[None]:
 
 def project_file_name(cwd: Path) -> str:
     """Return the name of a project's file: readable, and told apart by the real path."""
+    import hashlib
+
     real = str(cwd.resolve())
     slug = re.sub(r"[^A-Za-z0-9]+", "-", cwd.name).strip("-")[:40] or "root"
     return f"{slug}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:8]}.jsonl"

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from types import ModuleType
+
+from tenuto.tui.late_modules import late_modules
 
 os.environ.setdefault("TEXTUAL_FPS", "240")
 """At 60 a key waits for the next tick while frames flow: up to 16.7 ms (anchors: typing while streaming)."""
@@ -25,3 +28,7 @@ def _leave_out_the_palette() -> None:
 
 
 _leave_out_the_palette()
+
+with late_modules({"platformdirs": ("user_downloads_path",), "rich.table": ("Table",)}):
+    # For files that are delivered and for pictures of themes: with what they bring along, 5 ms.
+    import_module("textual.app")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tenuto.tui.images.process import run_helper
+from tenuto.tui.images.process import Which, find_program, run_helper
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff")
 """In the order in which they are asked for."""
@@ -25,8 +24,6 @@ _APPLESCRIPT_IMAGE = "the clipboard as «class PNGf»"
 _SLOW = 10.0
 """Seconds for programs that take long to start."""
 
-Which = Callable[[str], str | None]
-
 
 class Clip(Struct, frozen=True):
     """The image's bytes, or the text; neither: `problem` says why, for a person."""
@@ -36,7 +33,7 @@ class Clip(Struct, frozen=True):
     problem: str = ""
 
 
-async def read_clipboard(environ: Mapping[str, str], which: Which = shutil.which, platform: str = sys.platform) -> Clip:
+async def read_clipboard(environ: Mapping[str, str], which: Which = find_program, platform: str = sys.platform) -> Clip:
     """Return the image on the clipboard, else its text."""
     if platform == "darwin":
         return await _read_mac(environ, which)

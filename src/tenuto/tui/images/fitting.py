@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tenuto.text.figures import format_bytes
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
-from tenuto.tui.images.process import run_helper
+from tenuto.tui.images.process import Which, find_program, run_helper
 
 MAX_SIDE = 8_000
 """Pixels; providers refuse more."""
@@ -24,7 +22,6 @@ GOOD_SIDE = 2_000
 MAX_FILE_BYTES = 100_000_000
 CONVERT_SECONDS = 20.0
 
-Which = Callable[[str], str | None]
 CONVERTERS: tuple[tuple[str, Callable[[str, str], Sequence[str]]], ...] = (
     ("magick", lambda source, target: ("magick", f"{source}[0]", *_MAGICK, target)),
     ("convert", lambda source, target: ("convert", f"{source}[0]", *_MAGICK, target)),
@@ -42,7 +39,7 @@ class ImageProblemError(Exception):
     """An image cannot be sent; the text says why, and what to do."""
 
 
-async def read_image(path: Path, environ: Mapping[str, str], which: Which = shutil.which) -> bytes:
+async def read_image(path: Path, environ: Mapping[str, str], which: Which = find_program) -> bytes:
     """Return the image in a file, fit to be sent. Raises `ImageProblemError`, and `OSError` when it cannot be read."""
     size = (await asyncio.to_thread(path.stat)).st_size
     if size > MAX_FILE_BYTES:
@@ -50,7 +47,7 @@ async def read_image(path: Path, environ: Mapping[str, str], which: Which = shut
     return await fit_image(await asyncio.to_thread(path.read_bytes), path.name, environ, which)
 
 
-async def fit_image(data: bytes, name: str, environ: Mapping[str, str], which: Which = shutil.which) -> bytes:
+async def fit_image(data: bytes, name: str, environ: Mapping[str, str], which: Which = find_program) -> bytes:
     """Return the image as it is when it fits, else a smaller one. Raises `ImageProblemError`."""
     facts = image_facts(data)
     if facts is not None and fits(data, facts):
@@ -70,6 +67,9 @@ def fits(data: bytes, facts: ImageFacts) -> bool:
 
 
 async def _convert(data: bytes, make: Callable[[str, str], Sequence[str]], environ: Mapping[str, str]) -> bytes:
+    import shutil
+    import tempfile
+
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tenuto-image-"))
     source, target = folder / "source", folder / "target.jpg"
     try:

@@ -6,8 +6,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
@@ -34,8 +35,7 @@ LABEL_ROWS = 4
 MIN_DETAIL_ROWS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What there is to draw in: cells, rows at most, glyphs; and how much of a long text the person wants to see.
 
     With `full` all of it can be scrolled through, `scroll` is how many of its rows are above.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
@@ -127,6 +126,8 @@ def _partners(rows: Sequence[DiffRow], start: int, middle: int, end: int) -> Ite
 def _is_like(before: str, after: str) -> bool:
     if max(len(before), len(after)) > _MARKED_CHARACTERS:
         return False
+    from difflib import SequenceMatcher
+
     matcher = SequenceMatcher(None, before.strip(), after.strip(), autojunk=False)
     return matcher.quick_ratio() > _LIKE and matcher.ratio() > _LIKE
 
@@ -151,6 +152,8 @@ def changed_words(before: str, after: str) -> tuple[tuple[tuple[int, int], ...],
     """Return the changed (start, end) of both lines; nothing when they are too different for it to help."""
     if max(len(before), len(after)) > _MARKED_CHARACTERS:
         return (), ()
+    from difflib import SequenceMatcher
+
     old, new = _WORD.findall(before), _WORD.findall(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < 0.4:

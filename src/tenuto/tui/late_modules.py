@@ -1,0 +1,57 @@
+"""Modules that a library imports and that no start needs: they are imported when something of them is used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+
+
+class LateModule(ModuleType):
+    """Stands in for a module; whatever is asked of it is asked of the real one, which is imported then."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):  # what the import machinery asks
+            raise AttributeError(name)
+        return getattr(_import_real(self.__name__), name)
+
+
+@contextmanager
+def late_modules(functions: Mapping[str, tuple[str, ...]]) -> Generator[None]:
+    """Let the named modules be stand-ins for what is imported inside, and for nothing else.
+
+    `functions` has, by module, what is imported from it by name and called only; classes that others are derived from,
+    or values, cannot wait. A module that is there already stays.
+    """
+    for name, called in functions.items():
+        if name not in sys.modules:
+            module = LateModule(name)
+            for function in called:
+                setattr(module, function, _late_function(name, function))
+            sys.modules[name] = module
+    try:
+        yield
+    finally:
+        for name in functions:
+            module = sys.modules.get(name)
+            if isinstance(module, LateModule):
+                del sys.modules[name]
+                package, _, child = name.rpartition(".")
+                if package in sys.modules:  # an import would have put it there
+                    setattr(sys.modules[package], child, module)
+
+
+def _late_function(module: str, name: str) -> Callable[..., object]:
+    def call(*arguments: object, **named: object) -> object:
+        return getattr(_import_real(module), name)(*arguments, **named)
+
+    return call
+
+
+def _import_real(name: str) -> ModuleType:
+    from importlib import import_module
+
+    if isinstance(sys.modules.get(name), LateModule):
+        del sys.modules[name]
+    return import_module(name)

@@ -1,0 +1,82 @@
+"""Modules that wait until something of them is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tenuto.tui.late_modules import late_modules
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A package whose `heavy` module two others import, by name and as a whole."""
+    folder = tmp_path / "some_library"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "heavy.py").write_text("VALUE = 7\ndef double(number):\n    return 2 * number\n")
+    (folder / "user.py").write_text("from some_library.heavy import double\ndef four(): return double(2)\n")
+    (folder / "taker.py").write_text("import some_library.heavy as heavy\nnow = heavy.VALUE\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.startswith("some_library")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("library")
+def test_a_module_waits_for_its_first_use_and_is_itself_for_everybody_else():
+    with late_modules({"some_library.heavy": ("double",)}):
+        import some_library.user  # pyright: ignore
+    assert "some_library.heavy" not in sys.modules
+    assert some_library.heavy.VALUE == 7  # pyright: ignore
+    assert "some_library.heavy" in sys.modules
+    assert some_library.user.four() == 4  # pyright: ignore
+    import some_library.heavy  # pyright: ignore
+
+    assert type(sys.modules["some_library.heavy"]).__name__ == "module"
+    assert some_library.heavy.double.__module__ == "some_library.heavy"  # pyright: ignore
+
+
+@pytest.mark.usefixtures("library")
+def test_one_that_is_needed_at_once_is_imported_at_once():
+    with late_modules({"some_library.heavy": ()}):
+        import some_library.taker  # pyright: ignore
+
+        assert some_library.taker.now == 7  # pyright: ignore
+    assert type(sys.modules["some_library.heavy"]).__name__ == "module"
+
+
+def test_what_is_there_already_stays():
+    here = sys.modules[__name__]
+    with late_modules({__name__: ("f",)}):
+        assert sys.modules[__name__] is here
+
+
+@pytest.mark.parametrize(
+    ("screen", "late", "use"),
+    [
+        (
+            "full",
+            "platformdirs rich.table tempfile shutil bz2 hashlib textual.system_commands",
+            "import textual.app as app, platformdirs; from rich.table import Table\n"
+            "assert app.user_downloads_path() == platformdirs.user_downloads_path()\n"
+            "import textual.design as design; assert type(design.Table()) is Table",
+        ),
+        (
+            "inline",
+            "prompt_toolkit.shortcuts prompt_toolkit.widgets xml tempfile shutil bz2 secrets difflib",
+            "import prompt_toolkit; from prompt_toolkit.formatted_text import to_formatted_text\n"
+            "assert to_formatted_text(prompt_toolkit.HTML('<b>x</b>')) == [('class:b', 'x')]\n"
+            "from prompt_toolkit.shortcuts import PromptSession, clear\n"
+            "assert type(PromptSession) is type and prompt_toolkit.shortcuts.clear is clear",
+        ),
+    ],
+)
+def test_what_the_screens_leave_for_later(screen: str, late: str, use: str):
+    code = f"import sys, tenuto.tui.{screen}.entry\nfound = set({late.split()}) & set(sys.modules)\n"
+    code += f"assert not found, found\n{use}"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
