@@ -59,14 +59,14 @@ def test_what_is_there_already_stays():
     ("screen", "late", "use"),
     [
         (
-            "full",
+            "import tenuto.tui.full.entry",
             "platformdirs rich.table tempfile shutil bz2 hashlib textual.system_commands",
             "import textual.app as app, platformdirs; from rich.table import Table\n"
             "assert app.user_downloads_path() == platformdirs.user_downloads_path()\n"
             "import textual.design as design; assert type(design.Table()) is Table",
         ),
         (
-            "inline",
+            "from tenuto.tui.inline.toolkit import import_toolkit; import_toolkit(); import tenuto.tui.inline.entry",
             "prompt_toolkit.shortcuts prompt_toolkit.widgets xml tempfile shutil bz2 secrets difflib",
             "import prompt_toolkit; from prompt_toolkit.formatted_text import to_formatted_text\n"
             "assert to_formatted_text(prompt_toolkit.HTML('<b>x</b>')) == [('class:b', 'x')]\n"
@@ -76,7 +76,7 @@ def test_what_is_there_already_stays():
     ],
 )
 def test_what_the_screens_leave_for_later(screen: str, late: str, use: str):
-    code = f"import sys, tenuto.tui.{screen}.entry\nfound = set({late.split()}) & set(sys.modules)\n"
+    code = f"import sys\n{screen}\nfound = set({late.split()}) & set(sys.modules)\n"
     code += f"assert not found, found\n{use}"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

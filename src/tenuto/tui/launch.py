@@ -71,19 +71,16 @@ class Opening:
 
     async def open(self, take_texts: Callable[[], list[str]], send: Callable[[str], Awaitable[None]]) -> None:
         """Open the session, then send the texts that are to be sent first. Raises what the runtime raises."""
-        gc.disable()  # until everything is there: it would find next to nothing, and a key would wait for it
-        try:
-            # The core is imported beside the loop: keys are echoed meanwhile.
-            runtime_class = await asyncio.to_thread(_import_runtime)
-            runtime = self._runtime = runtime_class(self._start)
-            self._late.attach(runtime)
-            await runtime.open()
-            self._late.ready()
-            for text in take_texts():
-                await send(text)
-            await asyncio.to_thread(warm_up, runtime.live.tools)
-        finally:
-            freeze_heap()
+        # The core is imported beside the loop: keys are echoed meanwhile.
+        runtime_class = await asyncio.to_thread(_import_runtime)
+        runtime = self._runtime = runtime_class(self._start)
+        self._late.attach(runtime)
+        await runtime.open()
+        self._late.ready()
+        for text in take_texts():
+            await send(text)
+        await asyncio.to_thread(warm_up, runtime.live.tools)
+        freeze_heap()
 
     async def close(self) -> str:
         """Close the runtime, if there is one; return what it wants said in the place of the hint (R-067)."""
@@ -148,10 +145,10 @@ def warm_up(tools: ToolRegistry) -> None:
 
 
 def freeze_heap() -> None:
-    """Take what the start made out of the collector's sight, and have it run again."""
+    """Take what the start made out of the collector's sight."""
+    gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    gc.enable()
 
 
 def hint_after(state: UiState, *, temporary: bool) -> str:
