@@ -8,9 +8,11 @@ from tenuto.tui.complete.history import Extras
 from tenuto.tui.effects import DraftSet, Remember, SubmitPrompt, Toast
 from tenuto.tui.machine.intent import (
     Cancel,
+    CycleRowFilter,
     DraftChanged,
     DraftRestored,
     Escape,
+    FilterChanged,
     HistoryLoaded,
     HistoryNext,
     HistoryPrevious,
@@ -169,3 +171,33 @@ def test_a_draft_that_comes_back_takes_nothing_away() -> None:
     assert driver.state.ladder.stash == "aside"
     effects = driver.feed(DraftRestored("", "10:03", stash="aside as well"))
     assert driver.state.ladder.stash == "aside" and Remember("aside as well") in effects
+
+
+def test_a_draft_that_the_history_took_the_place_of_is_kept() -> None:
+    driver = Driver()
+    driver.feed(opened(), HistoryLoaded(("older", "newer")), ImageAttached(SHOT))
+    driver.type("a long thought")
+    driver.feed(HistoryPrevious())
+    assert driver.state.draft.text == "newer"
+    effects = driver.type("newer, changed")
+    assert Remember("a long thought", Extras((SHOT,))) in effects
+    driver.feed(HistoryPrevious())
+    assert driver.state.draft.text == "a long thought"
+    driver.feed(HistoryPrevious(), HistoryPrevious(), SendDraft())
+    assert driver.state.history.prompts[-2:] == ["newer, changed", "older"]
+    driver.type("o")
+    driver.feed(HistoryPrevious())
+    assert Remember("o") not in driver.type("older, changed"), "it was what was looked for"
+
+
+def test_a_draft_that_a_searched_prompt_takes_the_place_of_is_kept() -> None:
+    driver = Driver()
+    driver.feed(opened(), HistoryLoaded(("older", "newer")))
+    driver.type("a long thought")
+    effects = driver.feed(SearchHistory(), FilterChanged(""), PickChoice())
+    assert driver.state.draft.text == "newer"
+    assert Remember("a long thought") in effects
+    driver.type("old")
+    effects = driver.feed(SearchHistory(), CycleRowFilter(1), PickChoice())
+    assert driver.state.draft.text == "older"
+    assert Remember("old") not in effects

@@ -79,6 +79,13 @@ def show_prompt(change: Change, index: int) -> None:
     history.index = index
 
 
+def keep_left_draft(change: Change) -> None:
+    """Going through the history ends with another prompt: the draft that it began at is kept, if it was no search."""
+    history = change.state.history
+    if history.index is not None and not history.prefix:
+        remember_draft(change, history.draft, history.images)
+
+
 def put_prompt(change: Change, text: str) -> None:
     """Put a prompt that was sent before into the editor, with its images, and long pastes as marks."""
     state = change.state

@@ -6,7 +6,7 @@ from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.history import put_prompt
+from tenuto.tui.machine.history import put_prompt, remember_draft
 from tenuto.tui.machine.intent import (
     AcceptCompletion,
     ChoiceOffered,
@@ -196,6 +196,9 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
     if picker.command and choice.value:
         change.emit(RunCommand(f"/{picker.command} {choice.value}"))
     elif not picker.command:
+        draft = state.draft
+        if draft.images or not picker.filter.startswith(draft.text):  # else it was what was looked for
+            remember_draft(change, draft.text, draft.images)
         put_prompt(change, choice.value)
 
 

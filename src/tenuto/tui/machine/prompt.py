@@ -12,7 +12,7 @@ from tenuto.tui.effects import Complete, EndWanted, OpenEditor, RunCommand, Subm
 from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
-from tenuto.tui.machine.history import remember_draft
+from tenuto.tui.machine.history import keep_left_draft, remember_draft
 from tenuto.tui.machine.intent import (
     CycleMode,
     DraftChanged,
@@ -45,6 +45,7 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
     if typed:
         draft.changed_at = change.now
         hold_back(change)
+        keep_left_draft(change)
         state.history.index = None
         if was_empty:
             state.queue_place = None
@@ -145,6 +146,7 @@ def finish_sending(change: Change, shown: str, images: tuple[ImagePart, ...] = (
     """Empty the editor, if it is the draft that was sent, and remember the text."""
     state = change.state
     change.emit(EndWanted())
+    keep_left_draft(change)
     remember_draft(change, shown, images)
     if state.draft.text == shown:
         state.draft.images = ()
