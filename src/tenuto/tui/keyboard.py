@@ -151,7 +151,8 @@ class Keyboard:
                 self._do(row)
             return None
         if contexts[0] in TYPED_AWAY and (row is None or not self._can_be_done(row)):
-            if character is None and self._machine.state.keys.find(PROMPT_CONTEXTS, key) is None:
+            is_prompts = row is None and self._machine.state.keys.find(PROMPT_CONTEXTS, key) is not None
+            if character is None and not is_prompts:
                 return None
             self._machine.handle(TYPED_AWAY[contexts[0]])
             return key if character is not None else self._press_single(self._machine.state.contexts, key, None)

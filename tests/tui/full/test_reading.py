@@ -117,7 +117,9 @@ async def test_r099_typing_leaves_the_block_cursor_and_loses_nothing() -> None:
         assert screen.app.runner.state.block == 0 and "again to quit" in screen.text(), "a key of the prompt is done"
         await screen.burst(["alt+up", "ctrl+t", "f9"])
         assert screen.app.runner.state.block, "one that is for everywhere, or for nothing, leaves nothing"
-        await screen.burst(["escape", "alt+up", *"what now?"])
+        await screen.burst(["escape", *"draft", "alt+up", "enter"])
+        assert screen.app.runner.state.block and not screen.runtime.prompts, "an answer does not fold; nothing is sent"
+        await screen.burst(["escape", "ctrl+u", "alt+up", *"what now?"])
         assert screen.app.composer.text == "what now?"
         assert screen.app.runner.state.block == 0
         await screen.burst(["ctrl+u", "alt+up", *"rename"])
