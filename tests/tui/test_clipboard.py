@@ -44,7 +44,15 @@ async def test_a_tool_that_failed_is_not_said_to_have_copied(tools, monkeypatch)
     assert copied.message.startswith("Sent 2 characters to the terminal")
 
 
-@pytest.mark.parametrize("environ", [{"TERM": "screen"}, {"TERM_PROGRAM": "Apple_Terminal", "TERM": "xterm-256color"}])
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"TERM": "screen"},
+        {"TERM_PROGRAM": "Apple_Terminal", "TERM": "xterm-256color"},
+        {"TERM": "linux"},
+        {"TERM": "dumb"},
+    ],
+)
 async def test_where_there_is_no_way_it_says_so(environ):
     copied = await copy_text("ab", {"PATH": "/nowhere", "STY": "1" if environ["TERM"] == "screen" else "", **environ})
     assert not copied.sent and copied.sequence == ""

@@ -19,6 +19,8 @@ from tenuto.tui.multiplexer import wrap
 
 OSC52_BYTES = 1_000_000
 """More base64 than this is not sent to the terminal: most drop it or stall."""
+NO_CLIPBOARD = frozenset({"", "dumb", "unknown", "linux"})
+"""What `TERM` is where there is no clipboard behind it; old consoles would print the text."""
 PATIENCE = 3.0
 """Seconds that a command has."""
 COPY_TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -55,9 +57,13 @@ async def copy_text(text: str, environ: Mapping[str, str]) -> Copied:
 
 def _why_not(text: str, environ: Mapping[str, str]) -> str:
     tools = "install wl-copy, xclip or xsel" if not environ.get("SSH_TTY") else "there is no way over ssh but that"
-    if recognise(environ) in NO_OSC52 or environ.get("STY"):
+    if _takes_none(environ) or environ.get("STY"):
         return f"this terminal takes no copies from programs; {tools}"
     return f"{format_bytes(len(text.encode('utf-8', 'replace')))} are too much for the terminal (OSC 52); {tools}"
+
+
+def _takes_none(environ: Mapping[str, str]) -> bool:
+    return environ.get("TERM", "") in NO_CLIPBOARD or recognise(environ) in NO_OSC52
 
 
 def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
@@ -68,7 +74,7 @@ def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
     in_tmux = bool(environ.get("TMUX"))
     in_screen = environ.get("TERM", "").startswith("screen") and not in_tmux
-    if len(encoded) > OSC52_BYTES or in_screen or recognise(environ) in NO_OSC52:
+    if len(encoded) > OSC52_BYTES or in_screen or _takes_none(environ):
         return ""
     sequence = f"\x1b]52;c;{encoded}\x07"
     return sequence + wrap(sequence, environ) if in_tmux else sequence
