@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -56,3 +57,24 @@ async def test_of_keys_that_wait_only_the_last_paints(monkeypatch) -> None:
         await screen.burst("abcdefgh")
         assert len(composer) < 4
         assert "abcdefgh" in screen.text()
+
+
+def _caret(composer: Widget) -> bool:
+    (row,) = composer.render_lines(Region(0, 0, composer.size.width, 1))
+    return any(style is not None and style.reverse for _, style, _ in row)
+
+
+async def test_looking_away_takes_the_caret_and_matches_no_style_again(monkeypatch) -> None:
+    async with running_app() as screen:
+        app = screen.app
+        await screen.burst("hello")
+        assert _caret(app.composer)
+        matched: list[object] = []
+        monkeypatch.setattr(app, "update_styles", matched.append)
+        app.post_message(events.AppBlur())
+        await screen.settle()
+        assert not _caret(app.composer)
+        app.post_message(events.AppFocus())
+        await screen.settle()
+        assert _caret(app.composer)
+        assert app.composer not in matched
