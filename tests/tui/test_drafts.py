@@ -136,6 +136,32 @@ async def test_another_session_takes_the_draft_along(stage: Stage, tmp_path: Pat
     assert kept is not None and kept.text == "on the way", "also when the program is killed now"
 
 
+async def test_what_was_typed_before_the_session_was_open_is_written_then(stage: Stage, tmp_path: Path) -> None:
+    stage.runner.handle(DraftChanged("typed early", 11))
+    stage.pass_time(2 * DRAFT_PAUSE)
+    await stage.rest()
+    await stage.open("/tmp")
+    kept = stored(tmp_path)
+    assert kept is not None and kept.text == "typed early"
+
+
+async def test_the_draft_of_a_session_that_is_open_elsewhere_is_left_to_it(stage: Stage, tmp_path: Path) -> None:
+    from tenuto.protocol.event import SessionOpenedEvent
+
+    DraftFiles(tmp_path).write(SESSION, StoredDraft(cwd="/tmp", text="theirs"))
+    stage.publish(
+        SessionOpenedEvent(session_id=SESSION, cwd="/tmp", model="a/b", mode="ask", resumed=True, read_only=True)
+    )
+    await stage.rest()
+    assert stage.runner.state.draft.text == ""
+    await type_text(stage, "mine")
+    stage.pass_time(2 * DRAFT_PAUSE)
+    await stage.rest()
+    await stage.runner.close()
+    kept = stored(tmp_path)
+    assert kept is not None and kept.text == "theirs"
+
+
 def test_the_draft_of_a_session_that_never_began_comes_back_in_the_next_one(tmp_path: Path) -> None:
     files = DraftFiles(tmp_path)
     script = (

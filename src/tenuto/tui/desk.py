@@ -78,8 +78,8 @@ class Desk:
         self._draft_latest = 0.0
         self._writing = asyncio.Lock()
 
-    def enter(self, session_id: str, cwd: Path) -> None:
-        """Another session, maybe another project."""
+    def enter(self, session_id: str, cwd: Path, *, is_read_only: bool = False) -> None:
+        """Another session, maybe another project. Of one that is only read the draft is whose it is open with."""
         self._history = PromptHistory(self._home, cwd)
         if self._paths is None or self._paths.root != cwd:
             self._paths = PathIndex(cwd, self._clock)
@@ -88,7 +88,7 @@ class Desk:
         self._too_early = None
         self._spawn(self._load_history(self._history), "history")
         if self._keeps_texts:
-            self._spawn(self._load_draft(session_id, str(cwd)), "draft")
+            self._spawn(self._load_draft("" if is_read_only else session_id, str(cwd)), "draft")
         self.read_branch()
 
     def close(self) -> None:
@@ -136,11 +136,13 @@ class Desk:
     # --- drafts ---
 
     async def _load_draft(self, session_id: str, cwd: str) -> None:
-        """Bring the session's draft back; from now on the draft is kept for this session."""
+        """Bring the session's draft back; from now on the draft is kept for it. Without an id for none."""
         async with self._writing:
             left, self._draft_session = self._draft_session, session_id
+            if not session_id:
+                return
             stored = await asyncio.to_thread(self._drafts.take, session_id, cwd, left)
-            if left and left != session_id:
+            if left != session_id:
                 await asyncio.to_thread(self._take_along, left, session_id, draft_of(self._state))
         if stored is not None and not stored.empty:
             at = time.strftime(
@@ -149,7 +151,7 @@ class Desk:
             self._handle(intents.DraftRestored(stored.text, at, stored.extras, stored.stash, stored.stash_extras))
 
     def _take_along(self, left: str, session_id: str, draft: StoredDraft) -> None:
-        """What is in the editor belongs to the other session from now on, on the disk as well."""
+        """What is in the editor belongs to this session from now on, on the disk as well."""
         if not draft.empty:
             self._drafts.write(session_id, draft)
         self._drafts.write(left, StoredDraft())

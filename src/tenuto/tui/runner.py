@@ -202,7 +202,7 @@ class Runner:
         self._feed(event)
         match event:
             case SessionOpenedEvent(session_id=session_id, cwd=cwd, missing=missing, locked=locked):
-                self._desk.enter(session_id, Path(cwd))
+                self._desk.enter(session_id, Path(cwd), is_read_only=event.read_only)
                 for problem in self._key_problems:
                     self.handle(intents.Said(problem, "warning"))
                 self._key_problems = ()
