@@ -15,6 +15,7 @@ from tenuto.tui.complete.history import Extras
 from tenuto.tui.desk import DRAFT_LATEST, DRAFT_PAUSE
 from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
+from tests.session.long import write_session
 from tests.tui.images_of import png
 from tests.tui.machine.driving import SESSION
 from tests.tui.machine.test_draft import SHOT
@@ -185,10 +186,17 @@ def test_a_draft_that_somebody_is_writing_is_left_alone(tmp_path: Path) -> None:
     path = file_of(tmp_path, "theirs")
     path.write_bytes(msgspec.json.encode(StoredDraft(cwd="/p", text="x", pid=os.getppid())))
     assert files.take("new", "/p") is None
-    (tmp_path / "sessions" / "p" / "theirs").mkdir(parents=True)
-    (tmp_path / "sessions" / "p" / "theirs" / "events.jsonl").write_text("")
+    session = write_session(tmp_path, tmp_path, 4, 1_000, "openai-chat/test")
+    path.rename(file_of(tmp_path, session.name))
+    path = file_of(tmp_path, session.name)
     path.write_bytes(msgspec.json.encode(StoredDraft(cwd="/p", text="x", pid=0x3FFFFFFF)))
     assert files.take("new", "/p") is None, "its session can be resumed"
+    log = session / "events.jsonl"
+    for beside in [file for file in session.iterdir() if file != log]:
+        beside.unlink()
+    log.write_bytes(log.read_bytes().split(b"\n")[0] + b"\n")
+    taken = files.take("new", "/p")
+    assert taken is not None and taken.text == "x", "a killed program leaves a log in which nothing was said"
 
 
 def test_damaged_and_old_files_cost_nothing(tmp_path: Path) -> None:

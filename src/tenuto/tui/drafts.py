@@ -120,7 +120,7 @@ class DraftFiles:
 
     def _is_orphan(self, session_id: str, draft: StoredDraft) -> bool:
         """Whether nobody can open the session of a draft, and nobody is writing it now."""
-        if any(self._home.glob(f"sessions/*/{session_id}/events.jsonl")):
+        if any(map(_was_spoken_in, self._home.glob(f"sessions/*/{session_id}"))):
             return False
         try:
             os.kill(draft.pid, 0)
@@ -129,3 +129,10 @@ class DraftFiles:
         except OSError:
             return False
         return draft.pid == os.getpid()
+
+
+def _was_spoken_in(directory: Path) -> bool:
+    """Whether a session is one that can be gone on with: of one in which nothing was said `kill -9` leaves a log."""
+    from tenuto.session.catalog import summarise_session
+
+    return summarise_session(directory) is not None
