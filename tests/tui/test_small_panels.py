@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
-from tenuto.tui.machine.intent import CompletionOffered, MoveCompletion, Tick
+from tenuto.tui.machine.intent import CompletionOffered, MoveCompletion, Tick, ToggleTodo
 from tenuto.tui.machine.state import CompletionItem
-from tenuto.tui.panels import approval_panel, block_panel, completion_panel
+from tenuto.tui.panels import approval_panel, block_panel, completion_panel, side_panel
 from tenuto.tui.render.options import UNICODE
+from tests.tui.full.fake_runtime import queue_of
 from tests.tui.machine.driving import Driver, user
 from tests.tui.pictures import scenes
 
@@ -66,12 +68,65 @@ def test_an_approval_says_on_a_small_screen_how_it_is_answered(rows, scene):
 
 def test_what_is_left_out_of_a_change_is_counted_and_can_be_read():
     lines = asked(40, 9, scenes.asking_for_a_change())
-    assert any("rows · Ctrl+E shows all" in line for line in lines)
+    assert any("below · Ctrl+E shows all" in line for line in lines)
     assert "+" in lines[0]
     assert "−" in lines[0]
     whole = asked(40, 9, scenes.asking_for_a_change(), full=True)
     assert sum(line.startswith("    ") for line in whole) >= 5, "the answers that are not selected make room"
     assert "Esc denies" in whole[-1]
+
+
+@pytest.mark.parametrize("scene", [scenes.asking_for_a_change, scenes.asking_for_a_command])
+def test_without_a_row_for_the_keys_the_question_says_what_escape_does(scene):
+    lines = asked(50, 7, scene())
+    assert lines[0].endswith("Esc denies")
+    assert all(any(f"{number}. " in line for line in lines) for number in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("rows", range(2, 7))
+@pytest.mark.parametrize("scene", [scenes.asking_for_a_change, scenes.asking_for_a_command])
+def test_the_smallest_screens_show_what_would_happen_and_the_selected_answer(rows, scene):
+    lines = asked(60, rows, scene())
+    assert any("1. Yes, once" in line for line in lines)
+    assert any("def area(radius)" in line or "rm -r build && make" in line for line in lines)
+
+
+def test_a_change_begins_with_what_changes():
+    lines = asked(80, 14, scenes.asking_for_a_change())
+    (first, *_) = (line for line in lines if line.lstrip()[:1].isdigit())
+    assert "10 - def area(radius):" in first
+    assert any("2 above, " in line for line in lines)
+
+
+def working_driver() -> Driver:
+    driver = Driver()
+    driver.feed(*scenes.working_through_a_list())  # type: ignore[arg-type]
+    driver.feed(queue_of("and charge the orders again", "then write it down"))
+    return driver
+
+
+@pytest.mark.parametrize("rows", range(8))
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_list_and_the_queue_keep_to_the_rows_they_get(rows, whole):
+    driver = working_driver()
+    if whole:
+        driver.feed(ToggleTodo())
+    lines = [line.text for line in side_panel(driver.state, 40, UNICODE, rows).lines]
+    assert len(lines) <= rows
+    if rows:
+        assert any("queued" in line for line in lines)
+    if rows > 1:
+        assert any("Write a failing test" in line for line in lines), "what is being done is the last to go"
+    if rows == 2:
+        assert lines[0].endswith("1 of 4 done")
+
+
+def test_an_item_that_is_cut_says_so():
+    driver = Driver()
+    items = tuple(TodoItem(text=f"item {number} is far too long for one row") for number in range(7))
+    driver.feed(*scenes.working_through_a_list()[:-1], TodoChangedEvent(session_id=scenes.SESSION, items=items))  # type: ignore[arg-type]
+    lines = [line.text for line in side_panel(driver.state, 30, UNICODE).lines]
+    assert [line.endswith("…") for line in lines] == [True, True, True, True, False]
 
 
 def test_the_block_cursor_says_how_it_moves():

@@ -131,9 +131,10 @@ def _chart(points: Sequence[SizePoint], width: int) -> list[Row]:
     label = 7
     columns = _columns(points, width - label)
     highest = max(1, *(tokens for tokens, _ in columns))
-    rows: list[Row] = [[("The context over the session", "bold"), (f"  ({MARK} compacted)", "dim")]]
+    rows: list[Row] = [[("The context over the session", "bold")]]
     marks = "".join(MARK if compacted else " " for _, compacted in columns).rstrip()
     if marks:
+        rows[0].append((f"  ({MARK} compacted)", "dim"))
         rows.append([(" " * label, "text"), (marks, "context.trigger")])
     for row in range(CHART_ROWS - 1, -1, -1):
         text = "".join(_cell(tokens * CHART_ROWS / highest - row) for tokens, _ in columns)

@@ -6,6 +6,9 @@ from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.command.registry import COMMANDS
 from tenuto.core.runtime import Runtime
 
+HEAD_CELLS = 24
+"""A longer command stands before its description without a column of its own."""
+
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show all commands, or the one that is named."""
@@ -14,7 +17,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if not shown:
         return [Say(f"There is no command /{argument.lstrip('/')}; /help lists them", "warning")]
     rows = [(f"/{entry.name} {entry.argument_hint}".strip(), entry) for entry in shown]
-    width = max(len(head) for head, _ in rows)
+    width = min(HEAD_CELLS, max(len(head) for head, _ in rows))
     lines = [f"{head:<{width}}  {entry.description}{_alias_note(entry.aliases)}" for head, entry in rows]
     if not argument:
         lines += [

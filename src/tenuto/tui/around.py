@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from tenuto.config.settings import UiSettings
 from tenuto.tui import panels
+from tenuto.tui.bindings import fit_phrases
 from tenuto.tui.footer import footer_line
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.line_editor import LineEditor
@@ -20,6 +21,7 @@ from tenuto.tui.render.options import Glyphs
 from tenuto.tui.status import status_line
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
+KEYS_HINT = "? keys"
 TOAST_SECONDS = 4.0
 FOCUS_SECONDS = 0.3
 """Seconds after the terminal got the focus in which a click is not taken for an answer."""
@@ -104,14 +106,30 @@ class Around:
         """Return the last line of the screen."""
         return footer_line(self._machine.state, width, self._home, self._ui.status_items, self.command)
 
-    def side(self, width: int) -> Sequence[Line]:
-        """Return the todo list, the queue, the images of the draft; a dialog needs their room."""
+    def placeholder(self, width: int) -> str:
+        """Return what the empty prompt says in `width` cells: nothing while what is typed goes elsewhere."""
+        return fit_phrases(PLACEHOLDER, KEYS_HINT, width) if self.takes_typing else ""
+
+    @property
+    def takes_typing(self) -> bool:
+        """Whether the prompt has the caret: not while a dialog, or the text of one, has the keyboard."""
+        state = self._machine.state
+        return state.contexts[0] not in ABOVE_PROMPT or (state.contexts[0] == "approval" and bool(state.draft.text))
+
+    def side_share(self, height: int) -> int:
+        """Return how many rows of the screen's the side may have: fewer while something is open above the prompt."""
+        state = self._machine.state
+        asked_for = state.todo_open or "queue" in state.contexts
+        return height // (2 if asked_for else 6 if state.contexts[0] in ABOVE_PROMPT else 3)
+
+    def side(self, width: int, rows: int) -> Sequence[Line]:
+        """Return the todo list, the queue, the images of the draft in at most `rows` rows; a dialog needs them all."""
         state = self._machine.state
         if state.contexts[0] in DIALOGS:
             self._side = self._chips = panels.NOTHING
             return ()
-        self._side = panels.side_panel(state, width, self._glyphs)
         self._chips = image_chips(state, width)
+        self._side = panels.side_panel(state, width, self._glyphs, rows - len(self._chips.lines))
         self._chips_from = len(self._side.lines)
         return [*self._side.lines, *self._chips.lines]
 

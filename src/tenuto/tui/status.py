@@ -61,14 +61,14 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
     if toast is not None:
         return sanitize_line(toast[0]), toast[1]
     if state.approvals.held_back:
-        return "approval needed: opens when you stop typing", "warning"
+        return "Approval needed: it opens when you stop typing", "warning"
     if state.contexts[0] == "shell":
         kept = state.draft.text.startswith("!!")
-        return "runs in your shell" + (
+        return "Runs in your shell" + (
             ", the model does not see it" if kept else " · !! hides it from the model"
         ), "dim"
     if state.waiting and state.queue and not state.running:
-        return f"the queue waits: {state.keys.phrase('send', 'sends it')}", "dim"
+        return f"The queue waits: {state.keys.phrase('send', 'sends it')}", "dim"
     if len(state.draft.text) >= LONG_DRAFT and "\n" not in state.draft.text and state.newline_key:
         return f"{state.newline_key} begins a new line", "faint"
     return None

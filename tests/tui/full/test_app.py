@@ -410,7 +410,7 @@ async def test_a_small_screen_still_shows_the_question_and_every_answer() -> Non
     async with running_app(size=(50, 12)) as screen:
         screen.clock.now += 5
         await screen.emit(STARTED, request())
-        for wanted in ("rm -r build && make all", "1. Yes", "4. No", "❯ Ask", "ask ·"):
+        for wanted in ("rm -r build && make all", "1. Yes", "4. No", "Esc denies", "\n❯", "ask ·"):
             assert wanted in screen.text()
 
 

@@ -311,7 +311,7 @@ async def test_a_paste_whose_end_is_lost_does_not_swallow_the_keyboard(monkeypat
 async def test_shell_commands_and_modes() -> None:
     async with running_app() as session:
         session.type("!ls -la")
-        await session.shows("runs in your shell")
+        await session.shows("Runs in your shell")
         session.type("\r")
         await session.until(lambda: session.runtime.operations)
         operation = session.runtime.operations[-1]

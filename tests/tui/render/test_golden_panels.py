@@ -73,7 +73,7 @@ def drawn(sheet: golden.Sheet, inputs: Sequence[AnyEvent | Intent]) -> None:
     )
     machine.driver.feed(*inputs)
     machine.driver.after(LATER).feed(intents.Tick())
-    sheet.add([around.status(sheet.width), *around.side(sheet.width), *around.panel(sheet.width, ROWS)])
+    sheet.add([around.status(sheet.width), *around.side(sheet.width, ROWS), *around.panel(sheet.width, ROWS)])
     sheet.add([around.footer(sheet.width)])
 
 

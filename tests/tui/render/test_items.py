@@ -196,6 +196,15 @@ def test_a_match_is_told_from_its_place():
     assert copy_text(rows[1:]) == "a/b.py:12:def x():\na/b.py-13-    pass\nNo more"
 
 
+def test_matches_below_the_name_of_their_file_are_told_from_it():
+    item = samples.tool("grep", result=samples.result("grep", "shop/price.py\n9:def total():\n10-    pass\nNo more"))
+    name, match, around, notice = (row.spans for row in render_item(item, 80, FOLDED)[1:])
+    assert ("shop/price.py", "path") in name
+    assert [text for text, style in match if style == "faint"] == ["9:"]
+    assert [text for text, style in around if style == "faint"] == ["10-"]
+    assert not {style for _, style in notice} & {"path", "faint"}
+
+
 def _everything_hostile(payload):
     result = ToolResultMessage(call_id="c", name=payload, parts=(TextPart(text=f"a{payload}b"),), output_path=payload)
     arguments = json.dumps({"path": payload, "command": payload, "x": payload, "offset": 3})

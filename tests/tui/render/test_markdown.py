@@ -139,3 +139,19 @@ def test_r100_no_line_is_wider_than_the_screen(text, width):
         assert line.width <= width
         assert not UNSAFE.search(line.text)
         assert line.gutter <= max(line.width, line.gutter if not line.spans else 0)
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_the_last_line_of_a_fence_is_coloured_as_any_other(ending):
+    lines = render_markdown(f"```bash\necho a  # why\n```{ending}", 60)
+    assert ("# why", "code.comment") in lines[-1].spans
+    minus, plus = render_markdown(f"```diff\n-a\n+b\n```{ending}", 60)
+    assert ("-a", "diff.minus") in minus.spans
+    assert ("+b", "diff.plus") in plus.spans
+
+
+def test_a_narrow_table_keeps_words_whole_where_cells_can_be_spared():
+    rows = ["order | name | before", "---|---|---", "no discount, and wrapped | x | 20.00", "a | some longer name | 5"]
+    text = "\n".join(f"| {row} |" for row in rows)
+    words = " ".join(line.text for line in render_markdown(text, 34)).replace("│", " ").split()
+    assert {"discount,", "wrapped", "longer", "before", "20.00"} <= set(words)

@@ -92,3 +92,15 @@ def test_the_ansi_theme_uses_the_terminals_own_colours():
     for style in find_theme("ansi").styles.values():
         assert style.foreground is None or 0 <= int(style.foreground) < 16
         assert style.background is None
+
+
+def test_without_colours_attributes_tell_what_shades_told():
+    plain = find_theme("dark").without_colour()
+    for name in ("output", "dim", "faint", "placeholder", "rule"):
+        assert plain.resolve(name).dim, name
+    assert plain.resolve("user.text").bold
+    assert plain.resolve("selection").reverse
+    assert plain.resolve("diff.added.word").underline
+    assert not plain.resolve("text").dim
+    for name in ("contrast-dark", "contrast-light"):
+        assert not any(style.dim for style in find_theme(name).without_colour().styles.values())

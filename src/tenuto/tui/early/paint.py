@@ -87,10 +87,18 @@ class FullPicture:
         return f"\x1b[{rows - 1};{len(GLYPH) + 1}H{paint_text(columns - len(GLYPH), text, cursor)}"
 
 
+def fit_placeholder(room: int) -> str:
+    """Return what of the placeholder fits in `room` cells: its first words and where the keys are, rather than half."""
+    phrases = PLACEHOLDER.split(" · ")
+    while len(phrases) > 1 and len(" · ".join(phrases)) > room:
+        del phrases[-2]
+    return " · ".join(phrases)[:room]
+
+
 def paint_text(room: int, text: str, cursor: int) -> str:
     """Return the text with its cursor as a reversed cell, or the placeholder, in `room` cells."""
     if not text:
-        shown = PLACEHOLDER[:room]
+        shown = fit_placeholder(room)
         return f"\x1b[2;7m{shown[:1]}\x1b[0;2m{shown[1:]}\x1b[0m\x1b[K"
     before = end_of(shown_as(text[:cursor]), room - 2)
     left = room - sum(map(cells, before))

@@ -113,6 +113,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.ui,
             str(home or Path.home()),
             screen=lambda: (self.size, max(1, self.composer.size.height)),
+            invite=self.composer.invite,
             clock=clock,
         )
         self.outside = self._reach_outside()
@@ -361,12 +362,9 @@ class TenutoApp(App[None], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         """Hand a paste to the editor though the terminal is not looked at: what is dropped on it comes so.
 
-        A key goes there as straight, since no binding of Textual's is before it, and all of them do: one by another way
-        would come after those behind it. Whoever types looks.
+        A key goes there as straight, since no binding of Textual's is before it.
         """
-        typed = isinstance(event, events.Key)
-        if typed and not self.app_focus:
-            self.app_focus = True
+        typed = isinstance(event, events.Key) and self.app_focus and self.focused is self.composer
         if typed or (isinstance(event, events.Paste) and not event.is_forwarded):
             await self.composer.take(event, paints=not isinstance(self._peek_message(), events.Key))
         else:

@@ -69,6 +69,19 @@ class Composer(TextArea):
         self._cutting = False
         self._paint_now = paint_now
         self._styled: object = None
+        self._has_caret = True
+
+    def invite(self, placeholder: str, has_caret: bool) -> None:
+        """Say this while there is no text; show the caret, or leave it to what has the keyboard."""
+        self.placeholder = placeholder
+        if has_caret != self._has_caret:
+            self._has_caret = has_caret
+            self._line_cache.clear()  # pyright: ignore[reportUnknownMemberType]
+            self.refresh()
+
+    @property
+    def _draw_cursor(self) -> bool:
+        return self._has_caret and super()._draw_cursor
 
     # --- the draft ---
 

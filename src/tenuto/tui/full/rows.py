@@ -36,7 +36,7 @@ class Rows(Widget, can_focus=False):
         """Show these; none at all takes the widget off the screen."""
         if lines == self.lines:
             return
-        resized = len(lines) != len(self.lines)
+        resized = len(lines) != len(self.lines) or bool(lines) != self.display
         self.lines = lines
         if resized:
             self.styles.height = len(lines)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from textual.geometry import Size
 
 from tenuto.config.settings import UiSettings
-from tenuto.tui.around import DIALOGS, Around
+from tenuto.tui.around import ABOVE_PROMPT, DIALOGS, Around
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.rows import Rows
 from tenuto.tui.keyboard import Keyboard
@@ -18,15 +18,23 @@ from tenuto.tui.runner import Runner
 MIN_TRANSCRIPT_ROWS = 4
 FIXED_ROWS = 3
 """The status line, the rule and the footer."""
+LOW_ROWS = 8
+"""With fewer, what is open takes the place of rule, status line and footer."""
+SMALL_ROWS = 15
+"""With fewer, the transcript keeps one row beside what is open."""
+BARE_ROWS = 5
+"""With fewer, rule, status line and footer are left out always."""
 ROOMY_ROWS = 20
 """From so many rows on, an empty one keeps the status line from the transcript, and an open dialog from the prompt."""
 PROMPT_GLYPH = "❯ "
+PANELS = ABOVE_PROMPT | {"completion"}
 
 
 class Surroundings:
     """Shows what of the machine's state belongs here.
 
-    `screen` gives the size of the screen and the rows of the editor; `clock` is seconds.
+    `screen` gives the size of the screen and the rows of the editor; `invite` gets what the empty editor says, and
+    whether it has the caret; `clock` is seconds.
     """
 
     def __init__(
@@ -38,10 +46,12 @@ class Surroundings:
         home: str,
         *,
         screen: Callable[[], tuple[Size, int]],
+        invite: Callable[[str, bool], None],
         clock: Callable[[], float],
     ) -> None:
         self._runner = runner
         self._screen = screen
+        self._invite = invite
         self._around = Around(runner, keyboard, ui, home, glyphs=glyphs_for(DEFAULT), clock=clock)
         self.status = Rows(palette, "status")
         self.side = Rows(palette, "side", click=self._around.choose_side_row)
@@ -52,8 +62,6 @@ class Surroundings:
 
     def show_all(self) -> None:
         """Show everything anew."""
-        size, _ = self._screen()
-        self.rule.show_lines([Line((("─" * max(1, size.width), "rule"),))])
         self.show_prompt(self._runner.state.draft.text)
         self.show_panels()
 
@@ -61,26 +69,37 @@ class Surroundings:
         """Show what kind of prompt is being written."""
         style = "prompt.shell" if text.startswith("!") else "prompt"
         self.glyph.show_lines([Line(((PROMPT_GLYPH, style),))])
+        size, _ = self._screen()
+        self._invite(self._around.placeholder(size.width - len(PROMPT_GLYPH)), self._around.takes_typing)
         self.show_status()
 
     def show_status(self) -> None:
         """Show the footer, and the line above the editor."""
         size, _ = self._screen()
         status = self._around.status(size.width)
-        self.status.show_lines([EMPTY, status] if size.height >= ROOMY_ROWS else [status])
-        self.footer.show_lines([self._around.footer(size.width)])
+        bare = self._is_bare(size.height)
+        self.status.show_lines([] if bare else [EMPTY, status] if size.height >= ROOMY_ROWS else [status])
+        self.rule.show_lines([] if bare else [Line((("─" * max(1, size.width), "rule"),))])
+        self.footer.show_lines([] if bare else [self._around.footer(size.width)])
+
+    def _is_bare(self, height: int) -> bool:
+        """Whether there is room for what is open and the prompt alone."""
+        return height < BARE_ROWS or (height < LOW_ROWS and self._runner.state.contexts[0] in PANELS)
 
     def show_panels(self) -> None:
         """Show what is open around the editor. The draft stays where it is."""
         size, editor_rows = self._screen()
-        self.side.show_lines(self._around.side(size.width))
-        roomy = size.height >= ROOMY_ROWS
-        taken = FIXED_ROWS + 2 * roomy + len(self.side.lines) + editor_rows
-        spare = min(MIN_TRANSCRIPT_ROWS, size.height // 6)
-        panel = self._around.panel(size.width, max(4, size.height - taken - spare))
+        roomy, bare = size.height >= ROOMY_ROWS, self._is_bare(size.height)
+        taken = (0 if bare else FIXED_ROWS + 2 * roomy) + editor_rows
+        spare = 1 if size.height < SMALL_ROWS else min(MIN_TRANSCRIPT_ROWS, size.height // 6)
+        free = max(0, size.height - taken - spare)
+        beside = free - (self._runner.state.contexts[0] in PANELS)
+        self.side.show_lines(self._around.side(size.width, min(beside, self._around.side_share(size.height))))
+        most = max(1, free - len(self.side.lines))
+        panel = self._around.panel(size.width, most)[:most]
         apart = roomy and panel and self._runner.state.contexts[0] in DIALOGS
         self.panel.show_lines([*panel, EMPTY] if apart else panel)
-        self.show_status()
+        self.show_prompt(self._runner.state.draft.text)
 
     # --- toasts ---
 

@@ -247,9 +247,8 @@ class TranscriptView(Widget, can_focus=False):
         cells = self.pointer.cells(self.shown[y], line) if y < len(self.shown) else None
         if cells is not None:
             strip = self._palette.mark(strip, *cells, "selection")
-        if (thumb := self._look[0]) is not None:
-            shown = thumb[0] <= y < sum(thumb)
-            strip = self._palette.overlay_right(strip, "▐" if shown else " ", "faint", 0)
+        if (thumb := self._look[0]) is not None and thumb[0] <= y < sum(thumb):
+            strip = self._palette.overlay_right(strip, "▐", f"{line.fill} faint", 0)
         if y == self.size.height - 1 and not self.viewport.ended:
             strip = self._palette.overlay_right(strip, self.mark_text(), "accent", SCROLLBAR_CELLS)
         return strip

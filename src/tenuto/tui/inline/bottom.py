@@ -16,7 +16,7 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.screen import Screen, WritePosition
 
 from tenuto.guard.sanitize import blank_for_terminal
-from tenuto.tui.around import ABOVE_PROMPT, PLACEHOLDER, Around
+from tenuto.tui.around import ABOVE_PROMPT, Around
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.cells import CellRows, Row, Spans
 from tenuto.tui.inline.printer import Printer
@@ -42,6 +42,8 @@ class Rows:
     above: list[Line] = field(default_factory=list[Line])
     below: list[Line] = field(default_factory=list[Line])
     prompt: int = 1
+    placeholder: str = ""
+    caret: bool = True
 
 
 def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt_rows: int) -> Rows:
@@ -51,7 +53,8 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     status = around.status(columns)
     activity = [EMPTY, status] if status.spans else [EMPTY]
     fixed = prompt + len(activity) + 1
-    side = list(around.side(columns))[: max(0, rows - fixed - MIN_PANEL_ROWS)]
+    spare = rows - fixed - MIN_PANEL_ROWS
+    side = list(around.side(columns, max(0, min(spare, around.side_share(rows)))))[: max(0, spare)]
     panel = list(around.panel(columns, max(MIN_PANEL_ROWS, rows - fixed - len(side) - 1)))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
@@ -60,7 +63,8 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     above = [*live, *activity, *side, *(panel if dialog else ())]
     if dialog and len(above) + prompt + 1 < rows:
         above.append(EMPTY)
-    return Rows(above, [*(() if dialog else panel), around.footer(columns)], prompt)
+    below = [*(() if dialog else panel), around.footer(columns)]
+    return Rows(above, below, prompt, around.placeholder(columns - len(PROMPT_GLYPH)), around.takes_typing)
 
 
 class Bottom(Container):
@@ -98,7 +102,7 @@ class Bottom(Container):
         screen.set_cursor_position(
             self._window, Point(x=min(cursor.x, columns - 1), y=min(len(rows.above) + cursor.y, screen.height - 1))
         )
-        screen.show_cursor = True
+        screen.show_cursor = rows.caret
 
     def _put(self, screen: Screen, rows: list[Row]) -> None:
         """Put the rows on the screen, without those that stand where they stood.
@@ -138,7 +142,8 @@ class Bottom(Container):
             shown.append((mark, (text[start:end], "text")))
         if self._first + len(shown) == len(rows):
             last = shown[-1]
-            hint = truncate(_hint(text, cursor), columns - sum(cell_width(piece) for piece, _style in last))
+            said = ghost_hint(text, cursor) if text else self.rows.placeholder
+            hint = truncate(said, columns - sum(cell_width(piece) for piece, _style in last))
             shown[-1] = (*last, (hint, "placeholder")) if hint else last
         before = blank_for_terminal(text[rows[present][0] : cursor])
         return shown, Point(x=len(INDENT) + cell_width(before), y=present - self._first)
@@ -162,8 +167,3 @@ class Bottom(Container):
     def get_children(self) -> list[Container]:
         """Return where the keys go."""
         return [self._window]
-
-
-def _hint(text: str, cursor: int) -> str:
-    """Return what stands dim behind the text: what to do here, or what a command may be followed by."""
-    return ghost_hint(text, cursor) if text else PLACEHOLDER

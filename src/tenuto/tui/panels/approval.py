@@ -12,18 +12,20 @@ from msgspec import Struct
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.message import DiffView
 from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import ApprovalOption, approval_options
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, ROOMY_ROWS, Panel, editor_spans, padded
+from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, ROOMY_ROWS, Panel, editor_spans, hidden_rows, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
-from tenuto.tui.render.fit import filled, fit_lines
+from tenuto.tui.render.fit import filled, fit, fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
 from tenuto.tui.render.width import truncate
 from tenuto.tui.render.wrap import wrap, wrap_code
+from tenuto.tui.status import spans_width
 
 DETAIL_ROWS = 12
 """Rows of a command or change that an approval shows before Ctrl+E shows all."""
@@ -33,6 +35,8 @@ REASON_ROWS = 3
 LABEL_ROWS = 4
 """Rows of one answer, where there is room for them."""
 MIN_DETAIL_ROWS = 3
+BARE_ROWS = 4
+"""With fewer, what would happen and the answer alone."""
 
 
 class Room(Struct, frozen=True):
@@ -70,8 +74,8 @@ def approval_panel(
     else:
         head = _head(state, request, room)
         detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
-        if room.is_tight and request.diff is not None:
-            detail = detail[1:]  # the question names the file
+        if request.diff is not None and _names_file(head[0], request.diff):
+            detail = detail[1:]
     gap = [] if room.is_tight else [EMPTY]
     answers, choices = _answers(state, request, room, feedback, LABEL_ROWS)
     if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
@@ -79,17 +83,34 @@ def approval_panel(
         detail = [*detail, *_patterns(request, width)]
         if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
             gap = []
-    if len(head) + len(answers) + 2 > rows:
-        answers = answers[:-1]  # rather no word on keys than none on what would happen
-    free = max(2, rows - len(head) - len(answers) - 2 * len(gap))
+    if len(head) + len(answers) + min(2, len(detail)) > rows:
+        answers = answers[:-1]  # rather few words on keys than none on what would happen
+        head[0] = _with_way_out(head[0], state, request, width)
+    if (full and room.is_tight) or len(head) + len(answers) >= rows:
+        answers, choices = _selected_alone(answers, choices, state.approvals.selected or 0)  # every key still answers
+    if rows < BARE_ROWS:
+        head = []
+    free = max(1, rows - len(head) - len(answers) - 2 * len(gap))
     scrolls = full or request.kind == "plan"
-    shown, scrolled = _bounded(
-        detail, free if full else min(free, most), scroll if scrolls else 0, width, state.keys, scrolls=scrolls
-    )
+    begin = scroll if scrolls else _first_change(detail)
+    shown, scrolled = _bounded(detail, free if full else min(free, most), begin, width, state.keys, scrolls=scrolls)
     above = [*head, *gap, *shown, *gap]
     return Panel(
         fit_lines([*above, *answers], width), {len(above) + row: place for row, place in choices.items()}, scrolled
     )
+
+
+def _selected_alone(answers: list[Line], choices: dict[int, int], selected: int) -> tuple[list[Line], dict[int, int]]:
+    """Return of the answers the one that is selected, and what stands below all of them."""
+    kept = [row for row in range(len(answers)) if choices.get(row, selected) == selected]
+    return [answers[row] for row in kept], {place: selected for place, row in enumerate(kept) if row in choices}
+
+
+def _first_change(lines: Sequence[Line]) -> int:
+    """Return the first row that a change adds or takes away, 0 where there is none: what is around it can wait."""
+    changes = ("diff.added", "diff.removed")
+    places = (place for place, line in enumerate(lines) if any(style.endswith(changes) for _, style in line.spans))
+    return next(places, 0)
 
 
 def _count(state: UiState) -> list[Span]:
@@ -106,10 +127,11 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     said_below = " ".join(request.detail.split()).startswith(" ".join(request.summary.rstrip("…").split()))
     summary = "" if said_below and request.diff is None else sanitize_line(request.summary)
     tool = sanitize_line(request.tool).capitalize()
-    title = truncate(f"{tool} {summary}".strip(), room.width - 24)
-    changes = diff_summary(request.diff, room.glyphs) if room.is_tight and request.diff is not None else ()
+    changes = diff_summary(request.diff, room.glyphs) if request.diff is not None else ()
     facts: list[Span] = [*((" ", "text") for _ in changes[:1]), *changes, *_count(state)]
-    head = [Line(((PAD, "text"), ("Allow? ", "tool.waiting"), (title, "bold"), *facts))]
+    asks = "Allow? "
+    title = truncate(f"{tool} {summary}".strip(), max(8, room.width - len(PAD) - len(asks) - spans_width(facts)))
+    head = [Line(((PAD, "text"), (asks, "tool.waiting"), (title, "bold"), *facts))]
     if request.reason and not room.is_tight:
         reason = wrap([(sanitize_line(request.reason), "dim")], room.width - 4)
         if len(reason) > REASON_ROWS and not room.full:
@@ -119,6 +141,18 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
             ]
         head += [padded(line) for line in reason]
     return head
+
+
+def _names_file(question: Line, diff: DiffView) -> bool:
+    """Whether the question says which file changes and by how much, so that the change need not."""
+    name = question.spans[2][0].partition(" ")[2]
+    return bool(name) and (diff.path == name or diff.path.endswith(f"/{name}"))
+
+
+def _with_way_out(question: Line, state: UiState, request: ApprovalRequestedEvent, width: int) -> Line:
+    """Return the question with what Esc does behind it, where that has room."""
+    way_out = f"  {_way_out(state, request)}"
+    return Line((*question.spans, (way_out, "faint"))) if question.width + len(way_out) <= width else question
 
 
 def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
@@ -146,10 +180,16 @@ def _bounded(
     """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
     if len(lines) <= rows:
         return lines, 0
+    if rows == 1:
+        first = min(scroll, len(lines) - 1)
+        more = f"  +{len(lines) - 1} · {names.label('approval.full')}"
+        if width < 3 * len(more):
+            return [fit(lines[first].spans, width)], first
+        return [Line((*fit(lines[first].spans, width - len(more)).spans, (more, "dim")))], first
     room = max(1, rows - 1)
     first = max(0, min(scroll, len(lines) - room))
     below = len(lines) - first - room
-    hidden = f"{first} above, {below} below" if first else f"{below} more rows"
+    hidden = hidden_rows(first, below) if first else f"{below} more rows"
     pages = f"{names.label('scroll.page_up')}/{names.label('scroll.page_down')}"
     full = names.label("approval.full") if scrolls else names.phrase("approval.full", "shows all")
     hint = fit_phrases(join_phrases(hidden, pages if scrolls else "", full), full, width - 4)
@@ -182,8 +222,6 @@ def _answers(
     lettered = not state.draft.text
     for place, option in enumerate(approval_options(request)):
         is_selected = place == state.approvals.selected
-        if room.full and room.is_tight and not is_selected:
-            continue  # who reads all of it on a small screen needs the rows; every key still answers
         style, pointer = ("choice.selected", POINTER) if is_selected else ("text", PAD)
         label = f"{place + 1}. {option_label(option, request)}"
         rows = wrap([(label, style)], room.width - 8, 3)
@@ -198,14 +236,18 @@ def _answers(
     return [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4)}", "faint")], choices
 
 
+def _way_out(state: UiState, request: ApprovalRequestedEvent) -> str:
+    if state.approvals.feedback is not None:
+        return state.keys.phrase("escape", "back")
+    return state.keys.phrase("escape", "goes on planning" if request.kind == "plan" else "denies")
+
+
 def _hint(state: UiState, request: ApprovalRequestedEvent, width: int) -> str:
     names = state.keys
-    confirm = names.label("approval.confirm")
+    confirm, out = names.label("approval.confirm"), _way_out(state, request)
     if state.approvals.feedback is not None:
-        return join_phrases(names.phrase("feedback.confirm", "sends"), names.phrase("escape", "back"))
+        return join_phrases(names.phrase("feedback.confirm", "sends"), out)
     keys = f"number · ↑ ↓ and {confirm}" if state.draft.text else f"{confirm}, number or letter"
     if request.kind == "plan":
-        edit, back = names.phrase("approval.edit", "edits the plan"), names.phrase("escape", "goes on planning")
-        return fit_phrases(join_phrases(keys, edit, back), back, width)
-    out = names.phrase("escape", "denies")
+        return fit_phrases(join_phrases(keys, names.phrase("approval.edit", "edits the plan"), out), out, width)
     return fit_phrases(join_phrases(keys, out), out, width)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.keys import help_rows
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.panels.panel import PAD, Panel, editor_spans
+from tenuto.tui.panels.panel import PAD, Panel, hidden_rows, typed_spans
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
-from tenuto.tui.render.width import cell_width, pad, truncate
+from tenuto.tui.render.width import cell_width
+from tenuto.tui.render.wrap import wrap
 
 KEY_SHARE = 0.38
 Section = tuple[str, list[tuple[str, str]]]
@@ -21,14 +23,14 @@ def help_panel(state: UiState, width: int, rows: int, scroll: int, looked_for: L
     """Return the keys that hold now, with the person's own among them."""
     sections = find_help(help_rows(state.keys), state.help_filter)
     lines = _section_lines(sections, width) or [plain(f"{PAD}nothing matches", "dim")]
-    typed = editor_spans(looked_for, width // 2) if looked_for.text else [("type to search", "placeholder")]
+    typed = typed_spans(looked_for, width - 8, "type to search")
     title: list[Span] = [(PAD, "text"), ("Keys", "panel.title"), ("  ", "text"), *typed]
     room = max(1, rows - 2)
     first = max(0, min(scroll, len(lines) - room))
     below = max(0, len(lines) - first - room)
     pages = f"{state.keys.label('scroll.page_up')}/{state.keys.label('scroll.page_down')}"
     hint = join_phrases(
-        f"{first} above, {below} below" if len(lines) > room else "",
+        hidden_rows(first, below),
         f"↑ ↓ {pages}" if len(lines) > room else "",
         state.keys.phrase("escape", "closes"),
         "/keys edit changes them",
@@ -56,7 +58,15 @@ def _section_lines(sections: Sequence[Section], width: int) -> list[Line]:
         lines += [EMPTY] if lines else []
         lines.append(Line(((PAD, "text"), (title, "panel.title"))))
         for keys, text in rows:
-            shown = pad(truncate(keys, key_width), key_width)
-            meaning = truncate(text, width - key_width - 8)
-            lines.append(Line((("    ", "text"), (shown, "accent"), ("  ", "text"), (meaning, "text"))))
+            lines += _key_lines(keys, text, key_width, max(8, width - key_width - 8))
+    return lines
+
+
+def _key_lines(keys: str, text: str, key_width: int, text_width: int) -> list[Line]:
+    """Return a row of two columns, each wrapped: what is cut nobody can read anywhere else."""
+    shown, meaning = wrap([(keys, "accent")], key_width), wrap([(text, "text")], text_width)
+    lines: list[Line] = []
+    for left, right in zip_longest(shown, meaning, fillvalue=EMPTY):
+        space = " " * (key_width - left.width + 2)
+        lines.append(Line((("    ", "text"), *left.spans, (space, "text"), *right.spans)))
     return lines

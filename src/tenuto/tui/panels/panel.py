@@ -29,6 +29,18 @@ class Panel(Struct, frozen=True):
 NOTHING = Panel()
 
 
+def typed_spans(editor: LineEditor, width: int, placeholder: str) -> list[Span]:
+    """Return a one-line text as `editor_spans` does, or what may be typed there where that has room."""
+    if editor.text:
+        return editor_spans(editor, width)
+    return [(" ", "reverse"), (placeholder if cell_width(placeholder) < width else "", "placeholder")]
+
+
+def hidden_rows(above: int, below: int) -> str:
+    """Return how many rows there are beside those that show."""
+    return ", ".join(f"{count} {where}" for count, where in ((above, "above"), (below, "below")) if count > 0)
+
+
 def editor_spans(editor: LineEditor, width: int) -> list[Span]:
     """Return a one-line text with its cursor, its end in view."""
     text = sanitize_line(editor.text) if not editor.text.isprintable() else editor.text

@@ -16,15 +16,20 @@ from tenuto.tui.panels.panel import (
     editor_spans,
     entry_line,
     first_shown,
+    hidden_rows,
     label_width,
     padded,
+    typed_spans,
 )
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap
+from tenuto.tui.status import spans_width
 
 PICKER_ROWS = 12
+FILTER_CELLS = 12
+"""Cells for what is typed to filter, before the key of the other filters is named."""
 ACTS: dict[RowAct, str] = {"rename": "renames", "delete": "deletes", "fork": "forks"}
 """What the keys of the acts on a row are said to do."""
 QUESTION_HINTS: dict[str, tuple[str, str]] = {
@@ -67,14 +72,13 @@ def _head(state: UiState, picker: Picker, filter_line: LineEditor, width: int) -
     """Return the title, which rows show, and the filter; while a row is asked about, the text's cursor is there."""
     spans: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
     if picker.filters:
-        spans += [
-            (f"{picker.filters[picker.row_filter].name} ({state.keys.label('picker.filter')})", "accent"),
-            ("  ", "text"),
-        ]
+        name = picker.filters[picker.row_filter].name
+        labelled = f"{name} ({state.keys.label('picker.filter')})"
+        is_wide = spans_width(spans) + cell_width(labelled) + FILTER_CELLS <= width
+        spans += [(labelled if is_wide else name, "accent"), ("  ", "text")]
     if picker.question is not None:
         return Line((*spans, (sanitize_line(picker.filter), "dim")))
-    typed = editor_spans(filter_line, width // 2) if filter_line.text else [("type to filter", "placeholder")]
-    return Line((*spans, *typed))
+    return Line((*spans, *typed_spans(filter_line, max(8, width - spans_width(spans)), "type to filter")))
 
 
 def _question_line(state: UiState, question: RowQuestion, label: str, answer: LineEditor, width: int) -> Line:
@@ -116,7 +120,7 @@ def _indented(choice: Choice) -> str:
 def _share(rows: int, preview: int) -> tuple[int, int]:
     """Return how many rows the list gets and how many the preview; a short preview leaves its part to the list."""
     if not preview or rows < ROOMY_ROWS:
-        return max(3, min(PICKER_ROWS, rows)), 0
+        return max(1, min(PICKER_ROWS, rows)), 0
     taken = min(preview + 1, rows // 2)
     return max(3, min(PICKER_ROWS, rows - taken)), taken
 
@@ -135,6 +139,6 @@ def _scrolled(preview: list[Line], rows: int, scrolled: int, width: int, keys: s
     room = rows - 1
     first = max(0, min(scrolled, len(preview) - room))
     below = len(preview) - first - room
-    more = f" {first} above, {below} below{keys} " if first or below > 0 else ""
+    more = f" {hidden_rows(first, below)}{keys} " if first or below > 0 else ""
     rule = f"{'─' * max(0, width - 4 - len(more) - 2)}{more}──"
     return [plain(f"{PAD}{rule}", "rule"), *preview[first : first + room]]

@@ -17,14 +17,17 @@ HINT_COLUMNS = 60
 MARKS = {False: "queued ", True: "steer  "}
 
 
-def queue_panel(state: UiState, width: int) -> Panel:
-    """Return the queued prompts. A click on a row takes it into the editor; `choices` has seqs."""
+def queue_panel(state: UiState, width: int, most_rows: int = FOCUSED_ROWS + 1) -> Panel:
+    """Return the queued prompts, in at most so many rows.
+
+    A click on a row takes it into the editor; `choices` has seqs.
+    """
     rows = state.queue
     if not rows:
         return Panel()
     focused = "queue" in state.contexts
-    most = FOCUSED_ROWS if focused else QUEUE_ROWS
-    room = len(rows) if len(rows) <= most else most - 1
+    most = max(1, min(FOCUSED_ROWS, most_rows - 1) if focused else min(QUEUE_ROWS, most_rows))
+    room = len(rows) if len(rows) <= most else max(1, most - 1)
     selected = next((place for place, row in enumerate(rows) if focused and row.seq == state.queue_selected), 0)
     first = first_shown(selected, len(rows), room)
     key = state.keys.label("queue")
@@ -37,9 +40,9 @@ def queue_panel(state: UiState, width: int) -> Panel:
         lines.append(_row(row, width, selected=focused and place == selected, way_there="" if lines else way_there))
     beyond = [f"{first} before"] if first else []
     beyond += [f"+{len(rows) - first - room} queued"] if len(rows) - first - room else []
-    if beyond:
+    if beyond and most > 1:
         lines.append(plain(f"{PAD}… {', '.join(beyond)}", "dim"))
-    if focused:
+    if focused and len(lines) < most_rows:
         lines.append(
             plain(f"{PAD}{fit_phrases(_hint(state), state.keys.phrase('escape', 'back'), width - 2)}", "faint")
         )

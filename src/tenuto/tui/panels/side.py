@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
-from tenuto.tui.bindings import join_phrases
+from tenuto.protocol.entry import TodoItem
+from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import PAD, Panel, padded
 from tenuto.tui.panels.queue import queue_panel
 from tenuto.tui.render.fit import fit_lines
-from tenuto.tui.render.line import Line, plain
+from tenuto.tui.render.line import Line, Span, plain
 from tenuto.tui.render.options import Glyphs
-from tenuto.tui.render.tools.looks import todo_lines
+from tenuto.tui.render.tools.looks import todo_lines, todo_row
+from tenuto.tui.status import spans_width
 
 TODO_ROWS = 5
+LARGE_SCREEN = 100
+"""Rows for whoever does not say how many there are."""
 
 
-def side_panel(state: UiState, width: int, glyphs: Glyphs) -> Panel:
-    """Return the todo list while something of it is open, the queued texts."""
-    lines = _todo(state, width, glyphs)
-    queue = queue_panel(state, width)
+def side_panel(state: UiState, width: int, glyphs: Glyphs, rows: int = LARGE_SCREEN) -> Panel:
+    """Return the todo list while something of it is open, the queued texts, in at most `rows` rows."""
+    if rows < 1:
+        return Panel()
+    queue = queue_panel(state, width, max(1, rows - 1) if _shows_todo(state) else rows)
+    lines = _todo(state, width, glyphs, rows - len(queue.lines))
     choices = {len(lines) + row: seq for row, seq in queue.choices.items()}
     return Panel(fit_lines([*lines, *queue.lines], width), choices)
 
 
-def _todo(state: UiState, width: int, glyphs: Glyphs) -> list[Line]:
-    items = state.todo
-    open_items = [item for item in items if item.status in ("pending", "in_progress")]
+def _shows_todo(state: UiState) -> bool:
     finishing = state.running and not state.todo_over  # all of it is done: it goes with the turn
-    if not items or not (open_items or state.todo_open or finishing):
+    return bool(state.todo) and (any(map(_is_open, state.todo)) or state.todo_open or finishing)
+
+
+def _is_open(item: TodoItem) -> bool:
+    return item.status in ("pending", "in_progress")
+
+
+def _todo(state: UiState, width: int, glyphs: Glyphs, rows: int) -> list[Line]:
+    """Return the list, or from what is open on as much of it as there is room for, and how much of it is done."""
+    items = state.todo
+    if rows < 1 or not _shows_todo(state):
         return []
-    if state.todo_open or len(items) <= TODO_ROWS:
-        return [padded(line) for line in todo_lines(items, width - 4, glyphs)]
-    room = TODO_ROWS - 1
-    begin = items.index(open_items[0]) if open_items else len(items)
+    whole = todo_lines(items, width - 4, glyphs)
+    if (state.todo_open or len(items) <= TODO_ROWS) and len(whole) <= rows:
+        return [padded(line) for line in whole]
+    finished = sum(item.status == "done" for item in items)
+    done = f"{finished} of {len(items)} done"
+    room = max(1, min(len(items), rows - 1 if state.todo_open else min(rows, TODO_ROWS) - 1))
+    begin = next((place for place, item in enumerate(items) if _is_open(item)), len(items))
     first = max(0, min(begin, len(items) - room))
-    shown = [todo_lines([item], width - 4, glyphs)[0] for item in items[first : first + room]]
-    done = len(items) - len(open_items)
-    return [
-        *map(padded, shown),
-        plain(
-            f"{PAD * 2}{join_phrases(f'{done} of {len(items)} done', state.keys.phrase('todo', 'shows all'))}", "faint"
-        ),
-    ]
+    remark: tuple[Span, ...] = ((f"  {done}", "faint"),) if rows == 1 else ()
+    shown = [todo_row(item, width - 4 - spans_width(remark), glyphs) for item in items[first : first + room]]
+    if rows == 1:
+        return [padded(Line((*shown[0].spans, *remark)))]
+    more = "" if state.todo_open else state.keys.phrase("todo", "shows all")
+    return [*map(padded, shown), plain(f"{PAD * 2}{fit_phrases(join_phrases(done, more), done, width - 4)}", "faint")]

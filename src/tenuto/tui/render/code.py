@@ -33,8 +33,8 @@ _STYLES = {
     "Literal.Number": "code.number",
     "Comment": "code.comment",
     "Operator.Word": "code.keyword",
-    "Generic.Inserted": "diff.added",
-    "Generic.Deleted": "diff.removed",
+    "Generic.Inserted": "diff.plus",
+    "Generic.Deleted": "diff.minus",
     "Generic.Heading": "code.comment",
     "Generic.Subheading": "code.comment",
     "Generic.Prompt": "code.comment",
@@ -52,13 +52,14 @@ def highlight(code: str, language: str) -> list[list[Span]]:
     if lexer is None:
         return [[(line, "code")] if line else [] for line in code.split("\n")]
     lines: list[list[Span]] = [[]]
-    for _index, kind, value in lexer.get_tokens_unprocessed(code):
+    # Many a lexer knows a comment or a changed line by the line end behind it.
+    for _index, kind, value in lexer.get_tokens_unprocessed(f"{code}\n"):
         style = _style_of(kind)
         first, *others = value.split("\n")
         if first:
             _append(lines[-1], first, style)
         lines.extend([_span(other, style)] if other else [] for other in others)
-    return lines
+    return lines[:-1]
 
 
 def _append(line: list[Span], text: str, style: str) -> None:

@@ -34,6 +34,7 @@ from tenuto.tui.render.wrap import wrap
 
 USER_ROWS = 24
 THINKING_ROWS = 4
+HANGING = 4
 PREVIEW_CHARACTERS = 2_000
 _COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
 
@@ -146,18 +147,26 @@ def _notice(item: NoticeItem, frame: Frame) -> list[Line]:
     style = {"info": "notice", "warning": "warning", "error": "error"}[item.level]
     if item.kind == "command" and item.level == "info":
         mark, style = "", "text"
-    text = sanitize_for_terminal(item.text).expandtabs(4).strip("\n")
+    return _sentences(mark, style, item.text, frame)
+
+
+def _sentences(mark: str, style: str, text: str, frame: Frame) -> list[Line]:
+    """Return a remark behind its mark, wrapped, its further rows below its first word."""
+    shown = sanitize_for_terminal(text).expandtabs(4).strip("\n")
     blank = (" " * GUTTER, "text")
     width = _text(frame)
-    lines = [row for line in text.split("\n") for row in wrap([(line, style)], width, _second_column(line, width))]
+    lines = [row for line in shown.split("\n") for row in wrap([(line, style)], width, _second_column(line, width))]
     return indent(lines, (f"{mark:<{GUTTER}}", style), blank)
 
 
 def _second_column(line: str, width: int) -> int:
-    """Return where the second column of a row of two begins, 0 when it is none: there its further rows begin too."""
+    """Return where the further rows of a row of two columns begin: below the second one, or a little further in.
+
+    A row without columns gives 0.
+    """
     head = _COLUMN.match(line)
     cells = cell_width(head[0]) if head else 0
-    return cells if cells <= width // 2 else 0
+    return cells if cells <= width // 2 else min(HANGING, width // 4)
 
 
 def _context(item: ContextItem, frame: Frame) -> list[Line]:
@@ -205,8 +214,8 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
     if item.entry is None:
         reason = sanitize_line(item.error) or "no reason given"
         if item.needless:
-            return head(mark, style, [(f"{reason[0].upper()}{reason[1:]}", "notice")], frame, whole=True)
-        return head(frame.glyphs.failed, "error", [(f"{words.failed}: {reason}", "error")], frame, whole=True)
+            return _sentences(mark, style, f"{reason[0].upper()}{reason[1:]}", frame)
+        return _sentences(frame.glyphs.failed, "error", f"{words.failed}: {reason}", frame)
     facts = _compaction_facts(item, frame)
     if item.proposed:
         facts[0] = ("Compaction proposed, nothing is written yet", style)

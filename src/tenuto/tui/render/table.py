@@ -34,6 +34,9 @@ def table_lines(header: Sequence[Cell], rows: Sequence[Sequence[Cell]], width: i
         return _records(header, rows, width)
     natural = [max(1, *(row[index].width for row in [header, *rows])) for index in range(columns)]
     widths = fit_columns(natural, width - 3 * (columns - 1))
+    if widths != natural:
+        least = [max(_longest_word(row[index]) for row in [header, *rows]) for index in range(columns)]
+        widths = keep_words_whole(widths, least)
     lines = _row(header, widths, glyphs)
     rule = f"{glyphs.rule}{glyphs.cross}{glyphs.rule}".join(glyphs.rule * column for column in widths)
     lines.append(Line(((rule, "rule"),)))
@@ -63,6 +66,27 @@ def fit_columns(natural: Sequence[int], available: int) -> list[int]:
         widths[index] = share
         left -= share
     return widths
+
+
+def keep_words_whole(widths: Sequence[int], least: Sequence[int]) -> list[int]:
+    """Return the widths with cells moved to where a word of `least` cells has none, from where they can be spared."""
+    moved = list(widths)
+    for index in sorted(range(len(moved)), key=lambda index: least[index]):
+        spare = [max(0, width - words) for width, words in zip(moved, least, strict=True)]
+        lacking = least[index] - moved[index]
+        if not 0 < lacking <= sum(spare):
+            continue
+        moved[index] += lacking
+        while lacking:
+            giver = max(range(len(moved)), key=lambda place: spare[place] if place != index else 0)
+            moved[giver] -= 1
+            spare[giver] -= 1
+            lacking -= 1
+    return moved
+
+
+def _longest_word(cell: Cell) -> int:
+    return max((cell_width(word) for word in "".join(text for text, _style in cell.spans).split()), default=0)
 
 
 def _row(cells: Sequence[Cell], widths: Sequence[int], glyphs: Glyphs) -> list[Line]:

@@ -47,14 +47,24 @@ class Theme(Struct, frozen=True, eq=False):
         return _resolve(self, name)
 
     def without_colour(self) -> Theme:
-        """Return the same theme with attributes only (NO_COLOR)."""
-        plain = {
-            name: style._replace(foreground=None, background=None, reverse=style.reverse or name == "selection")
-            for name, style in self.styles.items()
-        }
-        for name in ("diff.added.word", "diff.removed.word"):
-            plain[name] = plain[name]._replace(underline=True)
+        """Return the same theme with attributes only (NO_COLOR), those that the theme of sixteen colours has as well.
+
+        It tells by them what the others tell by shades; only where contrast is wanted nothing is made dim.
+        """
+        may_dim = not self.name.startswith("contrast")
+        plain = {name: _attributes(style, ansi_style(name), may_dim=may_dim) for name, style in self.styles.items()}
         return Theme(f"{self.name}-mono", None, None, plain, colour=False)
+
+
+def ansi_style(name: str) -> Style:
+    """Return a style of the theme that uses the terminal's own sixteen colours."""
+    return find_theme("ansi").styles.get(name, Style())
+
+
+def _attributes(style: Style, other: Style, *, may_dim: bool) -> Style:
+    """Return a style's attributes with those of another, and no colour."""
+    both = _over(style, other)._replace(foreground=None, background=None)
+    return both if may_dim else both._replace(dim=style.dim)
 
 
 @lru_cache(maxsize=4096)

@@ -153,9 +153,7 @@ def _feedback(item: ToolItem) -> list[list[Span]]:
 
 
 def _failure(item: ToolItem, frame: Frame) -> list[Line]:
-    """Return why a call failed; folded, its beginning as it reads and not cut at the edge."""
-    if frame.unfolded:
-        return _muted(item, frame)
+    """Return why a call failed, in words that are not cut at the edge; folded, its beginning."""
     return folded_rows(ansi_lines(result_text(item), "muted"), frame, FAILURE_ROWS)
 
 

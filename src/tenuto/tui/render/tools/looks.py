@@ -28,6 +28,7 @@ from tenuto.tui.render.tools.look import (
 )
 from tenuto.tui.render.tools.plan import plan_body, plan_facts, plan_subject
 from tenuto.tui.render.tools.search import glob_facts, grep_body, grep_facts
+from tenuto.tui.render.width import truncate
 from tenuto.tui.render.wrap import wrap
 
 LIVE_TAIL = 5
@@ -68,9 +69,10 @@ def _diffs(item: ToolItem) -> list[DiffView]:
 def _diff_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
     spans: list[Span] = []
     for view in _diffs(item)[:1]:
-        spans.extend(diff_summary(view, frame.glyphs))
         if view.created:
-            spans.append((" new file", "dim"))
+            spans += [(f"+{view.added}", "diff.plus"), (f" {frame.glyphs.middle} new file", "dim")]
+        else:
+            spans.extend(diff_summary(view, frame.glyphs))
     return spans
 
 
@@ -122,18 +124,28 @@ _TODO_STYLES = {"pending": "todo.pending", "in_progress": "todo.active", "done":
 
 def todo_lines(items: Sequence[TodoItem], width: int, glyphs: Glyphs) -> list[Line]:
     """Return a todo list's rows within `width` cells; also for the panel that pins it."""
+    lines: list[Line] = []
+    for item in items:
+        mark, style = _todo_mark(item, glyphs), _TODO_STYLES[item.status]
+        text = wrap([(sanitize_line(item.text), style)], max(width - len(mark), 4))
+        lines.extend(indent(text, (mark, f"{style}.mark"), (" " * len(mark), "text"), visible=True))
+    return lines
+
+
+def todo_row(item: TodoItem, width: int, glyphs: Glyphs) -> Line:
+    """Return one of the list in a single row; what it has no room for is marked."""
+    mark, style = _todo_mark(item, glyphs), _TODO_STYLES[item.status]
+    return Line(((mark, f"{style}.mark"), (truncate(sanitize_line(item.text), max(width - len(mark), 4)), style)))
+
+
+def _todo_mark(item: TodoItem, glyphs: Glyphs) -> str:
     marks = {
         "pending": glyphs.unchecked,
         "in_progress": glyphs.active,
         "done": glyphs.checked,
         "cancelled": glyphs.cancelled,
     }
-    lines: list[Line] = []
-    for item in items:
-        mark, style = f"{marks[item.status]} ", _TODO_STYLES[item.status]
-        text = wrap([(sanitize_line(item.text), style)], max(width - len(mark), 4))
-        lines.extend(indent(text, (mark, f"{style}.mark"), (" " * len(mark), "text"), visible=True))
-    return lines
+    return f"{marks[item.status]} "
 
 
 def _todo_views(item: ToolItem) -> list[TodoView]:

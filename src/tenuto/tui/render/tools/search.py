@@ -18,6 +18,7 @@ _NOTICE = 1_000
 _GREP_MATCH = re.compile(r"^(?:[^\n:]+:)?\d+:", re.MULTILINE)
 _GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
 _GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
+_NUMBER = re.compile(r"\d+[:-]")
 _PLACE = re.compile(r"([^:]+)([:-]\d+[:-])")
 
 
@@ -49,10 +50,11 @@ def grep_body(item: ToolItem, frame: Frame) -> list[Line]:
 
 
 def _with_place(line: Sequence[Span]) -> Sequence[Span]:
-    if len(line) != 1:
+    if len(line) != 1 or line[0][0].startswith(_NO_HIT):
         return line
     text, style = line[0]
-    place = None if text.startswith(_NO_HIT) else _PLACE.match(text)
-    if place is None:
-        return line
-    return [(place[1], "path"), (place[2], "faint"), (text[place.end() :], style)]
+    if number := _NUMBER.match(text):
+        return [(number[0], "faint"), (text[number.end() :], style)]
+    if place := _PLACE.match(text):
+        return [(place[1], "path"), (place[2], "faint"), (text[place.end() :], style)]
+    return [(text, "path")]

@@ -1,0 +1,53 @@
+"""There is one caret, and the prompt says nothing that does not hold: on both screens, at every width."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.tui.around import KEYS_HINT, PLACEHOLDER
+from tenuto.tui.bindings import fit_phrases
+from tenuto.tui.early.paint import fit_placeholder
+from tests.tui.full.support import Screen, running_app
+from tests.tui.pictures import scenes
+
+
+def prompt_row(screen: Screen) -> str:
+    (row,) = (row for row in screen.rows() if row.startswith("❯"))
+    return row
+
+
+def carets(screen: Screen) -> int:
+    """Cells drawn in reverse."""
+    strips = screen.app.screen._compositor.render_strips()
+    return sum(bool(segment.style and segment.style.reverse) for strip in strips for segment in strip)
+
+
+@pytest.mark.parametrize("keys", [["?"], ["ctrl+f"], ["?", "x"]])
+async def test_what_takes_the_keys_has_the_only_caret(keys: list[str]) -> None:
+    async with running_app(scenes.OPENED, size=(80, 24)) as screen:
+        await screen.burst(["escape"])
+        assert carets(screen) == 1
+        assert prompt_row(screen).endswith(KEYS_HINT)
+        await screen.burst(keys)
+        assert carets(screen) == 1
+        assert prompt_row(screen).strip() == "❯"
+        await screen.burst(["escape"] * len(keys))
+        assert carets(screen) == 1
+        assert prompt_row(screen).endswith(KEYS_HINT)
+
+
+@pytest.mark.parametrize("size", [(40, 15), (50, 12), (30, 8), (20, 5), (16, 3)])
+async def test_the_prompt_is_on_every_screen_whatever_is_open(size: tuple[int, int]) -> None:
+    async with running_app(*scenes.working_through_a_list(), size=size) as screen:
+        assert prompt_row(screen)
+        for key in ("?", "escape", "ctrl+f", "escape", "/"):
+            await screen.burst([key])
+            assert prompt_row(screen), key
+
+
+@given(st.integers(1, 100))
+def test_the_first_light_says_as_much_as_the_screen_after_it(width: int) -> None:
+    assert fit_placeholder(width) == fit_phrases(PLACEHOLDER, KEYS_HINT, width)[:width]
+    assert width < len(KEYS_HINT) or fit_placeholder(width).endswith(KEYS_HINT), "a phrase is there whole, or not"
