@@ -177,7 +177,10 @@ def test_the_draft_of_a_session_that_never_began_comes_back_in_the_next_one(tmp_
     files.write("old", StoredDraft())
     taken = files.take("new", "/p")
     assert taken is not None and taken.text == "orphan"
-    assert files.take("newer", "/p") is None, "once"
+    assert files.take("newer", "/p", "new") is None, "once"
+    assert not file_of(tmp_path, "gone").exists()
+    kept = stored(tmp_path, "new")
+    assert kept is not None and kept.text == "orphan", "killed right now, it is there all the same"
 
 
 def test_a_draft_that_somebody_is_writing_is_left_alone(tmp_path: Path) -> None:

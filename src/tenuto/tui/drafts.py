@@ -95,7 +95,10 @@ class DraftFiles:
                 newest = draft, path
         if newest is None:
             return None
-        newest[1].unlink(missing_ok=True)
+        self.write(session_id, newest[0])
+        if self._path(session_id).exists():
+            with contextlib.suppress(OSError):
+                newest[1].unlink(missing_ok=True)
         return newest[0]
 
     def _path(self, session_id: str) -> Path:
