@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual import events
 
 from tenuto.tui.around import KEYS_HINT, PLACEHOLDER
 from tenuto.tui.bindings import fit_phrases
@@ -45,6 +46,17 @@ async def test_the_prompt_is_on_every_screen_whatever_is_open(size: tuple[int, i
         for key in ("?", "escape", "ctrl+f", "escape", "/"):
             await screen.burst([key])
             assert prompt_row(screen), key
+
+
+async def test_keys_after_looking_away_stay_in_order() -> None:
+    async with running_app(scenes.OPENED, size=(80, 24)) as screen:
+        for word in ("Which", " one"):
+            screen.app.post_message(events.AppBlur())
+            for character in word:
+                screen.app.post_message(events.Key(character if character != " " else "space", character))
+            await screen.settle()
+        assert screen.app.composer.text == "Which one"
+        assert carets(screen) == 1
 
 
 @given(st.integers(1, 100))

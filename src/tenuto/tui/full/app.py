@@ -364,7 +364,9 @@ class TenutoApp(App[None], inherit_bindings=False):
 
         A key goes there as straight, since no binding of Textual's is before it.
         """
-        typed = isinstance(event, events.Key) and self.app_focus and self.focused is self.composer
+        if isinstance(event, events.Key) and not self.app_focus:
+            self.app_focus = True  # who types looks; by Textual's own way those behind it would be before it
+        typed = isinstance(event, events.Key) and self.focused is self.composer
         if typed or (isinstance(event, events.Paste) and not event.is_forwarded):
             await self.composer.take(event, paints=not isinstance(self._peek_message(), events.Key))
         else:

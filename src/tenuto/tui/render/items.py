@@ -234,7 +234,8 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         )
     if item.proposed:
         lines.append(EMPTY)
-        lines.extend(below([plain("/compact accept · /compact edit · /compact drop", "dim")]))
+        ways = f" {frame.glyphs.middle} ".join(("/compact accept", "/compact edit", "/compact drop"))
+        lines.extend(below(wrap([(ways, "dim")], frame.body)))
     return lines
 
 
