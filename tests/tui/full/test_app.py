@@ -23,6 +23,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
+from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.intent import Tick
 from tenuto.tui.themes import ThemeChooser
@@ -282,6 +283,23 @@ async def test_r100_another_width_keeps_what_is_being_read() -> None:
         assert top.split()[1] in screen.text()
         assert screen.app.transcript.size == Size(60, screen.app.transcript.size.height)
         assert all(len(row) <= 60 for row in screen.rows())
+
+
+async def test_r100_a_frame_between_a_size_and_word_of_it_is_of_the_new_width(monkeypatch) -> None:
+    hear = TranscriptView.on_resize
+
+    def hear_late(view: TranscriptView) -> None:
+        view.repaint()
+        hear(view)
+
+    async with running_app(opened(), user("word " * 300), size=(40, 24)) as screen:
+        monkeypatch.setattr(TranscriptView, "on_resize", hear_late)
+        view = screen.app.transcript
+        for columns in (120, 50, 100):
+            await screen.pilot.resize_terminal(columns, 24)
+            await screen.settle()
+            assert screen.app.is_running
+            assert view.viewport.heights == [len(view.lines_of(index)) for index in range(len(view.viewport.heights))]
 
 
 async def test_what_is_sent_while_reading_further_up_shows_with_what_comes_of_it() -> None:

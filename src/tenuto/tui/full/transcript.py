@@ -66,6 +66,7 @@ class TranscriptView(Widget, can_focus=False):
         self._ids: list[int] = []
         self._places: dict[int, int] = {}
         self._measured: dict[int, int] = {}
+        self._measured_width = 0
         self.shown: list[Row] = []
         self._painted: list[tuple[Line, RowMarks]] = []
         self._look: tuple[tuple[int, int] | None, bool, int, Selection | None] = (None, True, 0, None)
@@ -200,6 +201,7 @@ class TranscriptView(Widget, can_focus=False):
         size = self.size
         if not size.height or not size.width:
             return True
+        self._take_width()
         viewport = self.viewport
         viewport.rows = size.height
         self._hold()
@@ -263,6 +265,16 @@ class TranscriptView(Widget, can_focus=False):
     @property
     def _text_width(self) -> int:
         return max(1, self.size.width - SCROLLBAR_CELLS)
+
+    def _take_width(self) -> None:
+        """Measure all anew for another width, which is there before word of it: something may be painted in between."""
+        if self._measured_width == self._text_width:
+            return
+        self._measured_width = self._text_width
+        self._measured.clear()
+        self.pointer.selection = None
+        self.viewport.rows = self.size.height
+        self._estimate_again()
 
     def _item(self, index: int) -> Item:
         item = self._state().transcript.get(self._ids[index])
@@ -348,11 +360,7 @@ class TranscriptView(Widget, can_focus=False):
         """
         looked_at = self._state().looked_at
         shown = any(self._ids[index] == looked_at for index, _ in self.shown if index < len(self._ids))
-        if self._measured and self.cache.width != self._text_width:
-            self._measured.clear()
-            self.pointer.selection = None
-            self.viewport.rows = self.size.height
-            self._estimate_again()
+        self._take_width()
         self._painted = []
         self.viewport.rows = self.size.height
         self.viewport.follow = self.viewport.follow or self.viewport.ended
