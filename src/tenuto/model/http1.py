@@ -134,6 +134,8 @@ class ResponseReader:
 
     def _pass_line(self) -> bool:
         """Read one of the lines between chunks; say whether it was whole."""
+        if self._next == "chunk end" and not b"\r\n".startswith(self._buffer[:2]) and self._buffer[:1] != b"\n":
+            raise ProtocolError("a chunk is longer than the server said")
         line = self._take_line()
         if line is None:
             return False
@@ -144,8 +146,6 @@ class ResponseReader:
             self._left = int(size, 16)
             self._next = "chunk" if self._left else "trailers"
         elif self._next == "chunk end":
-            if line:
-                raise ProtocolError("a chunk is longer than the server said")
             self._next = "chunk size"
         elif not line:
             self._next = "nothing"
