@@ -13,7 +13,7 @@ from tenuto.tui.inline.cells import CellRows
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
 from tenuto.tui.themes import ThemeChooser
-from tests.tui.full.fake_runtime import SESSION, FakeRuntime
+from tests.tui.full.fake_runtime import SESSION, FakeRuntime, replay
 from tests.tui.inline.support import Session, running_app
 
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -79,6 +79,15 @@ async def test_a_long_draft_scrolls_with_the_cursor() -> None:
         session.type("\x1b[A" * 2)
         await session.until(lambda: cursor_of(session)[1] == "❯ row 0")
         assert "row 5" not in session.text()
+
+
+async def test_a_list_leaves_half_of_the_screen_to_what_is_above() -> None:
+    async with running_app(*replay(20), size=(80, 30)) as session:
+        session.type("?")
+        await session.shows("Esc closes")
+        rows = session.terminal.rows()
+        begin = next(number for number, row in enumerate(rows) if row.startswith("  Keys"))
+        assert begin >= 10 and any(row.strip() for row in rows[:begin])
 
 
 async def test_rows_that_go_leave_nothing_behind() -> None:

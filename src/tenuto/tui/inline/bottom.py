@@ -33,6 +33,11 @@ LIVE_SHARE = 3
 PROMPT_SHARE = 3
 """So does the prompt; it scrolls then."""
 MIN_PANEL_ROWS = 4
+LIST_SHARE = 2
+"""So does a list: the rows that it takes are scrolled away, and stay empty when it closes."""
+LEAST_LIST_ROWS = 12
+WHOLE_SCREEN = frozenset({"approval", "feedback", "block", "search", "found"})
+"""What is read as a whole takes what it needs."""
 
 
 @dataclass(slots=True)
@@ -55,7 +60,8 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     fixed = prompt + len(activity) + 1
     spare = rows - fixed - MIN_PANEL_ROWS
     side = list(around.side(columns, max(0, min(spare, around.side_share(rows)))))[: max(0, spare)]
-    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, rows - fixed - len(side) - 1)))
+    most = rows if state.contexts[0] in WHOLE_SCREEN else max(LEAST_LIST_ROWS, rows // LIST_SHARE)
+    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - 1))))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
