@@ -62,14 +62,20 @@ def first_state(ui: UiSettings, theme: str) -> UiState:
 
 
 class Opening:
-    """Builds the runtime and opens its session while the screen is up already."""
+    """Builds the runtime and opens its session while the screen is up already. `texts` are sent first."""
 
-    def __init__(self, start: Start, late: LateRuntime) -> None:
+    def __init__(self, start: Start, late: LateRuntime, texts: list[str]) -> None:
         self._start = start
         self._late = late
+        self._texts = texts
         self._runtime: CommandRuntime | None = None
 
-    async def open(self, take_texts: Callable[[], list[str]], send: Callable[[str], Awaitable[None]]) -> None:
+    def take_texts(self) -> list[str]:
+        """Return what is to be sent first, once: it keeps its place before what was typed while nothing was there."""
+        texts, self._texts = self._texts, []
+        return texts
+
+    async def open(self, send: Callable[[str], Awaitable[None]]) -> None:
         """Open the session, then send the texts that are to be sent first. Raises what the runtime raises."""
         # The core is imported beside the loop: keys are echoed meanwhile.
         runtime_class = await asyncio.to_thread(_import_runtime)
@@ -77,17 +83,18 @@ class Opening:
         self._late.attach(runtime)
         await runtime.open()
         self._late.ready()
-        for text in take_texts():
+        for text in self.take_texts():
             await send(text)
         await asyncio.to_thread(warm_up, runtime.live.tools)
         freeze_heap()
 
-    async def close(self) -> str:
-        """Close the runtime, if there is one; return what it wants said in the place of the hint (R-067)."""
+    async def close(self, state: UiState) -> str:
+        """Close the runtime, if there is one; return how to go on, or what it wants said in its place (R-067)."""
+        hint = hint_after(state, temporary=self._start.temporary)
         if self._runtime is None:
-            return ""
+            return hint
         await self._runtime.close()
-        return self._runtime.opener.parting
+        return self._runtime.opener.parting or hint
 
 
 def _import_runtime() -> type[CommandRuntime]:

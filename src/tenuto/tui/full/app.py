@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 class TenutoApp(App[None], inherit_bindings=False):
     """One screen. `opening` builds the runtime, attaches it and opens its session, after the first paint.
 
-    Its error ends the app and is kept in `failure`. `texts` are to be sent first. `themes` says in which colours.
-    `early` has the keyboard and the screen until the first frame is there.
+    Its error ends the app and is kept in `failure`. `take_texts` gives what is to be sent first. `themes` says in which
+    colours. `early` has the keyboard and the screen until the first frame is there.
     """
 
     CSS_PATH = "app.tcss"
@@ -73,7 +73,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         home: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         early: EarlyReader | None = None,
-        texts: Sequence[str] = (),
+        take_texts: Callable[[], list[str]] = list,
     ) -> None:
         super().__init__(driver_class=driver_class(early), ansi_color=True)
         self.failure: BaseException | None = None
@@ -85,7 +85,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.runner = Runner(
             runtime, self.apply, clock, flush_interval=self._motion.flush, state=first_state(self.ui, themes.wanted)
         )
-        self.beginning = Beginning(self, opening, early, texts)
+        self.beginning = Beginning(self, opening, early, take_texts)
         self._leaves = False
         self._clock = clock
         self._ticker: Timer | None = None
@@ -333,8 +333,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.run_worker(work, exit_on_error=False)
 
     def parting(self, columns: int, rows: int) -> str:
-        """Return what stays on the normal screen, on a terminal of this size; nothing where there is none."""
-        return self._reading.parting(columns, rows) if columns and rows else ""
+        """Return what stays on the normal screen, on a terminal of this size; nothing without one, or after a fault."""
+        return self._reading.parting(columns, rows) if columns and rows and self.failure is None else ""
 
     def use_mouse(self, mode: MouseMode) -> None:
         """Take the mouse, its wheel alone, or leave it to the terminal."""

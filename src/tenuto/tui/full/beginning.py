@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from tenuto.tui.full.resizing import ResizingScreen
@@ -16,16 +16,21 @@ if TYPE_CHECKING:
 class Beginning:
     """Leads from the empty screen to the open session.
 
-    `opening` opens it; `early` has the keyboard and the screen until the first frame is there; `texts` are sent first.
+    `opening` opens it; `early` has the keyboard and the screen until the first frame is there; `take_texts` gives
+    what is sent before what was typed meanwhile.
     """
 
     def __init__(
-        self, app: TenutoApp, opening: Callable[[], Awaitable[None]], early: EarlyReader | None, texts: Sequence[str]
+        self,
+        app: TenutoApp,
+        opening: Callable[[], Awaitable[None]],
+        early: EarlyReader | None,
+        take_texts: Callable[[], list[str]],
     ) -> None:
         self._app = app
         self._opening = opening
         self._early = early
-        self._texts = list(texts)
+        self._take_texts = take_texts
 
     @property
     def asked_background(self) -> bool:
@@ -39,18 +44,13 @@ class Beginning:
         else:
             self._take_over(self._early)
 
-    def take_texts(self) -> list[str]:
-        """Return what is to be sent first, once: it keeps its place before what was typed while nothing was there."""
-        texts, self._texts = self._texts, []
-        return texts
-
     def _take_over(self, early: EarlyReader) -> None:
         """Take the draft over from the early phase; show the frame with it when it is laid out."""
         app = self._app
         given = early.stop()
         app.themes.learn(given.background)
         if given.sent:
-            for text in (*self.take_texts(), *given.sent):
+            for text in (*self._take_texts(), *given.sent):
                 app.runner.handle(intents.SendText(text))
         if given.text:
             app.composer.set_draft(given.text, given.cursor)

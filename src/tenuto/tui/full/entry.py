@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
@@ -38,20 +38,19 @@ def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: Ear
 
 async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, early: EarlyReader | None) -> Ended:
     late = LateRuntime(start.home, temporary=start.temporary)
-    opening = Opening(start, late)
+    opening = Opening(start, late, texts)
 
     async def open_session() -> None:
-        await opening.open(app.beginning.take_texts, app.runner.submit_user_input)
+        await opening.open(app.runner.submit_user_input)
         await learn_keyboard(start.home, os.environ, app.runner.handle)
 
     themes = ThemeChooser(ui.theme, start.environ, start.home)
-    app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, texts=texts)
+    app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, take_texts=opening.take_texts)
     terminal.owed = lambda: app.outside.owed
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse != "off")
         await app.finish()
-    hint = hint_after(app.runner.state, temporary=start.temporary)
-    hint = await opening.close() or hint
+    hint = await opening.close(app.runner.state)
     code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
     return Ended(code, hint, app.failure, app.parting(*_size(terminal)))
 

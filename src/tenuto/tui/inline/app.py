@@ -55,7 +55,7 @@ END_MODES = f"{NO_MORE_KEYS}\x1b[<u{CLEAN_KEYBOARD}\x1b[?1004l{NO_BACKGROUND_REP
 class InlineApp:
     """One session on the normal screen. `opening` opens it after the first paint; its error is kept in `failure`.
 
-    `texts` are to be sent first; `paint` has the theme that `themes` shows; `clock` is seconds.
+    `take_texts` gives what is to be sent first; `paint` has the theme that `themes` shows; `clock` is seconds.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class InlineApp:
         ui: UiSettings,
         environ: Mapping[str, str],
         found: list[int | list[bytes]] | None = None,
-        texts: Sequence[str] = (),
+        take_texts: Callable[[], list[str]] = list,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failure: BaseException | None = None
         self._ends = False
         self._opening = opening
-        self._texts = list(texts)
+        self._take_texts = take_texts
         self._ui = ui
         self._environ = environ
         self._clock = clock
@@ -189,7 +189,7 @@ class InlineApp:
     def _take(self, typed: Handover) -> None:
         self.themes.learn(typed.background)
         if typed.sent:
-            for text in (*self.take_opening_texts(), *typed.sent):  # before what Enter sends from now on
+            for text in (*self._take_texts(), *typed.sent):  # before what Enter sends from now on
                 self.runner.handle(intents.SendText(text))
         if typed.text:
             self.editor.set_draft(typed.text, typed.cursor)
@@ -201,11 +201,6 @@ class InlineApp:
         # What came meanwhile is done before the first paint, too: nothing typed is missing in it.
         self._do_keys(self._input.read_keys())
         asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._take_keys)
-
-    def take_opening_texts(self) -> list[str]:
-        """Return what is to be sent first, once."""
-        texts, self._texts = self._texts, []
-        return texts
 
     def leave(self) -> None:
         """Quit now, in order (a signal, a terminal that went away)."""

@@ -16,7 +16,7 @@ from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
@@ -64,10 +64,10 @@ async def _run(
     themes: ThemeChooser,
 ) -> Ended:
     late = LateRuntime(start.home, temporary=start.temporary)
-    opening = Opening(start, late)
+    opening = Opening(start, late, texts)
 
     async def open_session() -> None:
-        await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+        await opening.open(app.runner.submit_user_input)
         await learn_keyboard(start.home, environ, app.runner.handle)
 
     environ = os.environ
@@ -89,7 +89,7 @@ async def _run(
         ui=ui,
         environ=environ,
         found=terminal.found,
-        texts=texts,
+        take_texts=opening.take_texts,
     )
     app.take_over(early.stop if early is not None else Handover)
     terminal.owed = lambda: app.outside.owed
@@ -99,7 +99,6 @@ async def _run(
     with leave_on_signals(loop, app.leave, terminal) as signals:
         await app.run()
     terminal.writer.close(PATIENCE)
-    hint = hint_after(app.runner.state, temporary=start.temporary)
-    hint = await opening.close() or hint
+    hint = await opening.close(app.runner.state)
     code = SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0
     return Ended(code, hint, app.failure)

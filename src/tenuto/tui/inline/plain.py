@@ -27,7 +27,7 @@ from tenuto.tui.inline.lines import LineReader
 from tenuto.tui.inline.menus import Menus, wanted_answer
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, hint_after, noise_file, opening_texts
+from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
@@ -79,7 +79,6 @@ class PlainApp:
         *,
         ui: UiSettings,
         columns: int,
-        texts: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failure: BaseException | None = None
@@ -87,7 +86,6 @@ class PlainApp:
         self._write = write
         self._columns = columns
         self._clock = clock
-        self._texts = list(texts)
         self._options = RenderOptions(show_thinking=ui.show_thinking, ascii=True, spoken=True)
         self._prompted = self._continuing = self._sending = False
         self._said_state = ""
@@ -155,11 +153,6 @@ class PlainApp:
             self.failure = error
             self._ended.set()
         self._show()
-
-    def take_opening_texts(self) -> list[str]:
-        """Return what is to be sent first, once."""
-        texts, self._texts = self._texts, []
-        return texts
 
     def leave(self) -> None:
         """Quit now, in order."""
@@ -349,19 +342,18 @@ def run_plain(start: Start, prompt: str = "", *, choose: bool = False) -> int:
 
 async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal) -> Ended:
     late = LateRuntime(start.home, temporary=start.temporary)
-    opening = Opening(start, late)
+    opening = Opening(start, late, texts)
 
     async def open_session() -> None:
-        await opening.open(app.take_opening_texts, app.runner.submit_user_input)
+        await opening.open(app.runner.submit_user_input)
 
     try:
         columns = os.get_terminal_size(terminal.output.fileno()).columns or 80
     except OSError:
         columns = 80
-    app = PlainApp(late, open_session, terminal.writer.write, ui=ui, columns=columns, texts=texts)
+    app = PlainApp(late, open_session, terminal.writer.write, ui=ui, columns=columns)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run()
     terminal.writer.close(PATIENCE)
-    hint = hint_after(app.runner.state, temporary=start.temporary)
-    hint = await opening.close() or hint
+    hint = await opening.close(app.runner.state)
     return Ended(SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)
