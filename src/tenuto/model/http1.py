@@ -134,7 +134,11 @@ class ResponseReader:
 
     def _pass_line(self) -> bool:
         """Read one of the lines between chunks; say whether it was whole."""
-        if self._next == "chunk end" and not b"\r\n".startswith(self._buffer[:2]) and not self._buffer.startswith(b"\n"):
+        if (
+            self._next == "chunk end"
+            and not b"\r\n".startswith(self._buffer[:2])
+            and not self._buffer.startswith(b"\n")
+        ):
             raise ProtocolError("a chunk is longer than the server said")
         line = self._take_line()
         if line is None:
