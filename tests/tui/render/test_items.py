@@ -146,6 +146,16 @@ def test_a_compaction_says_what_it_did_and_unfolds_its_summary():
     assert "Mend the area function" in text_of(item, EXPANDED)
 
 
+def test_what_can_be_done_with_a_proposed_compaction_is_whole_on_every_screen():
+    item = next(item for item in samples.other_items() if getattr(item, "entry", None))
+    for width in (24, 40, 80):
+        proposed = msgspec.structs.replace(item, proposed=True)
+        rows = render_item(proposed, width, FOLDED)
+        assert all(row.width <= width for row in rows)
+        words = " ".join(" ".join(row.text for row in rows).split())
+        assert "/compact accept · /compact edit · /compact drop" in words
+
+
 def test_calls_stand_together_and_messages_apart():
     tool, answer = samples.tool("read"), AssistantItem(text="x")
     assert gap_before(None, answer) == 0
