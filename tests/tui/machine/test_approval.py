@@ -12,7 +12,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.tui.effects import Bell, Submit
+from tenuto.tui.effects import Bell, Remember, Submit
 from tenuto.tui.machine.approval import GRACE, TYPING_PAUSE
 from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intent import (
@@ -161,6 +161,22 @@ def test_a_denial_can_say_why():
     assert driver.state.contexts[0] == "approval"
     driver.feed(AnswerApproval(3), FeedbackChanged("use --force-with-lease "))
     assert answers(driver.feed(AnswerApproval())) == [("r1", "deny", "use --force-with-lease")]
+
+
+def test_what_is_said_to_a_denial_is_not_lost():
+    driver = asked()
+    driver.after(GRACE).feed(AnswerApprovalWith("f"), FeedbackChanged("use the other branch"), Escape())
+    assert driver.state.approvals.feedback is None
+    driver.feed(AnswerApprovalWith("f"))
+    assert driver.state.approvals.feedback == "use the other branch"
+    effects = driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r1", decision="deny"))
+    assert Remember("use the other branch") in effects
+    driver.feed(approval())
+    driver.after(1).feed(Tick())
+    driver.after(GRACE).feed(AnswerApprovalWith("f"))
+    assert driver.state.approvals.feedback == "", "it was meant for the other one"
+    effects = driver.feed(FeedbackChanged("said"), AnswerApproval())
+    assert answers(effects)[0][2] == "said" and Remember("said") not in effects
 
 
 def test_several_wait_in_order_each_with_its_own_grace():

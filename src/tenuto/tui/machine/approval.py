@@ -12,6 +12,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 from tenuto.tui.effects import Bell, OpenEditor, Submit
 from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
 from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.history import remember
 from tenuto.tui.machine.intent import (
     AnswerApproval,
     AnswerApprovalWith,
@@ -120,7 +121,10 @@ def take_plan(change: Change, intent: PlanEdited) -> None:
     approvals = change.state.approvals
     request = next((each for each in approvals.requests if each.request_id == intent.request_id), None)
     if request is None:
-        change.toast("The plan is not asked about any more; your changes were not needed", "warning")
+        remember(change, intent.text)
+        change.toast(
+            "The plan is not asked about any more; as you changed it it is in the history: press Up", "warning"
+        )
         return
     approvals.edited = intent.text if intent.text.strip() and intent.text != request.detail else ""
     approvals.accept_after = change.now + GRACE
@@ -147,7 +151,7 @@ def deny_current(change: Change) -> None:
     if approvals.current is None:
         return
     if approvals.feedback is not None:
-        approvals.feedback = None
+        approvals.feedback, approvals.unsaid = None, approvals.feedback
         change.panel()
     elif change.now >= approvals.accept_after:
         give_answer(change, NO)
@@ -182,7 +186,7 @@ def choose(change: Change, option: ApprovalOption, place: int) -> None:
         return
     approvals.selected = place
     if option.feedback:
-        approvals.feedback = ""
+        approvals.feedback = approvals.unsaid
         change.panel()
     else:
         give_answer(change, option)
@@ -208,23 +212,26 @@ def give_answer(change: Change, option: ApprovalOption) -> None:
         )
     )
     mark_answered(change, request, option.decision)
+    if option.feedback:
+        approvals.feedback, approvals.unsaid = None, ""
     close_request(change, request)
 
 
 def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
-    """Take a request off the list; the next one shows with a grace of its own."""
+    """Take a request off the list; the next one shows with a grace of its own. Words that nobody heard are kept."""
     approvals = change.state.approvals
-    was_current = approvals.current is request
+    was_current, was_first = approvals.current is request, approvals.requests[0] is request
     approvals.requests.remove(request)
     approvals.answered += 1
     if change.state.hint is not None and change.state.hint.text == CHOOSE_HINT:
         change.state.hint = None
         change.status()
-    approvals.edited = "" if was_current else approvals.edited
+    if was_first:
+        remember(change, approvals.feedback or approvals.unsaid)
+        approvals.feedback, approvals.unsaid, approvals.edited = None, "", ""
     if not approvals.requests:
         approvals.answered = 0
         approvals.opened_at = None
-        approvals.feedback = None
     elif was_current:
         show_request(change)
     change.panel()

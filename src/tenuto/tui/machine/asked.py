@@ -39,7 +39,8 @@ class Approvals(msgspec.Struct):
     `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
     ignored: they were meant for something else. `selected` is `None` over a draft: then Enter may be meant for that,
     and answers nothing. `feedback` is the text that goes with a denial, `None` when none is being written. `edited` is
-    the plan as the person changed it. `answered` counts those of the present run, for "1 of 3".
+    the plan as the person changed it, `unsaid` a feedback that Esc put away. `answered` counts those of the present
+    run, for "1 of 3".
     """
 
     requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
@@ -47,6 +48,7 @@ class Approvals(msgspec.Struct):
     accept_after: float = 0.0
     selected: int | None = 0
     feedback: str | None = None
+    unsaid: str = ""
     edited: str = ""
     answered: int = 0
 
