@@ -47,6 +47,8 @@ LONG_QUIET = 5.0
 
 PATHS = 100_000
 BARS = {
+    ("tui-start", "first paint ms"): 15.0,
+    ("tui-start", "key echoed ms"): 20.0,
     ("tui-start", "memory MB"): 60.0,
     ("tui-start", "front-end up ms"): 160.0,
     ("tui-rest", "idle cpu %"): 1.0,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -29,24 +31,20 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("library")
 def test_a_module_waits_for_its_first_use_and_is_itself_for_everybody_else():
     with late_modules({"some_library.heavy": ("double",)}):
-        import some_library.user  # pyright: ignore
+        user = import_module("some_library.user")
     assert "some_library.heavy" not in sys.modules
-    assert some_library.heavy.VALUE == 7  # pyright: ignore
-    assert "some_library.heavy" in sys.modules
-    assert some_library.user.four() == 4  # pyright: ignore
-    import some_library.heavy  # pyright: ignore
-
-    assert type(sys.modules["some_library.heavy"]).__name__ == "module"
-    assert some_library.heavy.double.__module__ == "some_library.heavy"  # pyright: ignore
+    assert sys.modules["some_library"].heavy.VALUE == 7  # as an import would have put it there
+    heavy = sys.modules["some_library.heavy"]
+    assert type(heavy) is ModuleType
+    assert user.four() == 4
+    assert import_module("some_library.heavy") is heavy is sys.modules["some_library"].heavy
 
 
 @pytest.mark.usefixtures("library")
 def test_one_that_is_needed_at_once_is_imported_at_once():
     with late_modules({"some_library.heavy": ()}):
-        import some_library.taker  # pyright: ignore
-
-        assert some_library.taker.now == 7  # pyright: ignore
-    assert type(sys.modules["some_library.heavy"]).__name__ == "module"
+        assert import_module("some_library.taker").now == 7
+    assert type(sys.modules["some_library.heavy"]) is ModuleType
 
 
 def test_what_is_there_already_stays():
