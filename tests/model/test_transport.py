@@ -155,6 +155,14 @@ async def test_a_refused_key_names_its_variable():
         assert "set SOME_KEY" in str(await failure(server.base_url, key=""))
 
 
+async def test_a_key_with_a_line_end_is_named_and_not_tried_again():
+    async with TinyServer(always(plain("200 OK", b""))) as server:
+        error = await failure(server.base_url, key="half\nkey")
+    assert (error.kind, server.requests) == ("auth", [])
+    assert "SOME_KEY" in str(error)
+    assert "half" not in str(error)
+
+
 async def test_r020_a_400_without_a_body_is_ambiguous():
     async with TinyServer(always(plain("400 Bad Request", b""))) as server:
         assert (await failure(server.base_url)).kind == "ambiguous"

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 
-from tenuto.model.exchange import BrokenError, Exchange, SilentError, UnreachableError
+from tenuto.model.exchange import BrokenError, Exchange, HeaderError, SilentError, UnreachableError
 from tenuto.model.http1 import Head, ProtocolError, ResponseReader, encode_head
 from tenuto.version import __version__
 
@@ -173,7 +173,7 @@ def _encode(exchange: Exchange, target: Target) -> tuple[bytes, ...]:
     try:
         head = encode_head(exchange.method, target.path, headers)
     except ProtocolError as error:
-        raise UnreachableError(str(error)) from error
+        raise HeaderError(str(error)) from error
     return (head + exchange.body,) if len(exchange.body) <= JOINED_BYTES else (head, exchange.body)
 
 

@@ -35,6 +35,10 @@ class ProxyError(UnreachableError):
         self.hint = hint
 
 
+class HeaderError(ExchangeError):
+    """A header has characters that cannot be sent: a key that was copied with its line end."""
+
+
 class BrokenError(ExchangeError):
     """The connection broke, or what came over it is no HTTP."""
 

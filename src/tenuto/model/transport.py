@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, Pool, ProxyError, Response, SilentError
+from tenuto.model.exchange import (
+    BrokenError,
+    Exchange,
+    ExchangeError,
+    HeaderError,
+    Pool,
+    ProxyError,
+    Response,
+    SilentError,
+)
 from tenuto.model.wire_json import decode_object
 from tenuto.protocol.model import ModelError
 
@@ -145,6 +154,9 @@ class HttpTransport:
         reason = str(error) or type(error).__name__
         if isinstance(error, ProxyError):
             return ModelError("unreachable", str(error), hint=error.hint)
+        if isinstance(error, HeaderError):
+            hint = f"look at {self._endpoint.key_name or 'the key'} and at the headers in the settings"
+            return ModelError("auth", reason, hint=hint)
         if isinstance(error, SilentError):
             seconds = self._endpoint.stream_timeout
             return ModelError("broken_stream", f"no data from {self._endpoint.host} for {seconds:g} seconds")
