@@ -151,8 +151,7 @@ async def test_the_ladder_hides_when_the_cache_is_cold(tmp_path):
     write_file(tmp_path, tokens)
     async with agent(tmp_path, script, options={"window": 32_000}, clock=lambda: now[0]) as running:
         await running.ask("STEPS please")
-        if running.of(CompactionEndEvent):
-            pytest.skip("the conversation was over the trigger too early")
+        assert not running.of(CompactionEndEvent), "under the trigger still"
         await running.ask("more " + words(1_000))
         now[0] += 3_600
         rungs = []
