@@ -77,16 +77,19 @@ class Opening:
 
     async def open(self, send: Callable[[str], Awaitable[None]]) -> None:
         """Open the session, then send the texts that are to be sent first. Raises what the runtime raises."""
-        # The core is imported beside the loop: keys are echoed meanwhile.
-        runtime_class = await asyncio.to_thread(_import_runtime)
-        runtime = self._runtime = runtime_class(self._start)
-        self._late.attach(runtime)
-        await runtime.open()
-        self._late.ready()
-        for text in self.take_texts():
-            await send(text)
-        await asyncio.to_thread(warm_up, runtime.live.tools)
-        freeze_heap()
+        gc.disable()  # until everything is there: it would find next to nothing, and a key would wait for it
+        try:
+            # The core is imported beside the loop: keys are echoed meanwhile.
+            runtime_class = await asyncio.to_thread(_import_runtime)
+            runtime = self._runtime = runtime_class(self._start)
+            self._late.attach(runtime)
+            await runtime.open()
+            self._late.ready()
+            for text in self.take_texts():
+                await send(text)
+            await asyncio.to_thread(warm_up, runtime.live.tools)
+        finally:
+            freeze_heap()
 
     async def close(self, state: UiState) -> str:
         """Close the runtime, if there is one; return how to go on, or what it wants said in its place (R-067)."""
@@ -152,12 +155,13 @@ def warm_up(tools: ToolRegistry) -> None:
 
 
 def freeze_heap() -> None:
-    """Take what the start made out of the collector's sight.
+    """Take what the start made out of the collector's sight, and let it run from now on.
 
     Nothing is collected before: it found some two hundred objects, and the first keys had to wait for it.
     """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
 
 
 def hint_after(state: UiState, *, temporary: bool) -> str:
