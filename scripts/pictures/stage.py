@@ -21,6 +21,7 @@ from tenuto.tui.render.theme import find_theme
 
 MODEL = "scripted/demo"
 SETTINGS = '[providers.scripted]\nbase_url = "{}"\n\n[models."scripted/demo"]\ncontext_window = 200000\n'
+QUIET_SECONDS, TRIES = 0.3, 5
 
 
 class Stage:
@@ -42,9 +43,17 @@ class Stage:
         self.screen.wait_for(f"❯ {text}")
         self.screen.keys("Enter")
 
+    def _capture(self) -> str:
+        return self.screen.tmux("capture-pane", "-e", "-N", "-p", "-t", "main").removesuffix("\n")
+
     def picture(self, title: str) -> str:
         """Return what shows now."""
-        text = self.screen.tmux("capture-pane", "-e", "-N", "-p", "-t", "main").removesuffix("\n")
+        text = self._capture()
+        for _ in range(TRIES):  # a frame that is being written is none; what moves by itself shows as it is
+            time.sleep(QUIET_SECONDS)
+            before, text = text, self._capture()
+            if before == text:
+                break
         text = text.replace(str(self.screen.folder), "~")  # it is the home directory there
         lines = [_row(spans) for spans in ansi_lines(text, "text")]
         return picture(
