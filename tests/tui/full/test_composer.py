@@ -207,3 +207,13 @@ async def test_ctrl_c_copies_what_is_selected_once_and_then_clears() -> None:
         assert (screen.app.clipboard, screen.app.composer.text) == ("ds", "some words")
         await screen.burst(["ctrl+c"])
         assert screen.app.composer.text == ""
+
+
+async def test_r099_keys_of_a_burst_keep_their_order_though_the_terminal_is_not_looked_at() -> None:
+    async with running_app() as screen:
+        screen.app.post_message(events.AppBlur())
+        await screen.settle()
+        assert not screen.app.app_focus
+        await screen.burst("abc def")
+        assert screen.app.composer.text == "abc def"
+        assert screen.app.app_focus

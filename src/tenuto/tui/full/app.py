@@ -362,11 +362,12 @@ class TenutoApp(App[None], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         """Hand a paste to the editor though the terminal is not looked at: what is dropped on it comes so.
 
-        A key goes there as straight, since no binding of Textual's is before it.
+        A key goes there as straight, since no binding of Textual's is before it, and all of them do: one by another way
+        would come after those behind it. Whoever types looks.
         """
-        if isinstance(event, events.Key) and not self.app_focus:
-            self.app_focus = True  # who types looks; by Textual's own way those behind it would be before it
-        typed = isinstance(event, events.Key) and self.focused is self.composer
+        typed = isinstance(event, events.Key)
+        if typed and not self.app_focus:
+            self.app_focus = True
         if typed or (isinstance(event, events.Paste) and not event.is_forwarded):
             await self.composer.take(event, paints=not isinstance(self._peek_message(), events.Key))
         else:
