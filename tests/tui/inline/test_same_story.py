@@ -123,9 +123,9 @@ def test_full_inline_resumed_and_json_give_the_same_items_in_the_same_order(plac
     tell(inline)
     say(inline, "last")
     assert rows_of(inline.whole()) == shown
+    inline.close()
     resumed = places[1].start("--inline", "--continue", "--mode", "ask", columns=COLUMNS, rows=ROWS)
     resumed.wait_settled("That was last.")
     assert rows_of(resumed.whole()) == shown
-    for screen in (inline, resumed):
-        screen.close()
+    resumed.close()
     assert rows_of_events(places[1], "more")[: len(shown)] == shown
