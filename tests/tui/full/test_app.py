@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from textual import events
 from textual.geometry import Size
 
@@ -23,6 +24,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
+from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.intent import Tick
@@ -300,6 +302,28 @@ async def test_r100_a_frame_between_a_size_and_word_of_it_is_of_the_new_width(mo
             await screen.settle()
             assert screen.app.is_running
             assert view.viewport.heights == [len(view.lines_of(index)) for index in range(len(view.viewport.heights))]
+
+
+@pytest.mark.parametrize("has_frame", [True, False])
+async def test_r100_two_sizes_that_come_together_do_not_answer_each_other_for_ever(has_frame, monkeypatch) -> None:
+    lay_out, sizes = ResizingScreen._screen_resized, []
+
+    def count(real: ResizingScreen, size: Size) -> None:
+        sizes.append(size)
+        assert len(sizes) < 50
+        lay_out(real, size)
+
+    async with running_app(*replay(20)) as screen:
+        real = screen.app.screen
+        assert isinstance(real, ResizingScreen)
+        real.may_hold = has_frame
+        monkeypatch.setattr(ResizingScreen, "_screen_resized", count)
+        for size in (Size(50, 12), Size(80, 24)):
+            real.post_message(events.Resize(size, size))
+            real.call_later(lambda: None)  # Textual joins those that stand side by side
+        await screen.settle()
+        assert real.size == Size(80, 24)
+        assert sizes
 
 
 async def test_what_is_sent_while_reading_further_up_shows_with_what_comes_of_it() -> None:

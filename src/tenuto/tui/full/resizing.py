@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from textual.events import Resize
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.timer import Timer
@@ -57,8 +58,16 @@ class ResizingScreen(Screen[None]):
         if self.may_hold and self._hold_end is None:
             self._hold_end = self.set_timer(HOLD_SECONDS, self._paint)
 
-    def on_resize(self) -> None:
-        """Hold the painting until all have fitted; a later size takes the place of one that is being fitted."""
+    def on_resize(self, event: Resize) -> None:
+        """Hold the painting until all have fitted; a later size takes the place of one that is being fitted.
+
+        A size that is overtaken is left alone: a layout sends its size to the screen itself, so that two of them under
+        way at once would take turns for ever.
+        """
+        if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType]
+            event.stop()
+            event.prevent_default()
+            return
         if not self.may_hold:
             self.call_after_refresh(self._show_all)
             return
