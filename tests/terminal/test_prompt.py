@@ -36,7 +36,8 @@ def test_a_draft_survives_kill_9_and_comes_back_with_its_session(place: Workplac
     screen.keys("Enter")
     screen.wait_settled("Hello.")
     screen.type("a thought that is not sent yet")
-    screen.wait_until(lambda _: list(place.home.glob("drafts/*.json")), "the draft on disk")
+    files = place.home.glob
+    screen.wait_until(lambda _: any("a thought" in file.read_text() for file in files("drafts/*.json")), "the draft")
     os.kill(screen.program_pid(), signal.SIGKILL)
     again = start(place, *inline, "--continue")
     again.wait_for("a thought that is not sent yet")

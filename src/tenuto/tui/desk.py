@@ -27,6 +27,8 @@ DRAFT_PAUSE = 1.0
 """Seconds without a key after which a draft is written."""
 DRAFT_LATEST = 5.0
 """Seconds after which it is written although the person types on."""
+NO_DRAFT = ("", (), "")
+"""Text, images and what was put aside."""
 
 
 class Timer(Protocol):
@@ -73,7 +75,7 @@ class Desk:
         self._too_early: Complete | None = None
         self._drafts = DraftFiles(home)
         self._draft_session = ""
-        self._seen: tuple[object, ...] = ("", (), "")
+        self._seen: tuple[object, ...] = NO_DRAFT
         self._draft_timer: Timer | None = None
         self._draft_latest = 0.0
         self._writing = asyncio.Lock()
@@ -157,14 +159,17 @@ class Desk:
         self._drafts.write(left, StoredDraft())
 
     def note_draft(self) -> None:
-        """The state may have changed: if the draft did, it is written after a pause."""
+        """The state may have changed: if the draft did, it is written after a pause. One that was sent goes at once."""
         state = self._state
         seen = (state.draft.text, state.draft.images, state.ladder.stash)
-        if seen != self._seen:
-            self._seen = seen
-            if self._draft_timer is None:
-                self._draft_latest = self._clock() + DRAFT_LATEST
-                self._draft_timer = self._call_later(DRAFT_PAUSE, self._draft_due)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        if seen == NO_DRAFT:
+            self.keep_draft()  # whoever is killed now would find it again, and send it twice
+        elif self._draft_timer is None:
+            self._draft_latest = self._clock() + DRAFT_LATEST
+            self._draft_timer = self._call_later(DRAFT_PAUSE, self._draft_due)
 
     def _draft_due(self) -> None:
         self._draft_timer = None
