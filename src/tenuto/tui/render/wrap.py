@@ -14,7 +14,11 @@ _NO_END = frozenset("（「『【《〈〔([{$")
 
 
 def break_text(text: str, width: int) -> list[tuple[int, int]]:
-    """Return (start, end) of each row of one logical line; what lies between two rows is the space that they lost."""
+    """Return (start, end) of each row of one logical line; what lies between two rows is the space that they lost.
+
+    What leaves no cell is wrapped as if it left one: a frame takes its margins off whatever width the terminal has.
+    """
+    width = max(width, 1)
     if len(text) <= width and text.isascii():
         return [(0, len(text))]
     return _break_ascii(text, width) if text.isascii() else _break_wide(text, width)
@@ -86,6 +90,7 @@ def _break_wide(text: str, width: int) -> list[tuple[int, int]]:
 
 def break_code(text: str, width: int) -> list[tuple[int, int]]:
     """Return (start, end) of each row of one line of code: cut by cells alone, no space is lost."""
+    width = max(width, 1)
     if len(text) <= width and text.isascii():
         return [(0, len(text))]
     if text.isascii():
