@@ -125,7 +125,7 @@ async def test_model_offers_what_can_be_used_and_changes_to_it(tmp_path: Path) -
         values = [choice.value for choice in offer.choices]
         assert {"openai/test", "openai-chat/test", "openai-chat/test-small", "offline/tenuto"} <= set(values)
         assert not any(value.startswith("anthropic/") for value in values), "there is no key for it"
-        (present,) = [choice for choice in offer.choices if "present" in choice.detail]
+        (present,) = [choice for choice in offer.choices if "now" in choice.detail]
         assert present.value == "openai-chat/test"
         assert "openai/test-small" in await say(running, f"/{offer.command} openai/test-small:high")
         event = running.of(ModelChangedEvent)[-1]

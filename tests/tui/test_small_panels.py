@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from tenuto.command.outcome import Choice
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
+from tenuto.protocol.part import ImagePart
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
-from tenuto.tui.machine.intent import CompletionOffered, MoveCompletion, Tick, ToggleTodo
+from tenuto.tui.machine.intent import ChoiceOffered, CompletionOffered, MoveCompletion, Tick, ToggleTodo
 from tenuto.tui.machine.state import CompletionItem
-from tenuto.tui.panels import approval_panel, block_panel, completion_panel, side_panel
+from tenuto.tui.panels import approval_panel, block_panel, completion_panel, picker_panel, side_panel
+from tenuto.tui.panels.chips import image_chips
 from tenuto.tui.render.options import UNICODE
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.machine.driving import Driver, user
@@ -135,3 +139,35 @@ def test_the_block_cursor_says_how_it_moves():
     driver.state.block = next(iter(driver.state.transcript.items))
     for width in (40, 80):
         assert block_panel(driver.state, width).lines[-1].text.strip().startswith("↑ ↓ moves · ")
+
+
+def test_an_answer_without_room_is_said_shorter_before_what_it_allows_is_cut():
+    for width, allowed in ((80, "exactly this"), (50, "exactly this"), (40, "this")):
+        lines = asked(width, 10, [scenes.OPENED, *asking_for_a_short_command()])
+        always = [line for line in lines if "lways in this" in line]
+        assert [f": {allowed}  " in line for line in always] == [True, True], (width, lines)
+        assert any("tell the model what to do" in line and "…" not in line for line in lines), (width, lines)
+
+
+def asking_for_a_short_command() -> list[ApprovalRequestedEvent]:
+    (request,) = (event for event in scenes.asking_for_a_command() if isinstance(event, ApprovalRequestedEvent))
+    return [replace(request, detail="make all", summary="make all", session_pattern="make all", lasting=True)]
+
+
+def test_facts_of_a_row_are_there_whole_or_not_at_all():
+    driver = Driver()
+    detail = "just now · 7 messages · 7a26deda"
+    driver.feed(ChoiceOffered("Resume a session", "resume", (Choice("a", "a session about prices of orders", detail),)))
+    for width, shown in ((40, "just now"), (70, "just now · 7 messages"), (100, detail)):
+        texts = (line.text for line in picker_panel(driver.state, width, 12, LineEditor()).lines)
+        (row,) = (text for text in texts if "just now" in text)
+        assert row.rstrip().endswith(f"  {shown}"), row
+
+
+def test_the_key_of_a_chip_is_named_where_there_is_room():
+    driver = Driver()
+    image = ImagePart(sha256="x", media_type="image/png", name="shot.png", width=64, height=48)
+    driver.state.draft = replace(driver.state.draft, images=(image,))
+    assert [len(image_chips(driver.state, width).lines) for width in (40, 80)] == [1, 1]
+    assert ["Backspace" in image_chips(driver.state, width).lines[0].text for width in (40, 80)] == [False, True]
+    assert "…" not in image_chips(driver.state, 40).lines[0].text

@@ -26,7 +26,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
 
 def describe(facts: ModelFacts, *, present: bool) -> str:
     """Return window and price in one short line."""
-    parts = ["present"] if present else []
+    parts = ["now"] if present else []
     if facts.context_window:
         parts.append(f"{facts.context_window // 1000}k window")
     if facts.input_price and facts.output_price:

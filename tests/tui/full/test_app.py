@@ -31,6 +31,7 @@ from tenuto.tui.machine.intent import Tick
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
 from tests.tui.full.support import running_app
+from tests.tui.pictures import scenes
 
 STARTED = TaskStartedEvent(session_id=SESSION, submission_id="one", kind="agent")
 FINISHED = TaskFinishedEvent(session_id=SESSION, submission_id="one", kind="agent", outcome="completed")
@@ -264,6 +265,33 @@ async def test_ten_thousand_items_mount_and_scroll_by_exact_rows() -> None:
         await screen.burst(["ctrl+end"])
         assert "something new" in screen.text()
         assert len(view.cache) <= 3_000
+
+
+@pytest.mark.parametrize("size", [(40, 15), (80, 24)])
+async def test_the_mark_that_leads_to_the_end_lies_beside_the_text(size: tuple[int, int]) -> None:
+    async with running_app(*replay(60), size=size) as screen:
+        view, seen = screen.app.transcript, 0
+        await screen.burst(["pageup"])
+        for _ in range(12):
+            await screen.burst(["shift+up"])
+            place = next(row for row, text in enumerate(screen.rows()) if "↓ End" in text)
+            lines = [view.lines_of(index)[line] for index, line in view.shown]
+            fits = [line.width + len(" ↓ End ") < size[0] for line in lines]
+            assert fits[place] or not any(fits[-3:])
+            assert view.is_on_mark(size[0] - 3, place)
+            assert not view.is_on_mark(size[0] - 3, place - 1)
+            seen += place < view.size.height - 1
+        assert seen or size[0] == 80, "long texts are there, too"
+
+
+async def test_one_row_is_between_the_transcript_and_a_list_at_rest() -> None:
+    async with running_app(*scenes.working_through_a_list(), size=(80, 24)) as screen:
+        assert screen.app.runner.state.running
+        assert len(screen.app.around.status.lines) == 2
+        await screen.emit(*scenes.ENDED)
+        assert not screen.app.runner.state.running
+        assert screen.app.around.side.lines
+        assert len(screen.app.around.status.lines) == 1
 
 
 async def test_r100_the_cursor_is_at_the_caret_in_cells() -> None:

@@ -343,3 +343,15 @@ def test_output_that_was_cut_is_counted_as_it_was_printed(tmp_path):
     assert "… +93 lines at least" in unknown
     quoted = text_of(samples.tool("bash", '{"command":"x"}', result=replace(result, truncated=False)))
     assert "4,993" not in quoted
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("there is no pin 7; /pins shows 1", "There is no pin 7; /pins shows 1"),
+        ("/copy takes a number", "/copy takes a number"),
+        ("settings.toml cannot be written", "settings.toml cannot be written"),
+    ],
+)
+def test_an_error_begins_as_a_sentence_and_names_stay_as_they_are(said, shown):
+    assert text_of(NoticeItem(id=1, text=said, level="error")).partition(" ")[2].strip() == shown

@@ -30,6 +30,8 @@ from tenuto.tui.render.line import EMPTY, Line
 
 WHEEL_ROWS = 3
 SCROLLBAR_CELLS = 1
+MARK_ROWS = 3
+"""Rows at the bottom of which one has the mark that leads to the end: the last whose text leaves it room."""
 Row = tuple[int, int]
 
 
@@ -69,7 +71,8 @@ class TranscriptView(Widget, can_focus=False):
         self._measured_width = 0
         self.shown: list[Row] = []
         self._painted: list[tuple[Line, RowMarks]] = []
-        self._look: tuple[tuple[int, int] | None, bool, int, Selection | None] = (None, True, 0, None)
+        self._mark_row = -1
+        self._look: tuple[tuple[int, int] | None, int, int, Selection | None] = (None, -1, 0, None)
 
     # --- what the machine says; `repaint` is called once, when everything has been said ---
 
@@ -212,7 +215,8 @@ class TranscriptView(Widget, can_focus=False):
         painted = self._marked_lines()
         painted += [(EMPTY, ())] * (size.height - len(painted))
         self.cache.trim()
-        look = (viewport.thumb(), viewport.ended, viewport.unseen, self.pointer.selection)
+        self._mark_row = self._row_for_mark(painted)
+        look = (viewport.thumb(), self._mark_row, viewport.unseen, self.pointer.selection)
         before, self._painted = self._painted, painted
         if len(before) != len(painted) or look != self._look:
             self._look = look
@@ -251,7 +255,7 @@ class TranscriptView(Widget, can_focus=False):
             strip = self._palette.mark(strip, *cells, "selection")
         if (thumb := self._look[0]) is not None and thumb[0] <= y < sum(thumb):
             strip = self._palette.overlay_right(strip, "▐", f"{line.fill} faint", 0)
-        if y == self.size.height - 1 and not self.viewport.ended:
+        if y == self._mark_row:
             strip = self._palette.overlay_right(strip, self.mark_text(), "accent", SCROLLBAR_CELLS)
         return strip
 
@@ -259,6 +263,15 @@ class TranscriptView(Widget, can_focus=False):
         """Return what the mark at the bottom says while the end is not on the screen."""
         unseen = self.viewport.unseen
         return f" ↓ {unseen} new " if unseen else " ↓ End "
+
+    def _row_for_mark(self, painted: Sequence[tuple[Line, RowMarks]]) -> int:
+        """Return where the mark is: on the last row, or on one close to it whose text leaves it room; -1 for none."""
+        last = len(painted) - 1
+        if self.viewport.ended:
+            return -1
+        room = self._text_width - len(self.mark_text())
+        near = range(last, max(-1, last - MARK_ROWS), -1)
+        return next((row for row in near if painted[row][0].width <= room), last)
 
     # --- items and their lines ---
 
@@ -337,7 +350,7 @@ class TranscriptView(Widget, can_focus=False):
     def is_on_mark(self, x: int, y: int) -> bool:
         """Say whether a cell belongs to the mark that leads to the end."""
         first = self.size.width - SCROLLBAR_CELLS - len(self.mark_text())
-        return not self.viewport.ended and y == self.size.height - 1 and x >= first
+        return y == self._mark_row and x >= first
 
     def drag_bar(self, y: int) -> None:
         """Scroll to where the scrollbar is held."""

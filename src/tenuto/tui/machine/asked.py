@@ -12,7 +12,8 @@ from tenuto.protocol.operation import Decision
 class ApprovalOption(msgspec.Struct, frozen=True):
     """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
 
-    `pattern` is what will not be asked about again; it is part of what the person says yes to.
+    `pattern` is what will not be asked about again; it is part of what the person says yes to. `short` is the label
+    where there is no room for it.
     """
 
     letter: str
@@ -21,6 +22,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     feedback: bool = False
     mode: Mode | None = None
     pattern: str = ""
+    short: str = ""
 
 
 NO = ApprovalOption("n", "No", "deny")
@@ -81,9 +83,25 @@ def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, .
     options = [ApprovalOption("y", "Yes, once", "once")]
     pattern = request.session_pattern
     if pattern:
-        options.append(ApprovalOption("a", "Yes, and always in this session", "session", pattern=pattern))
+        options.append(
+            ApprovalOption(
+                "a", "Yes, and always in this session", "session", pattern=pattern, short="Always in this session"
+            )
+        )
     if pattern and request.lasting:
-        options.append(ApprovalOption("p", "Yes, and always in this project", "project", pattern=pattern))
+        options.append(
+            ApprovalOption(
+                "p", "Yes, and always in this project", "project", pattern=pattern, short="Always in this project"
+            )
+        )
     options.append(NO)
-    options.append(ApprovalOption("f", "No, and tell the model what to do instead", "deny", feedback=True))
+    options.append(
+        ApprovalOption(
+            "f",
+            "No, and tell the model what to do instead",
+            "deny",
+            feedback=True,
+            short="No, tell the model what to do",
+        )
+    )
     return tuple(options)

@@ -23,7 +23,7 @@ from tenuto.tui.render.fit import filled, fit, fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
-from tenuto.tui.render.width import truncate
+from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap, wrap_code
 from tenuto.tui.status import spans_width
 
@@ -204,6 +204,17 @@ def option_label(option: ApprovalOption, request: ApprovalRequestedEvent) -> str
     return f"{option.label}: {'exactly this' if same else sanitize_line(option.pattern)}"
 
 
+def _short_label(option: ApprovalOption, request: ApprovalRequestedEvent, width: int) -> str:
+    """Return an answer for one row of so many cells: what it allows is worth more of it than how that is said."""
+    label = option_label(option, request)
+    if not option.short or cell_width(label) <= width:
+        return label
+    label = f"{option.short}{label.removeprefix(option.label)}"
+    if cell_width(label) > width and option.pattern.strip() == request.detail.strip():
+        return f"{option.short}: this"
+    return label
+
+
 def _patterns(request: ApprovalRequestedEvent, width: int) -> list[Line]:
     """Return what "always" would allow, for a panel whose answers have no room to say it; all of it can be read."""
     pattern = sanitize_line(request.session_pattern)
@@ -226,6 +237,7 @@ def _answers(
         label = f"{place + 1}. {option_label(option, request)}"
         rows = wrap([(label, style)], room.width - 8, 3)
         if len(rows) > label_rows:
+            label = f"{place + 1}. {_short_label(option, request, room.width - 8 - 3)}"
             rows = [Line(((truncate(label, room.width - 8), style),))]
         for row, line in enumerate(rows):
             choices[len(lines)] = place

@@ -8,6 +8,8 @@ from tenuto.tui.panels.panel import PAD, Panel
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.image import image_words
 from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.width import cell_width
+from tenuto.tui.status import spans_width
 
 CHIP_ROWS = 4
 
@@ -20,7 +22,8 @@ def image_chips(state: UiState, width: int) -> Panel:
     for number, image in enumerate(images[first:], first + 1):
         spans: list[Span] = [(PAD, "text"), (image_words(image, number), "user.image")]
         if number == len(images):
-            spans.append((_remark(state), "faint"))
+            remark = _remark(state)
+            spans += [(remark, "faint")] if spans_width(spans) + cell_width(remark) <= width else []
         lines.append(Line(tuple(spans)))
     if lines and not state.status.sees_images:
         words = f"{PAD}{sanitize_line(state.status.model)} cannot see images; /model chooses another one"

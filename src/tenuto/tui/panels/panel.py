@@ -16,6 +16,8 @@ ROOMY_ROWS = 11
 """With fewer, a panel leaves out what is not the question or an answer."""
 PAD = "  "
 POINTER = "❯ "
+ENTRY_MARGINS = 8
+"""Cells of a list's row around its label and its detail."""
 
 
 class Panel(Struct, frozen=True):
@@ -54,7 +56,7 @@ def editor_spans(editor: LineEditor, width: int) -> list[Span]:
 def entry_line(label: str, detail: str, label_width: int, width: int, *, selected: bool) -> Line:
     """Return a row of a list: what can be taken, and a dim remark beside it."""
     shown = pad(truncate(label, label_width), label_width)
-    rest = truncate(sanitize_line(detail), width - label_width - 8)
+    rest = truncate(sanitize_line(detail), width - label_width - ENTRY_MARGINS)
     style = "choice.selected" if selected else "text"
     return Line(
         ((PAD, "text"), (POINTER if selected else PAD, "accent"), (shown, style), ("  ", "text"), (rest, "dim"))

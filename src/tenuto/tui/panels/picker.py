@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tenuto.command.outcome import Choice, RowAct
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
-from tenuto.tui.bindings import fit_phrases, join_phrases
+from tenuto.tui.bindings import PHRASE_MARK, fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.state import Picker, RowQuestion, UiState
 from tenuto.tui.panels.panel import (
+    ENTRY_MARGINS,
     NOTHING,
     PAD,
     POINTER,
@@ -59,13 +60,20 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
         if picker.question is not None and row == picker.selected:
             lines.append(_question_line(state, picker.question, label, filter_line, width))
         else:
-            lines.append(entry_line(label, choice.detail, widest, width, selected=row == picker.selected))
+            detail = _fitted(choice.detail, width - widest - ENTRY_MARGINS)
+            lines.append(entry_line(label, detail, widest, width, selected=row == picker.selected))
     if not shown:
         lines.append(plain(f"{PAD}  nothing matches", "dim"))
     lines += _scrolled(preview, preview_rows, picker.scrolled, width, _scroll_keys(state))
     more = f"{picker.selected + 1} of {len(picker.shown)}" if len(picker.shown) > room else ""
     lines.append(plain(f"{PAD}  {_hint(state, picker, more, width - 4)}", "faint"))
     return Panel(fit_lines(lines, width), choices)
+
+
+def _fitted(detail: str, room: int) -> str:
+    """Return of a row's facts those that have room: a half one says nothing. The first one stays."""
+    safe = sanitize_line(detail)
+    return fit_phrases(safe, safe.partition(PHRASE_MARK)[0], room)
 
 
 def _head(state: UiState, picker: Picker, filter_line: LineEditor, width: int) -> Line:
