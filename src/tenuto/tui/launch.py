@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from tenuto.core.start import Start
     from tenuto.tool.registry import ToolRegistry
 
-GC_THRESHOLDS = (20_000, 20, 50)
-"""The collector runs rarely, and never over what the start made: it would be felt while typing."""
+GC_THRESHOLDS = (5_000, 80, 50)
+"""The collector never runs over what the start made, takes little at a time (a millisecond: with four times as much a
+key waited for ten), and the rest of it while nothing happens (`resting.py`)."""
 NOISE_FILE = "stderr.log"
 BAD_USAGE = 2
 HINT_SECONDS = 1.0

@@ -27,6 +27,7 @@ from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.own_keys import OwnKeys
+from tenuto.tui.resting import RestingCollector
 from tenuto.tui.told import intent_of
 
 FLUSH_INTERVAL = 1 / 15
@@ -119,6 +120,7 @@ class Runner:
             call_later=self._later,
             arguments=runtime.complete_argument,
         )
+        self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None
         self._own_keys = own_keys or OwnKeys(runtime.home)
         self._key_problems: tuple[str, ...] = ()
@@ -135,6 +137,7 @@ class Runner:
             self._unsubscribe = None
         if self._timer is not None:
             self._timer.cancel()
+        self._resting.close()
         writing = [task for task in self._tasks if task.get_name() == "remember"]
         if writing:
             await asyncio.wait(writing, timeout=CLOSE_PATIENCE)
@@ -260,6 +263,7 @@ class Runner:
         finally:
             self._working = False
         self._desk.note_draft()
+        self._resting.note()
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for_screen: list[ScreenEffect] = []
