@@ -54,13 +54,12 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
     choices: dict[int, int] = {}
     shown = [picker.choices[place] for place in picker.shown[first : first + room]]
     labels = [_indented(choice) for choice in shown]
-    widest = label_width(labels, [choice.detail for choice in shown], width)
-    for row, (label, choice) in enumerate(zip(labels, shown, strict=True), first):
+    widest, details = _columns(labels, [choice.detail for choice in shown], width)
+    for row, (label, detail) in enumerate(zip(labels, details, strict=True), first):
         choices[len(lines)] = row
         if picker.question is not None and row == picker.selected:
             lines.append(_question_line(state, picker.question, label, filter_line, width))
         else:
-            detail = _fitted(choice.detail, width - widest - ENTRY_MARGINS)
             lines.append(entry_line(label, detail, widest, width, selected=row == picker.selected))
     if not shown:
         lines.append(plain(f"{PAD}  nothing matches", "dim"))
@@ -70,10 +69,13 @@ def picker_panel(state: UiState, width: int, rows: int, filter_line: LineEditor)
     return Panel(fit_lines(lines, width), choices)
 
 
-def _fitted(detail: str, room: int) -> str:
-    """Return of a row's facts those that have room: a half one says nothing. The first one stays."""
-    safe = sanitize_line(detail)
-    return fit_phrases(safe, safe.partition(PHRASE_MARK)[0], room)
+def _columns(labels: list[str], facts: list[str], width: int) -> tuple[int, list[str]]:
+    """Return the cells for the labels, and of each row's facts those that have room: a half one says nothing."""
+    widest = label_width(labels, facts, width)
+    safe = [sanitize_line(row) for row in facts]
+    details = [fit_phrases(row, row.partition(PHRASE_MARK)[0], width - widest - ENTRY_MARGINS) for row in safe]
+    free = width - ENTRY_MARGINS - max(map(cell_width, details), default=0)
+    return max(widest, min(free, max(map(cell_width, labels), default=0))), details
 
 
 def _head(state: UiState, picker: Picker, filter_line: LineEditor, width: int) -> Line:
