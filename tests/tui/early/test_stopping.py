@@ -10,6 +10,7 @@ import pytest
 from tests.terminal.conftest import Workplace, place, tmux
 from tests.terminal.screen import SHELL_PROMPT, Screen, source_path
 from tests.terminal.test_leaving import state_of
+from tests.terminal.test_stopping import repair
 
 __all__ = ["place", "tmux"]
 pytestmark = pytest.mark.terminal
@@ -68,6 +69,19 @@ def test_t34_a_stop_gives_the_terminal_to_the_shell_and_the_draft_comes_back(
     )
     assert "❯" not in shown
     assert state_of(screen) == before
+    screen.type("clear; fg; echo exit''code=$?")
+    screen.keys("Enter")
+    screen.wait_for("❯ half a draft")
+    assert screen.capture().count("❯") == 1
+    assert_goes_on(place, screen, before)
+
+
+@pytest.mark.parametrize("options", [(), ("--inline",)], ids=["full", "inline"])
+@pytest.mark.parametrize("group", [True, False], ids=["job", "process"])
+def test_t34_a_stop_that_nobody_announced_is_repaired(place: Workplace, options: tuple[str, ...], group: bool) -> None:
+    screen, before = begin(place, options)
+    (os.killpg if group else os.kill)(screen.program_pid(), signal.SIGSTOP)
+    repair(screen)
     screen.type("clear; fg; echo exit''code=$?")
     screen.keys("Enter")
     screen.wait_for("❯ half a draft")

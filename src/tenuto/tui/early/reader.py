@@ -94,6 +94,7 @@ class EarlyReader:
         os.close(answer)
         _signal.signal(_signal.SIGCHLD, self._child_ended)
         _signal.signal(_signal.SIGTSTP, self._stop_job)
+        _signal.signal(_signal.SIGCONT, self._go_on)
         self._child_ended(0, None)
 
     def turn_to(self, front_end: str) -> None:
@@ -121,8 +122,9 @@ class EarlyReader:
 
     def _end_child(self) -> Handover:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
-        if _signal.getsignal(_signal.SIGTSTP) == self._stop_job:
-            _signal.signal(_signal.SIGTSTP, _signal.SIG_DFL)
+        for number, handler in ((_signal.SIGTSTP, self._stop_job), (_signal.SIGCONT, self._go_on)):
+            if _signal.getsignal(number) == handler:
+                _signal.signal(number, _signal.SIG_DFL)
         self._handed_over = True
         if not self._child:
             return Handover()
@@ -150,6 +152,7 @@ class EarlyReader:
     def _stop_job(self, _number: int, _frame: FrameType | None) -> None:
         """Stop with the terminal as it was before; go on with the frame and the draft (later: `tui/job_control.py`)."""
         _signal.signal(_signal.SIGTSTP, _signal.SIG_DFL)
+        continued = _signal.signal(_signal.SIGCONT, _signal.SIG_DFL)
         self._tell(PAUSE)
         try:
             if self._child:
@@ -160,6 +163,11 @@ class EarlyReader:
         except OSError:
             pass  # the terminal is gone, and the child ends
         _signal.signal(_signal.SIGTSTP, self._stop_job)
+        _signal.signal(_signal.SIGCONT, continued)
+        self._tell(GO_ON)
+
+    def _go_on(self, _number: int, _frame: FrameType | None) -> None:
+        """After a stop that nobody announced the terminal may have been the shell's; a front-end sees to it itself."""
         self._tell(GO_ON)
 
     def _child_ended(self, _number: int, _frame: FrameType | None) -> None:
@@ -196,6 +204,7 @@ class _Child:
             _signal.signal(getattr(_signal, number), _signal.SIG_IGN)
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         _signal.signal(_signal.SIGWINCH, _do_nothing)
+        _signal.signal(_signal.SIGCONT, _signal.SIG_DFL)
         _signal.set_wakeup_fd(self._wake)
 
     def run(self) -> int:
@@ -242,7 +251,16 @@ class _Child:
         self._screen.repaint(self._editor.text, self._editor.cursor)
         self._editor.columns = self._screen.columns
 
+    def _take_again(self) -> None:
+        """Take the terminal again, of whatever size it is."""
+        self._screen.go_on(self._editor.text, self._editor.cursor)
+        self._editor.columns = self._screen.columns
+
     def _read(self, *, cooked: bool) -> None:
+        if not _is_ours():
+            os.kill(0, _signal.SIGTTIN)  # what reading would do; but that would wait for a key once we go on
+            if 0 not in self._wait([0], 0.0):
+                return
         data = os.read(0, READ_BYTES)
         if not data:
             raise OSError("the terminal is gone")
@@ -264,11 +282,15 @@ class _Child:
         if word in FRONT_ENDS:
             screen.turn_to(FRONT_ENDS[word], editor.text, editor.cursor)
             return
+        if word == GO_ON:
+            if _is_ours():
+                self._take_again()
+            return
         self._leave()
         os.write(self._answer, word)
         if os.read(self._stop, 1) != GO_ON:
             raise OSError("the program is gone")
-        screen.go_on(editor.text, editor.cursor)
+        self._take_again()
 
     def _end(self, word: bytes) -> int:
         if not word:
@@ -280,6 +302,13 @@ class _Child:
         while answer:
             answer = answer[os.write(self._answer, answer) :]
         return 0
+
+
+def _is_ours() -> bool:
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return True  # nobody's job is controlled by it
 
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
