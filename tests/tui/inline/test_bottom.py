@@ -144,3 +144,10 @@ async def test_a_line_that_goes_away_by_itself_wakes_nothing_before() -> None:
         session.clock.now += 10
         await session.gone("something was done")
         await session.until(lambda: app._ticker is None)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+async def test_r100_a_terminal_with_no_cell_for_the_text_has_a_prompt_all_the_same(columns: int) -> None:
+    async with running_app(size=(columns, 24)) as session:
+        session.type("key")
+        await session.until(lambda: session.app.runner.state.draft.text == "key")

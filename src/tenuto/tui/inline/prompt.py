@@ -70,7 +70,8 @@ class PromptEditor:
 
     def rows(self) -> list[Row]:
         """Return the rows as they show; behind a line that fills its last row there is one for the cursor."""
-        known, width = (self.text, self._width()), max(1, self._width())
+        width = max(1, self._width())
+        known = self.text, width
         if self._known[0] == known:
             return self._known[1]
         rows: list[Row] = []
