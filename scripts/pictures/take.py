@@ -17,7 +17,7 @@ DONE = "shall I list the orders"
 
 def conversation(folder: Path, theme: str = "dark") -> str:
     """Nine logs read, compacted, a bug mended."""
-    with on_stage(folder, "--mode", "auto", theme=theme) as stage:
+    with on_stage(folder, "--mode", "auto", rows=49, theme=theme) as stage:
         _up_to_the_mended_bug(stage)
         return stage.picture("Tenuto reads nine logs, compacts, mends a bug and runs the tests")
 
