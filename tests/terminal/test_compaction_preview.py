@@ -38,7 +38,7 @@ def test_a_preview_is_dropped_or_cancelled_and_nothing_has_changed(place: Workpl
     screen.submit("/compact drop")
     screen.wait_for("nothing changed")
     screen.submit("/compact accept")
-    screen.wait_for("no compaction is proposed")
+    screen.wait_for("No compaction is proposed")
     ask(screen, "and now?")
     assert place.server is not None
     assert "Count the numbers of the house" not in place.server.requests[-1].raw.decode()
