@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
+import threading
 import time
 
 import pytest
 from textual import events
 
-from tenuto.tui.full.driver import PASTE_SILENCE, InputReader
+from tenuto.tui.full.driver import PASTE_SILENCE, InputReader, TerminalDriver
 
 
 def read(data: bytes) -> list[str]:
@@ -68,3 +72,30 @@ def test_a_reader_that_was_kept_waiting_does_not_take_half_a_sequence_for_keys()
     [key] = reader.feed(b"C")
     assert isinstance(key, events.Key)
     assert key.key == "right"
+
+
+def test_a_thread_that_begins_to_read_when_it_is_to_end_ends_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, program = os.openpty()
+    driver = TerminalDriver.__new__(TerminalDriver)
+    driver.fileno, driver.exit_event = program, threading.Event()
+    driver._woken, driver._wake = os.pipe()
+    os.set_blocking(driver._woken, False)
+    monkeypatch.setattr(driver, "_disable_mouse_support", lambda: time.sleep(0.3))  # the thread gets its turn here
+
+    def begin_late() -> None:
+        select.select([driver._woken], [], [])
+        driver.run_input_thread()
+
+    driver._key_thread = threading.Thread(target=begin_late, daemon=True)
+    driver._key_thread.start()
+    key = threading.Timer(5, os.write, (terminal, b"k\n"))
+    key.start()
+    resized = signal.getsignal(signal.SIGWINCH)
+    try:
+        driver.disable_input()
+        assert key.is_alive(), "it waited for a key"
+    finally:
+        key.cancel()
+        signal.signal(signal.SIGWINCH, resized)
+        for descriptor in (terminal, program, driver._woken, driver._wake):
+            os.close(descriptor)

@@ -155,6 +155,9 @@ class TerminalDriver(LinuxDriver):
         with contextlib.suppress(OSError):
             os.write(self._wake, b"x")
         super().disable_input()
+        # Not before somebody reads again: a thread that has just begun would take the word to end for an old one.
+        with contextlib.suppress(OSError):
+            os.read(self._woken, READ_BYTES)
 
     # --- stopping and going on ---
 
@@ -199,8 +202,6 @@ class TerminalDriver(LinuxDriver):
 
     def read_input(self, reader: InputReader) -> None:
         """Read the terminal with this reader until the app ends."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._woken, READ_BYTES)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
