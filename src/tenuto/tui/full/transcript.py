@@ -15,6 +15,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tenuto.tui.full.end_mark import MARK_ROWS, mark_text, row_of_mark
 from tenuto.tui.full.line_cache import LineCache, LineRenderer
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import Pointer
@@ -30,8 +31,6 @@ from tenuto.tui.render.line import EMPTY, Line
 
 WHEEL_ROWS = 3
 SCROLLBAR_CELLS = 1
-MARK_ROWS = 3
-"""Rows at the bottom of which one has the mark that leads to the end: the last whose text leaves it room."""
 Row = tuple[int, int]
 
 
@@ -215,7 +214,9 @@ class TranscriptView(Widget, can_focus=False):
         painted = self._marked_lines()
         painted += [(EMPTY, ())] * (size.height - len(painted))
         self.cache.trim()
-        self._mark_row = self._row_for_mark(painted)
+        room = self._text_width - len(mark_text(viewport.unseen))
+        last = [line.width for line, _ in painted[-MARK_ROWS:]]
+        self._mark_row = -1 if viewport.ended else row_of_mark(len(painted), last, room)
         look = (viewport.thumb(), self._mark_row, viewport.unseen, self.pointer.selection)
         before, self._painted = self._painted, painted
         if len(before) != len(painted) or look != self._look:
@@ -256,22 +257,8 @@ class TranscriptView(Widget, can_focus=False):
         if (thumb := self._look[0]) is not None and thumb[0] <= y < sum(thumb):
             strip = self._palette.overlay_right(strip, "▐", f"{line.fill} faint", 0)
         if y == self._mark_row:
-            strip = self._palette.overlay_right(strip, self.mark_text(), "accent", SCROLLBAR_CELLS)
+            strip = self._palette.overlay_right(strip, mark_text(self.viewport.unseen), "accent", SCROLLBAR_CELLS)
         return strip
-
-    def mark_text(self) -> str:
-        """Return what the mark at the bottom says while the end is not on the screen."""
-        unseen = self.viewport.unseen
-        return f" ↓ {unseen} new " if unseen else " ↓ End "
-
-    def _row_for_mark(self, painted: Sequence[tuple[Line, RowMarks]]) -> int:
-        """Return where the mark is: on the last row, or on one close to it whose text leaves it room; -1 for none."""
-        last = len(painted) - 1
-        if self.viewport.ended:
-            return -1
-        room = self._text_width - len(self.mark_text())
-        near = range(last, max(-1, last - MARK_ROWS), -1)
-        return next((row for row in near if painted[row][0].width <= room), last)
 
     # --- items and their lines ---
 
@@ -349,7 +336,7 @@ class TranscriptView(Widget, can_focus=False):
 
     def is_on_mark(self, x: int, y: int) -> bool:
         """Say whether a cell belongs to the mark that leads to the end."""
-        first = self.size.width - SCROLLBAR_CELLS - len(self.mark_text())
+        first = self.size.width - SCROLLBAR_CELLS - len(mark_text(self.viewport.unseen))
         return y == self._mark_row and x >= first
 
     def drag_bar(self, y: int) -> None:
