@@ -194,6 +194,19 @@ def test_an_own_theme_cannot_take_the_name_of_one_of_ours(tmp_path: Path) -> Non
     assert ThemeChooser("dark", MANY, tmp_path).theme.resolve("accent").foreground != "#ffffff"
 
 
+def test_what_stands_in_a_row_with_an_own_style_has_its_ground(tmp_path: Path) -> None:
+    write_theme(
+        tmp_path, "mine", '[styles]\n"diff.added" = "bold green"\n"user.text" = "bold on #202020"\n"user.bar" = "red"'
+    )
+    theme = ThemeChooser("mine", MANY, tmp_path).theme
+    dark = PALETTES["dark"].colours
+    assert theme.resolve("diff.added.sign") == theme.resolve("diff.added")._replace(bold=False)
+    assert theme.resolve("diff.number diff.added").background is None
+    assert theme.resolve("diff.removed.sign").background == dark["removed"]
+    assert theme.resolve("user.pending").background == theme.resolve("user.image").background == "#202020"
+    assert theme.resolve("user.bar").background is None, "what is named itself is as it is named"
+
+
 def test_styles_that_are_hard_to_read_are_named(tmp_path: Path) -> None:
     write_theme(tmp_path, "mine", '[colours]\nquiet = "#333333"\nred = "#f28779"')
     chooser = ThemeChooser("mine", MANY, tmp_path)

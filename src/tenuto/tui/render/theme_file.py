@@ -22,6 +22,14 @@ from tenuto.tui.render.theme import MODIFIERS, Theme, build_theme
 TABLES = ("colours", "styles")
 COLOUR_RULE = 'a colour is "#rrggbb", the number of a colour of the terminal (0 to 255), or "" for none'
 STYLE_RULE = f"a style is made of {', '.join(sorted(MODIFIERS))}, a colour, and “on” before the colour of its ground"
+SAME_GROUND = {
+    "diff.added.sign": "diff.added",
+    "diff.removed.sign": "diff.removed",
+    "user.bar": "user.text",
+    "user.pending": "user.text",
+    "user.image": "user.text",
+}
+"""What stands in one row with another style, whose ground is the row's."""
 WEAK_NAMED = 6
 """So many styles that cannot be read well are named one by one."""
 
@@ -40,7 +48,8 @@ def read_theme(name: str, text: str) -> tuple[Theme | None, list[str]]:
     ]
     base = PALETTES[_base(values.get("base", "dark"), problems)]
     colours = {**base.colours, **_read_colours(_table(values, "colours", problems), problems)}
-    styles = {**base.styles, **_read_styles(_table(values, "styles", problems), colours, problems)}
+    own = _read_styles(_table(values, "styles", problems), colours, problems)
+    styles = {**base.styles, **_on_own_grounds(own, {**STYLES, **base.styles}), **own}
     return build_theme(name, Palette(colours, styles)), problems
 
 
@@ -117,6 +126,24 @@ def _read_styles(table: Mapping[str, object], colours: Mapping[str, str], proble
         else:
             read[name] = value
     return read
+
+
+def _on_own_grounds(own: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Return the styles that stand in a row with one of the person's own, on its ground instead of the theme's."""
+    return {
+        name: f"{_parted(before[name])[0]} {_parted(own[row])[1]}".strip()
+        for name, row in SAME_GROUND.items()
+        if row in own
+    }
+
+
+def _parted(style: str) -> tuple[str, str]:
+    """Return what a style says of the text, and what of the ground."""
+    words = style.split()
+    grounds = {place + 1 for place, word in enumerate(words) if word == "on"}
+    front = [word for place, word in enumerate(words) if word != "on" and place not in grounds]
+    ground = [words[place] for place in sorted(grounds) if place < len(words)]
+    return " ".join(front), f"on {ground[-1]}" if ground else ""
 
 
 def _is_word(word: str, colours: Mapping[str, str]) -> bool:
