@@ -113,7 +113,7 @@ class Wild(RandomHistory):
         return result(self.source.choice([*ids, *ids, "call_of_nobody"]), f"result {self.count} " + words(60))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
 async def test_every_provider_takes_the_requests_of_any_history(seed: int):
     source = random.Random(seed)
@@ -204,7 +204,7 @@ def any_calls(message: AssistantMessage) -> bool:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 async def test_a_strict_provider_takes_every_step_of_a_session_with_thinking(provider: str, seed: int):
     """Alternating roles, one system message, signatures held against the exact prefix (R-050, T-12)."""

@@ -170,7 +170,7 @@ def context(session: Session, provider: str, compactor: Any, keep: int | None = 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 async def test_a_strict_provider_takes_every_request_around_its_own_compactions(provider: str, seed: int):
     source = random.Random(seed)

@@ -114,7 +114,7 @@ def test_clipping_keeps_its_promise(value, limit):
         assert clipped == value
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 4_000), min_size=3, max_size=25), st.integers(8_000, 60_000))
 def test_user_texts_never_take_more_than_their_share(sizes, window):
     history = History()

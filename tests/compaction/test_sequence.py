@@ -98,7 +98,7 @@ def test_what_is_no_message_is_refused():
         Message(role="robot", content="x")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_whatever_is_dropped_or_replaced_the_view_that_follows_is_the_one_proposed_or_is_refused(data):
     standing = standing_of(history())

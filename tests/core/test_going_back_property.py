@@ -98,7 +98,7 @@ async def play(folder: Path, steps: list[tuple[str, int]], protocol: str) -> Non
 
 @pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
 def test_one_view_paired_calls_and_a_log_that_only_grows(protocol):
-    @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
     @given(STEPS)
     def holds(steps: list[tuple[str, int]]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -255,7 +255,7 @@ async def test_t30_hostile_text_makes_a_valid_body(provider: str):
     assert "d\U0001f600e" in text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(alphabet=st.characters(codec=None), max_size=30), provider=st.sampled_from(PROVIDERS))
 async def test_r073_any_text_makes_a_valid_body(text: str, provider: str):
     sent = await Recording(provider).send(

@@ -107,7 +107,7 @@ def rounds(steps: list[int], home: Path) -> Iterator[tuple[Session, random.Rando
     session.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -121,7 +121,7 @@ def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
             check_equal(session, whole)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_fork_has_the_path_whatever_was_in_memory(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -141,7 +141,7 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             fork.close()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_branches_and_undos_far_back_are_the_same_from_any_opening(steps):
     with tempfile.TemporaryDirectory() as home:

@@ -43,7 +43,7 @@ def damage_and_reopen(session: Session, source: random.Random) -> Session:
 STEPS = st.lists(st.integers(0, 2**20), min_size=30, max_size=60)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_r028_live_view_equals_projection_after_anything(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -62,7 +62,7 @@ def test_r028_live_view_equals_projection_after_anything(steps):
         damage_and_reopen(session, random.Random(0)).close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_r056_undo_gives_back_the_very_messages(steps):
     with tempfile.TemporaryDirectory() as home:

@@ -110,7 +110,7 @@ def test_hostile_words_stay_words_wherever_they_stand(word: str) -> None:
         assert "javascript" not in element.attributes.get("href", "").lower()
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(hostile, hostile)
 def test_no_element_and_no_attribute_comes_from_content(word: str, name: str) -> None:
     content = "".join(write_page(source_of(number(everything(f"x{word}x", f"x{name}x")))))

@@ -38,7 +38,7 @@ def random_entries(seed: int, length: int) -> list[HistoryEvent]:
     return entries
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 10**9), st.integers(0, 60))
 def test_the_path_is_the_trees_and_nothing_is_lost(seed: int, length: int) -> None:
     entries = random_entries(seed, length)
@@ -68,7 +68,7 @@ def test_a_branch_to_the_root_and_one_at_the_very_end() -> None:
     assert read_outline([]).path == ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 10**9), st.integers(0, 60))
 def test_any_history_can_be_exported_and_each_link_in_it_leads_somewhere(seed: int, length: int) -> None:
     source = source_of(random_entries(seed, length))

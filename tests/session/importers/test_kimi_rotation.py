@@ -20,7 +20,7 @@ def message(role: str, words: str) -> Line:
     return {"role": role, "content": [said(words)]}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(actions=ACTIONS, same_words=st.booleans())
 def test_the_view_is_what_the_last_file_holds_and_everything_else_is_there(actions, same_words):
     folder = Path(tempfile.mkdtemp())

@@ -28,7 +28,7 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(TOKENS, max_size=40), st.lists(st.integers(0, 2000), max_size=8))
 def test_text_cursor_and_sent_are_the_models_until_it_freezes(tokens: list[str], cuts: list[int]) -> None:
     data = b"".join(map(encode, tokens))

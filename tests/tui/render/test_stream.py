@@ -22,7 +22,7 @@ def cut(text, data):
         start += size
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(documents(), st.sampled_from([20, 40, 80, 120]), st.data())
 def test_the_end_equals_rendering_the_whole(text, width, data):
     stream = StreamRenderer(width)
@@ -33,7 +33,7 @@ def test_the_end_equals_rendering_the_whole(text, width, data):
     assert stream.finish() == render_markdown(text, width)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(documents(), st.data())
 def test_settled_rows_keep_their_text(text, data):
     stream = StreamRenderer(60)
