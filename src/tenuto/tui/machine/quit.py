@@ -89,13 +89,8 @@ def cancel(change: Change, _intent: Cancel) -> None:
         clear_draft(change)
     elif state.running and not interrupting(change):
         interrupt(change)
-    elif change.now - state.ladder.cancel_at <= QUIT_AGAIN:
-        change.emit(Quit())
     else:
-        state.ladder.cancel_at = change.now
-        change.hint(
-            f"Press {state.keys.label('cancel')} again to quit{_what_stops(state)}", QUIT_AGAIN, on_task=state.running
-        )
+        state.ladder.cancel_at = _quit_when_repeated(change, "cancel", state.ladder.cancel_at)
 
 
 @TABLE.on(EndOfInput)
@@ -104,13 +99,18 @@ def end_input(change: Change, _intent: EndOfInput) -> None:
     state = change.state
     if state.contexts[0] != "empty" or state.draft.images:
         return
-    if change.now - state.ladder.end_at <= QUIT_AGAIN:
+    state.ladder.end_at = _quit_when_repeated(change, "quit.end", state.ladder.end_at)
+
+
+def _quit_when_repeated(change: Change, key: str, pressed_at: float) -> float:
+    """Quit on the second press of a key, else say that one more does; return the time of this press, in seconds."""
+    state = change.state
+    if change.now - pressed_at <= QUIT_AGAIN:
         change.emit(Quit())
     else:
-        state.ladder.end_at = change.now
-        change.hint(
-            f"Press {state.keys.label('quit.end')} again to quit{_what_stops(state)}", QUIT_AGAIN, on_task=state.running
-        )
+        words = f"Press {state.keys.label(key)} again to quit{_what_stops(state)}"
+        change.hint(words, QUIT_AGAIN, on_task=state.running, again=True)
+    return change.now
 
 
 @TABLE.on(LeaveAsked)
@@ -146,7 +146,9 @@ def press_interrupt(change: Change) -> None:
         return
     if change.state.interrupt_presses > 1 and change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint(f"Press {change.state.keys.label('escape')} again to interrupt", ESCAPE_AGAIN, on_task=True)
+        change.hint(
+            f"Press {change.state.keys.label('escape')} again to interrupt", ESCAPE_AGAIN, on_task=True, again=True
+        )
         return
     # The press that interrupted does not count towards a double one.
     ladder.escape_at = float("-inf")
@@ -182,7 +184,7 @@ def press_when_idle(change: Change) -> None:
         return
     if change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint(f"Press {state.keys.label('escape')} again to {words}", ESCAPE_AGAIN)
+        change.hint(f"Press {state.keys.label('escape')} again to {words}", ESCAPE_AGAIN, again=True)
         return
     ladder.escape_at = float("-inf")
     act(change)
