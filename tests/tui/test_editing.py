@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.complete.paste import Pastes
-from tenuto.tui.editing import CutTexts, stop_after, stop_before, word_after, word_before
+from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 
 FAMILY = "👨‍👩‍👧‍👦"
 MARK = Pastes().mark("x\ny")
@@ -56,6 +58,32 @@ def test_a_word_is_never_a_piece_of_a_mark() -> None:
     assert word_before(text, 4 + len(MARK)) == 4
     assert word_after(text, 3) == 4 + len(MARK) == word_after(text, 4)
     assert (word_before("one  two ", 9), word_after("one  two ", 3)) == (5, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "back", "on", "blank"),
+    [
+        ("foo/bar-baz.qux(abc)", [16, 12, 8, 4, 0], [3, 7, 11, 15, 19, 20], [0]),
+        ("cat  src/a_b.py ", [13, 9, 5, 0], [3, 8, 12, 15, 16], [5, 0]),
+        ("caf\u00e9 e\u0301a\u4e2d\u6587 --x", [13, 5, 0], [4, 10, 14], [11, 5, 0]),
+        ("...", [0], [3], [0]),
+        ("", [0], [0], [0]),
+    ],
+)
+def test_words_are_readlines_and_a_cut_to_a_blank_takes_a_whole_path(
+    text: str, back: list[int], on: list[int], blank: list[int]
+) -> None:
+    assert walk(text, len(text), word_before, len(back)) == back
+    assert walk(text, 0, word_after, len(on)) == on
+    assert walk(text, len(text), blank_before, len(blank)) == blank
+
+
+def walk(text: str, cursor: int, step: Callable[[str, int], int], times: int) -> list[int]:
+    """Return where the cursor stops."""
+    stops = [cursor]
+    for _ in range(times):
+        stops.append(step(text, stops[-1]))
+    return stops[1:]
 
 
 def test_cuts_in_a_row_are_one_text_and_older_ones_come_back() -> None:

@@ -20,6 +20,7 @@ from tenuto.tui.line_editor import _ACTIONS, LineEditor
         ("home alt+d", " wide world", 0),
         ("left left backspace", "hello wide wold", 13),
         ("home left backspace", "hello wide world", 0),
+        ("left left left left left backspace alt+backspace", "hello world", 6),
     ],
 )
 def test_editing_keys(keys: str, text: str, cursor: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from typing import Literal
 
 from tenuto.tui.complete.paste import mark_at
@@ -11,8 +11,6 @@ from tenuto.tui.render.width import split_graphemes
 REACH = 64
 """Characters that are looked at for the end of a user-perceived character."""
 MAX_CUTS = 60
-_WORD_BEFORE = re.compile(r"\S*\s*$")
-_WORD_AFTER = re.compile(r"\s*\S*")
 
 
 def stop_before(text: str, cursor: int) -> int:
@@ -42,19 +40,45 @@ def stop_after(text: str, cursor: int) -> int:
 
 
 def word_before(text: str, cursor: int) -> int:
-    """Return where the word before the cursor begins; the mark of a paste is never taken apart."""
-    match = _WORD_BEFORE.search(text, 0, cursor)
-    start = match.start() if match else 0
-    mark = mark_at(text, start)
-    return mark[0] if mark is not None and mark[0] < start < mark[1] else start
+    """Return where the word before the cursor begins, as readline has it: letters and digits, so that `a/b.c` is three.
+
+    The mark of a paste is never taken apart.
+    """
+    start = cursor
+    while start and not _is_word(text[start - 1]):
+        start -= 1
+    while start and _is_word(text[start - 1]):
+        start -= 1
+    return _outside_mark(text, start, side=0)
 
 
 def word_after(text: str, cursor: int) -> int:
     """Return where the word after the cursor ends."""
-    match = _WORD_AFTER.match(text, cursor)
-    end = match.end() if match else cursor
-    mark = mark_at(text, end)
-    return mark[1] if mark is not None and mark[0] < end < mark[1] else end
+    end = cursor
+    while end < len(text) and not _is_word(text[end]):
+        end += 1
+    while end < len(text) and _is_word(text[end]):
+        end += 1
+    return _outside_mark(text, end, side=1)
+
+
+def blank_before(text: str, cursor: int) -> int:
+    """Return where what stands between the cursor and the blank before it begins: a whole path, an option."""
+    start = cursor
+    while start and text[start - 1].isspace():
+        start -= 1
+    while start and not text[start - 1].isspace():
+        start -= 1
+    return _outside_mark(text, start, side=0)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+
+
+def _outside_mark(text: str, place: int, side: Literal[0, 1]) -> int:
+    mark = mark_at(text, place)
+    return mark[side] if mark is not None and mark[0] < place < mark[1] else place
 
 
 class CutTexts:

@@ -122,7 +122,9 @@ KEYS: tuple[Key, ...] = (
     Key("picker.preview_up", ("shift+up",), "picker", ScrollPreview(-PREVIEW_STEP), "scroll the preview"),
     Key("picker.preview_down", ("shift+down",), "picker", ScrollPreview(PREVIEW_STEP), "scroll the preview"),
     Key("picker.pick", ("enter",), "picker", PickChoice(), "take it"),
-    Key("picker.rename", ("ctrl+r",), "picker", ActOnRow("rename"), "sessions: rename it"),
+    Key(
+        "picker.rename", ("ctrl+r",), "picker", ActOnRow("rename"), "sessions: rename it; earlier prompts: an older one"
+    ),
     Key(
         "picker.delete",
         ("ctrl+d", "delete"),
@@ -180,7 +182,8 @@ KEYS: tuple[Key, ...] = (
     Key("edit.line_end", ("ctrl+e", "end"), "edit", None, "to the end of the line"),
     Key("edit.backspace", ("backspace", "ctrl+h"), "edit", None, "delete the character before"),
     Key("edit.delete", ("delete", "ctrl+d"), "edit", None, "delete the character after"),
-    Key("edit.cut_word_left", ("ctrl+w", "alt+backspace", "ctrl+backspace"), "edit", None, "cut the word before"),
+    Key("edit.cut_word_left", ("alt+backspace", "ctrl+backspace"), "edit", None, "cut the word before"),
+    Key("edit.cut_blank_left", ("ctrl+w",), "edit", None, "cut back to a blank: a whole path"),
     Key("edit.cut_word_right", ("alt+d", "alt+delete"), "edit", None, "cut the word after"),
     Key("edit.cut_line_left", ("ctrl+u", "super+backspace"), "edit", None, "cut to the beginning of the line"),
     Key("edit.cut_line_right", ("ctrl+k",), "edit", None, "cut to the end of the line"),

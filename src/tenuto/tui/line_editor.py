@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
 
-_WORD_BEFORE = re.compile(r"\S*\s*$")
-_WORD_AFTER = re.compile(r"\s*\S*")
+from tenuto.tui.editing import blank_before, word_after, word_before
 
 
 class LineEditor(Struct):
@@ -46,18 +44,6 @@ class LineEditor(Struct):
         self.text = self.text[: max(0, begin)] + self.text[end:]
         self.cursor = max(0, begin)
 
-    @property
-    def word_start(self) -> int:
-        """Where the word before the cursor begins."""
-        match = _WORD_BEFORE.search(self.text, 0, self.cursor)
-        return match.start() if match else 0
-
-    @property
-    def word_end(self) -> int:
-        """Where the word after the cursor ends."""
-        match = _WORD_AFTER.match(self.text, self.cursor)
-        return match.end() if match else self.cursor
-
 
 def _each(keys: str, action: Callable[[LineEditor], None]) -> dict[str, Callable[[LineEditor], None]]:
     return dict.fromkeys(keys.split(), action)
@@ -68,12 +54,16 @@ _ACTIONS: dict[str, Callable[[LineEditor], None]] = {
     **_each("right ctrl+f", lambda editor: editor.move(editor.cursor + 1)),
     **_each("home ctrl+a", lambda editor: editor.move(0)),
     **_each("end ctrl+e", lambda editor: editor.move(len(editor.text))),
-    **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(editor.word_start)),
-    **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(editor.word_end)),
+    **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(word_before(editor.text, editor.cursor))),
+    **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(word_after(editor.text, editor.cursor))),
     **_each("backspace ctrl+h", lambda editor: editor.delete(editor.cursor - 1, editor.cursor)),
     **_each("delete ctrl+d", lambda editor: editor.delete(editor.cursor, editor.cursor + 1)),
-    **_each("ctrl+w alt+backspace ctrl+backspace", lambda editor: editor.delete(editor.word_start, editor.cursor)),
-    **_each("alt+d alt+delete", lambda editor: editor.delete(editor.cursor, editor.word_end)),
+    **_each("ctrl+w", lambda editor: editor.delete(blank_before(editor.text, editor.cursor), editor.cursor)),
+    **_each(
+        "alt+backspace ctrl+backspace",
+        lambda editor: editor.delete(word_before(editor.text, editor.cursor), editor.cursor),
+    ),
+    **_each("alt+d alt+delete", lambda editor: editor.delete(editor.cursor, word_after(editor.text, editor.cursor))),
     **_each("ctrl+u", lambda editor: editor.delete(0, editor.cursor)),
     **_each("ctrl+k", lambda editor: editor.delete(editor.cursor, len(editor.text))),
 }

@@ -209,6 +209,28 @@ async def test_ctrl_c_copies_what_is_selected_once_and_then_clears() -> None:
         assert screen.app.composer.text == ""
 
 
+async def test_words_are_readlines_a_second_ctrl_r_goes_on_and_typing_takes_back_half_a_quit() -> None:
+    async with running_app() as screen:
+        composer = screen.app.composer
+        await screen.burst([*"cat src/a-b.py", "alt+backspace"])
+        assert composer.text == "cat src/a-b."
+        await screen.burst(["alt+b", "ctrl+left"])
+        assert composer.cursor == 8
+        await screen.burst(["alt+f", "ctrl+right"])
+        assert composer.cursor == 11
+        await screen.burst(["end", "ctrl+w"])
+        assert composer.text == "cat "
+        await screen.burst(["ctrl+c", *"one", "enter", *"two", "enter"])
+        await screen.burst(["ctrl+r", "ctrl+r", "enter"])
+        assert composer.text == "one"
+        await screen.burst(["ctrl+c", "ctrl+c"])
+        assert "again to quit" in screen.text()
+        await screen.burst(["x"])
+        assert "again to quit" not in screen.text()
+        await screen.burst(["ctrl+c", "ctrl+c"])
+        assert "again to quit" in screen.text()
+
+
 async def test_r099_keys_of_a_burst_keep_their_order_though_the_terminal_is_not_looked_at() -> None:
     async with running_app() as screen:
         screen.app.post_message(events.AppBlur())

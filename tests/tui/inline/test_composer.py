@@ -112,3 +112,26 @@ async def test_the_prompt_grows_to_a_third_of_the_screen() -> None:
         await session.until(lambda: session.app.editor.text.count("\n") == 40)
         await session.settle()
         assert session.app.bottom.rows.prompt == 20
+
+
+async def test_words_are_readlines_a_second_ctrl_r_goes_on_and_typing_takes_back_half_a_quit() -> None:
+    async with running_app() as session:
+        editor = session.app.editor
+        session.type("cat src/a-b.py\x1b\x7f")
+        await session.until(lambda: editor.text == "cat src/a-b.")
+        session.type("\x1bb\x1b[1;5D")
+        await session.until(lambda: editor.cursor == 8)
+        session.type("\x05\x17")
+        await session.until(lambda: editor.text == "cat ")
+        session.type("\x03one\r")
+        await session.until(lambda: session.runtime.sent)
+        session.type("two\r")
+        await session.until(lambda: len(session.runtime.sent) == 2)
+        session.type("\x12\x12\r")
+        await session.until(lambda: editor.text == "one")
+        session.type("\x03\x03")
+        await session.shows("Press Ctrl+C again to quit")
+        session.type("x")
+        await session.gone("Press Ctrl+C again to quit")
+        session.type("\x03\x03")
+        await session.shows("Press Ctrl+C again to quit")

@@ -23,6 +23,7 @@ from tenuto.tui.effects import (
 )
 from tenuto.tui.machine.intent import (
     AcceptCompletion,
+    ActOnRow,
     ChoiceOffered,
     CompletionOffered,
     CycleMode,
@@ -100,7 +101,11 @@ def test_searching_the_history_puts_the_prompt_into_the_editor():
     picker = driver.state.picker
     assert picker is not None and driver.state.contexts[0] == "picker"
     assert [picker.choices[place].value for place in picker.shown] == ["fix the\nlexer", "run tests", "fix the parser"]
-    driver.feed(FilterChanged("fixlex"))
+    driver.feed(FilterChanged("fix"))
+    assert [picker.choices[place].label for place in picker.shown] == ["fix the lexer", "fix the parser"], "by age"
+    driver.feed(ActOnRow("rename"))
+    assert picker.current is not None and picker.current.value == "fix the parser", "Ctrl+R again: the one before"
+    driver.feed(FilterChanged("fix lex"))
     assert [picker.choices[place].label for place in picker.shown] == ["fix the lexer"]
     driver.feed(PickChoice())
     assert driver.state.draft.text == "fix the\nlexer"

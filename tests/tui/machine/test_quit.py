@@ -108,6 +108,26 @@ def test_esc_with_nothing_to_do_does_nothing():
     assert driver.feed(Escape(), Escape()) == []
 
 
+def test_typing_between_two_presses_makes_the_second_a_first_one():
+    driver = Driver()
+    driver.feed(Cancel())
+    assert driver.state.hint is not None
+    driver.after(0.5).type("x")
+    assert driver.state.hint is None
+    driver.feed(Cancel())
+    assert Quit() not in driver.after(0.5).feed(Cancel()), "a draft was cleared in between"
+    assert Quit() in driver.after(0.5).feed(Cancel())
+    driver.after(5).feed(EndOfInput())
+    driver.type("y")
+    driver.type("")
+    assert Quit() not in driver.after(0.5).feed(EndOfInput())
+    driver.after(5).type("text")
+    driver.feed(Escape())
+    driver.after(0.2).type("text!")
+    driver.feed(Escape())
+    assert driver.state.draft.text == "text!"
+
+
 def test_two_slow_escapes_are_not_a_double_one():
     driver = Driver()
     driver.type("text")

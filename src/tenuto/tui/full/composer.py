@@ -21,7 +21,7 @@ from textual.widgets import TextArea
 
 from tenuto.guard.sanitize import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.editing import CutTexts, stop_after, stop_before, word_after, word_before
+from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.key_names import typed_by
 
 MAX_SHARE = 3
@@ -40,7 +40,8 @@ class Composer(TextArea):
         Binding("alt+b,alt+left", "cursor_word_left"),
         Binding("alt+f,alt+right", "cursor_word_right"),
         Binding("alt+d,alt+delete", "kill_word_right"),
-        Binding("ctrl+w,ctrl+backspace,alt+backspace", "kill_word_left"),
+        Binding("ctrl+backspace,alt+backspace", "kill_word_left"),
+        Binding("ctrl+w", "kill_blank_left"),
         Binding("ctrl+u,super+backspace", "kill_line_left"),
         Binding("ctrl+k", "kill_line_right"),
         Binding("ctrl+y", "yank"),
@@ -254,11 +255,23 @@ class Composer(TextArea):
         """Return where Right goes."""
         return self._location(stop_after(self.text, self.cursor))
 
+    def get_cursor_word_left_location(self) -> Location:
+        """Return where a word back is."""
+        return self._location(word_before(self.text, self.cursor))
+
+    def get_cursor_word_right_location(self) -> Location:
+        """Return where a word on is."""
+        return self._location(word_after(self.text, self.cursor))
+
     # --- readline ---
 
     def action_kill_word_left(self) -> None:
         """Cut back to the beginning of the word."""
         self._kill(word_before(self.text, self.cursor), self.cursor)
+
+    def action_kill_blank_left(self) -> None:
+        """Cut back to a blank."""
+        self._kill(blank_before(self.text, self.cursor), self.cursor)
 
     def action_kill_word_right(self) -> None:
         """Cut on to the end of the word."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from tenuto.tui.editing import CutTexts, stop_after, stop_before, word_after, word_before
+from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.render.wrap import break_code
 
@@ -167,16 +167,6 @@ class PromptEditor:
         else:
             self.move(self.text.rfind("\n", 0, self.cursor) + 1)
 
-    @property
-    def word_start(self) -> int:
-        """Where the word before the cursor begins."""
-        return word_before(self.text, self.cursor)
-
-    @property
-    def word_end(self) -> int:
-        """Where the word after the cursor ends."""
-        return word_after(self.text, self.cursor)
-
     def delete(self, begin: int, end: int) -> None:
         """Take the characters from `begin` to `end` out."""
         if max(0, begin) < min(end, len(self.text)):
@@ -238,12 +228,16 @@ _ACTIONS: dict[str, Callable[[PromptEditor], None]] = {
     **_each("down", lambda editor: editor.move_row(1)),
     **_each("home ctrl+a", lambda editor: editor.move_in_row(to_end=False)),
     **_each("end ctrl+e", lambda editor: editor.move_in_row(to_end=True)),
-    **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(editor.word_start)),
-    **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(editor.word_end)),
+    **_each("ctrl+left alt+b alt+left", lambda editor: editor.move(word_before(editor.text, editor.cursor))),
+    **_each("ctrl+right alt+f alt+right", lambda editor: editor.move(word_after(editor.text, editor.cursor))),
     **_each("backspace ctrl+h", PromptEditor.delete_left),
     **_each("delete ctrl+d", PromptEditor.delete_right),
-    **_each("ctrl+w ctrl+backspace alt+backspace", lambda editor: editor.kill(editor.word_start, editor.cursor)),
-    **_each("alt+d alt+delete", lambda editor: editor.kill(editor.cursor, editor.word_end)),
+    **_each("ctrl+w", lambda editor: editor.kill(blank_before(editor.text, editor.cursor), editor.cursor)),
+    **_each(
+        "ctrl+backspace alt+backspace",
+        lambda editor: editor.kill(word_before(editor.text, editor.cursor), editor.cursor),
+    ),
+    **_each("alt+d alt+delete", lambda editor: editor.kill(editor.cursor, word_after(editor.text, editor.cursor))),
     **_each("ctrl+u super+backspace", PromptEditor.kill_line_left),
     **_each("ctrl+k", PromptEditor.kill_line_right),
     **_each("ctrl+y", PromptEditor.yank),

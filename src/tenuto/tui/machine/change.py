@@ -51,9 +51,9 @@ class Change(Struct):
         """Show a line for a few seconds."""
         self.emit(Toast(text, level))
 
-    def hint(self, text: str, seconds: float, *, on_task: bool = False) -> None:
-        """Show a line near the editor for so many seconds; `on_task`: while something runs."""
-        self.state.hint = Hint(text, self.now + seconds, on_task)
+    def hint(self, text: str, seconds: float, *, on_task: bool = False, again: bool = False) -> None:
+        """Show a line near the editor for so many seconds; `on_task`: while something runs; `again`: see `Hint`."""
+        self.state.hint = Hint(text, self.now + seconds, on_task, again)
         self.status()
 
     def set_draft(self, text: str, cursor: int | None = None) -> None:

@@ -103,7 +103,7 @@ def search_history(change: Change, _intent: SearchHistory) -> None:
         change.toast("There are no earlier prompts yet")
         return
     choices = tuple(_choice(prompt, is_own=prompt in history.own) for prompt in prompts)
-    picker = Picker("Earlier prompts", "", choices, filter=change.state.draft.text, filters=FILTERS)
+    picker = Picker("Earlier prompts", "", choices, filter=change.state.draft.text, filters=FILTERS, in_order=True)
     if not history.own:
         picker.row_filter = len(FILTERS) - 1
     apply_filter(picker)

@@ -44,6 +44,7 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
     draft.text, draft.cursor = intent.text, intent.cursor
     if typed:
         draft.changed_at = change.now
+        disarm(change)
         hold_back(change)
         keep_left_draft(change)
         state.history.index = None
@@ -61,6 +62,15 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
     elif target.start != state.completion_closed_at:
         state.completion_generation += 1
         change.emit(Complete(state.completion_generation, draft.text, draft.cursor))
+
+
+def disarm(change: Change) -> None:
+    """A key that counts twice was pressed, and then something was typed: it counts no more (nothing quits at once)."""
+    state = change.state
+    state.ladder.disarm()
+    if state.hint is not None and state.hint.again:
+        state.hint = None
+        change.status()
 
 
 # --- sending ---

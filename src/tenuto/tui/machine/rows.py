@@ -6,7 +6,8 @@ from tenuto.command.outcome import SURE
 from tenuto.tui.effects import RunCommand
 from tenuto.tui.machine.approval import note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ActOnRow, AnswerRow, RowAnswerChanged, RowReplaced
+from tenuto.tui.machine.intent import ActOnRow, AnswerRow, MovePicker, RowAnswerChanged, RowReplaced
+from tenuto.tui.machine.panel import move_picker
 from tenuto.tui.machine.picking import apply_filter
 from tenuto.tui.machine.state import RowQuestion
 
@@ -15,8 +16,14 @@ TABLE = HandlerTable()
 
 @TABLE.on(ActOnRow)
 def act_on_row(change: Change, intent: ActOnRow) -> None:
-    """Ask for the new text, or whether it is meant; a copy harms nobody and is opened at once."""
+    """Ask for the new text, or whether it is meant; a copy harms nobody and is opened at once.
+
+    Among earlier prompts Ctrl+R, which opened them, goes on to the next older one, as in a shell.
+    """
     picker = change.state.picker
+    if picker is not None and not picker.command and intent.act == "rename":
+        move_picker(change, MovePicker(1))
+        return
     row = picker.current if picker is not None else None
     if picker is None or row is None or not row.value or intent.act not in picker.acts or row.value == picker.busy:
         return

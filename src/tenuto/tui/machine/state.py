@@ -119,13 +119,14 @@ class Retry(msgspec.Struct, frozen=True):
 class Hint(msgspec.Struct, frozen=True):
     """A line near the editor ("Press Ctrl+C again to quit") that goes away at `until`.
 
-    `on_task`: it speaks of what runs, and goes with that.
+    `on_task`: it speaks of what runs, and goes with that. `again`: it waits for the same key, and goes with any other.
     """
 
     text: str
     until: float
     on_task: bool = False
 
+    again: bool = False
 
 # --- the editor, the queue ---
 
@@ -253,6 +254,10 @@ class Ladder(msgspec.Struct):
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
 
+
+    def disarm(self) -> None:
+        """Something else was typed: the next press is a first one."""
+        self.escape_at = self.cancel_at = self.end_at = float("-inf")
 
 class UiState(msgspec.Struct):
     """Everything that a screen shows.
