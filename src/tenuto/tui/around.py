@@ -122,14 +122,18 @@ class Around:
         asked_for = state.todo_open or "queue" in state.contexts
         return height // (2 if asked_for else 6 if state.contexts[0] in ABOVE_PROMPT else 3)
 
-    def side(self, width: int, rows: int) -> Sequence[Line]:
-        """Return the todo list, the queue, the images of the draft in at most `rows` rows; a dialog needs them all."""
+    def side(self, width: int, rows: int, *, has_list: bool = False) -> Sequence[Line]:
+        """Return the todo list, the queue, the images of the draft in at most `rows` rows; a dialog needs them all.
+
+        `has_list`: the transcript has that list right above.
+        """
         state = self._machine.state
         if state.contexts[0] in DIALOGS:
             self._side = self._chips = panels.NOTHING
             return ()
         self._chips = image_chips(state, width)
-        self._side = panels.side_panel(state, width, self._glyphs, rows - len(self._chips.lines))
+        todo = () if has_list else state.todo
+        self._side = panels.side_panel(state, width, self._glyphs, rows - len(self._chips.lines), todo)
         self._chips_from = len(self._side.lines)
         return [*self._side.lines, *self._chips.lines]
 

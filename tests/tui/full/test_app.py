@@ -292,6 +292,12 @@ async def test_one_row_is_between_the_transcript_and_a_list_at_rest() -> None:
         assert not screen.app.runner.state.running
         assert screen.app.around.side.lines
         assert len(screen.app.around.status.lines) == 1
+        screen.app.around.show_toast("Something was done", "dim")
+        await screen.settle()
+        rows = screen.rows()
+        place = next(place for place, row in enumerate(rows) if "Something was done" in row)
+        assert not rows[place - 1].strip(), "it stands apart from the transcript"
+        assert rows[place + 1].strip() == "☑ Read the code"
 
 
 async def test_r100_the_cursor_is_at_the_caret_in_cells() -> None:

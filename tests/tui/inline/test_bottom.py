@@ -8,13 +8,16 @@ import time
 import pytest
 
 from tenuto.guard.sanitize import BLANK
-from tenuto.protocol.event import TaskFinishedEvent, TaskSettledEvent, TaskStartedEvent
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent, TaskStartedEvent, TodoChangedEvent
+from tenuto.protocol.message import TodoView
 from tenuto.tui.inline.cells import CellRows
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
 from tenuto.tui.themes import ThemeChooser
-from tests.tui.full.fake_runtime import SESSION, FakeRuntime, replay
+from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, replay, user
 from tests.tui.inline.support import Session, running_app
+from tests.tui.pictures.scenes import OPENED, STARTED, call, working_through_a_list
 
 PASTE = "\x1b[200~{}\x1b[201~"
 
@@ -99,6 +102,78 @@ async def test_rows_that_go_leave_nothing_behind() -> None:
         await session.gone("Esc closes")
         await session.settle()
         assert session.terminal.rows() == before
+
+
+def listing(number: int, *done: bool) -> list[AnyEvent]:
+    """A call that writes the todo list, with as many items as there are words on whether they are done."""
+    items = tuple(
+        TodoItem(text=f"Item {place}", status="done" if is_done else "pending") for place, is_done in enumerate(done)
+    )
+    return [
+        *call(number, "todo", "{}", "noted", TodoView(items=items)),
+        TodoChangedEvent(session_id=SESSION, items=items),
+    ]
+
+
+def below_the_list(session: Session) -> str:
+    """The rows between the end of what is printed and the prompt."""
+    rows = session.terminal.rows()
+    prompt = next(place for place, row in enumerate(rows) if row.startswith("❯"))
+    return "\n".join(rows[prompt - 5 : prompt])
+
+
+async def test_the_todo_list_is_pinned_once_the_printed_one_is_out_of_sight() -> None:
+    async with running_app(OPENED, user("Go."), STARTED, size=(80, 20)) as session:
+        await session.emit(*listing(1, True, False, False))
+        await session.shows("1 of 3 done", "☐ Item 2")
+        assert session.text().count("☐ Item 2") == 1, "it stands right above"
+        session.type("\x14")
+        await session.until(lambda: session.text().count("☐ Item 2") == 2, "it was asked for")
+        session.type("\x14")
+        await session.until(lambda: session.text().count("☐ Item 2") == 1)
+        for number in range(2, 6):
+            await session.emit(*call(number, "bash", '{"command":"make"}', "one\ntwo"))
+        assert session.text().count("☐ Item 2") == 2
+        assert "☐ Item 2" in below_the_list(session)
+        await session.emit(*listing(6, True, True, False))
+        assert "☐ Item 2" not in below_the_list(session).partition("Working")[2], "the new one stands above"
+        await session.emit(TodoChangedEvent(session_id=SESSION, items=(TodoItem(text="Another"),)))
+        assert "☐ Another" in below_the_list(session), "one that was not printed is pinned"
+
+
+@pytest.mark.parametrize("keys", ["\x06", "?", "\x1b[1;3A"])
+async def test_a_rule_stands_between_what_goes_on_and_what_is_open(keys: str) -> None:
+    async with running_app(*working_through_a_list(), size=(60, 24)) as session:
+        await session.shows("☐ Run the tests")
+        rows = session.terminal.rows()
+        assert rows[rows.index("    ☐ Run the tests") + 1] == "─" * 60
+        session.type(keys)
+        await session.shows("Esc ")
+        rows = session.terminal.rows()
+        place = rows.index("─" * 60)
+        assert rows.count("─" * 60) == 1
+        assert rows[place - 1].strip() and rows[place + 1].strip(), "nothing but the rule between them"
+
+
+async def test_a_small_screen_has_no_rule() -> None:
+    async with running_app(*working_through_a_list(), size=(60, 12)) as session:
+        await session.shows("Write a failing test")
+        assert "─" * 60 not in session.text()
+
+
+async def test_what_is_printed_next_takes_the_rows_that_a_list_has_left() -> None:
+    async with running_app(*replay(6), size=(60, 24)) as session:
+        session.type("?")
+        await session.shows("Esc closes")
+        session.type("\x1b")
+        await session.gone("Esc closes")
+        await session.settle()
+        scrolled, rows = len(session.terminal.scrollback()), session.terminal.rows()
+        empty = len(rows) - 1 - max(place for place, row in enumerate(rows) if row)
+        assert empty > 3
+        await session.emit(answer("One row.", seq=40))
+        assert len(session.terminal.scrollback()) == scrolled, "nothing is scrolled away for it"
+        assert "One row." in session.terminal.rows()[len(rows) - empty - 2]
 
 
 def test_r100_what_people_see_as_a_character_is_one_and_takes_its_own_cells() -> None:

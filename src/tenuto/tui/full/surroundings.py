@@ -78,8 +78,8 @@ class Surroundings:
         size, _ = self._screen()
         status = self._around.status(size.width)
         bare = self._is_bare(size.height)
-        # At rest the status line's own row, which a toast alone takes then, keeps the todo list from the transcript.
-        apart = size.height >= ROOMY_ROWS and (self._runner.state.running or not self.side.lines)
+        # At rest the status line's own row keeps the todo list from the transcript; with words it has one above it.
+        apart = size.height >= ROOMY_ROWS and (bool(status.spans) or not self.side.lines)
         self.status.show_lines([] if bare else [EMPTY, status] if apart else [status])
         self.rule.show_lines([] if bare else [Line((("─" * max(1, size.width), "rule"),))])
         self.footer.show_lines([] if bare else [self._around.footer(size.width)])

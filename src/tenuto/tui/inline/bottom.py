@@ -23,7 +23,7 @@ from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.paint import Paint
-from tenuto.tui.render.line import EMPTY, Line
+from tenuto.tui.render.line import EMPTY, Line, plain
 from tenuto.tui.render.width import cell_width, truncate
 
 PROMPT_GLYPH = "❯ "
@@ -36,6 +36,8 @@ MIN_PANEL_ROWS = 4
 LIST_SHARE = 2
 """So does a list: the rows that it takes are scrolled away, and stay empty when it closes."""
 LEAST_LIST_ROWS = 12
+RULED_ROWS = 14
+"""With fewer, no rule stands between what goes on and what is asked or typed."""
 WHOLE_SCREEN = frozenset({"approval", "feedback", "block", "search", "found"})
 """What is read as a whole takes what it needs."""
 
@@ -57,20 +59,29 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     prompt = max(1, min(prompt_rows, rows // PROMPT_SHARE))
     status = around.status(columns)
     activity = [EMPTY, status] if status.spans else [EMPTY]
-    fixed = prompt + len(activity) + 1
-    spare = rows - fixed - MIN_PANEL_ROWS
-    side = list(around.side(columns, max(0, min(spare, around.side_share(rows)))))[: max(0, spare)]
+    fixed = prompt + len(activity) + 1 + (rows >= RULED_ROWS)
+    spare = max(0, rows - fixed - MIN_PANEL_ROWS)
+    has_list = _has_list(state, printer, columns, rows, rows - fixed)
+    side = list(around.side(columns, min(spare, around.side_share(rows)), has_list=has_list))[:spare]
     most = rows if state.contexts[0] in WHOLE_SCREEN else max(LEAST_LIST_ROWS, rows // LIST_SHARE)
     panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - 1))))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
     dialog = state.contexts[0] in ABOVE_PROMPT
-    above = [*live, *activity, *side, *(panel if dialog else ())]
+    rule = [plain("─" * columns, "rule")] if rows >= RULED_ROWS and (side or (dialog and panel)) else []
+    above = [*live, *activity, *side, *rule, *(panel if dialog else ())]
     if dialog and len(above) + prompt + 1 < rows:
         above.append(EMPTY)
     below = [*(() if dialog else panel), around.footer(columns)]
     return Rows(above, below, prompt, around.placeholder(columns - len(PROMPT_GLYPH)), around.takes_typing)
+
+
+def _has_list(state: UiState, printer: Printer, columns: int, rows: int, room: int) -> bool:
+    """Say whether the todo list stands right above, where it was printed: nobody needs it twice."""
+    if not state.todo or state.todo_open or not printer.may_show(state.todo):
+        return False
+    return printer.shows(state.todo, room - len(printer.live(columns, rows // LIVE_SHARE)))
 
 
 class Bottom(Container):

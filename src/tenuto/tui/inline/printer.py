@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tenuto.tui.machine.item import Item
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.message import TodoView
+from tenuto.tui.machine.item import Item, ToolItem
 from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, plain
@@ -33,6 +35,24 @@ class Begun(Struct):
     rows: list[str] = field(default_factory=list[str])
 
 
+class PrintedList(Struct):
+    """The todo list that was printed last, and how many rows have been printed from its first one on."""
+
+    items: Sequence[TodoItem] = ()
+    rows: int = 0
+
+    def note(self, item: Item, height: int, printed: int) -> None:
+        """An item of that height ends the rows that are printed next; so many are those."""
+        views = item.result.ui if isinstance(item, ToolItem) and item.result else ()
+        for view in views:
+            if isinstance(view, TodoView):
+                self.items, self.rows = view.items, height - printed
+
+    def move_up(self, rows: int) -> None:
+        """So many rows are printed."""
+        self.rows += rows
+
+
 class Printer:
     """`take` gives the lines to print now, `live` shows the rest. `options` says how to render at this moment."""
 
@@ -45,6 +65,7 @@ class Printer:
         self._lines: list[Line] = []
         self._printed: list[Item] = []
         self._unfold_at = 0
+        self._list = PrintedList()
 
     # --- what comes in ---
 
@@ -101,7 +122,18 @@ class Printer:
             self._take_final(item, width)
             del self._pending[item.id]
         lines, self._lines = self._lines, []
+        self._list.move_up(len(lines))
         return lines
+
+    def may_show(self, todo: Sequence[TodoItem]) -> bool:
+        """Say whether this todo list was the last that was printed, and has not been out of sight since."""
+        return self._list.items == todo
+
+    def shows(self, todo: Sequence[TodoItem], rows: int) -> bool:
+        """Say whether this todo list stands whole in the last printed `rows`; one that did not is out of sight."""
+        if self._list.rows > rows:
+            self._list = PrintedList()
+        return self.may_show(todo)
 
     def take_rest(self, width: int) -> list[Line]:
         """Return everything that is not printed yet, as it is now: at the end."""
@@ -159,6 +191,7 @@ class Printer:
         self._lines += lines[known:]
         self._begun = None if known or (self._begun and self._begun.item is item) else self._begun
         if lines:
+            self._list.note(item, len(lines), len(self._lines))
             self._last = item
             self._printed.append(item)
             del self._printed[:-UNFOLDABLE]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tenuto.protocol.entry import TodoItem
 from tenuto.tui.bindings import fit_phrases, join_phrases
 from tenuto.tui.machine.state import UiState
@@ -18,12 +20,19 @@ LARGE_SCREEN = 100
 """Rows for whoever does not say how many there are."""
 
 
-def side_panel(state: UiState, width: int, glyphs: Glyphs, rows: int = LARGE_SCREEN) -> Panel:
-    """Return the todo list while something of it is open, the queued texts, in at most `rows` rows."""
+def side_panel(
+    state: UiState, width: int, glyphs: Glyphs, rows: int = LARGE_SCREEN, todo: Sequence[TodoItem] | None = None
+) -> Panel:
+    """Return the todo list while something of it is open, the queued texts, in at most `rows` rows.
+
+    `todo` is what of the list is to show, `None` for all of it.
+    """
     if rows < 1:
         return Panel()
-    queue = queue_panel(state, width, max(1, rows - 1) if _shows_todo(state) else rows)
-    lines = _todo(state, width, glyphs, rows - len(queue.lines))
+    items = state.todo if todo is None else todo
+    shown = items if _shows_todo(state) else ()
+    queue = queue_panel(state, width, max(1, rows - 1) if shown else rows)
+    lines = _todo(state, shown, width, glyphs, rows - len(queue.lines))
     choices = {len(lines) + row: seq for row, seq in queue.choices.items()}
     return Panel(fit_lines([*lines, *queue.lines], width), choices)
 
@@ -37,10 +46,9 @@ def _is_open(item: TodoItem) -> bool:
     return item.status in ("pending", "in_progress")
 
 
-def _todo(state: UiState, width: int, glyphs: Glyphs, rows: int) -> list[Line]:
+def _todo(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
     """Return the list, or from what is open on as much of it as there is room for, and how much of it is done."""
-    items = state.todo
-    if rows < 1 or not _shows_todo(state):
+    if rows < 1 or not items:
         return []
     whole = todo_lines(items, width - 4, glyphs)
     if (state.todo_open or len(items) <= TODO_ROWS) and len(whole) <= rows:
