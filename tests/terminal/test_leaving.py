@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -81,6 +83,22 @@ def test_t34_r080_a_signal_leaves_the_terminal_as_it_was(place: Workplace, numbe
     assert code == 128 + number
     assert "tenuto --resume" in left
     assert state_of(screen) == before
+
+
+def test_t34_r080_a_hangup_that_two_tell_of_loses_nothing(place: Workplace) -> None:
+    """When a line breaks, the kernel tells whoever has the terminal, and the shell tells its jobs."""
+    screen, _ = begin(place)
+    screen.type("a draft")
+    screen.wait_for("❯ a draft")
+    program = screen.program_pid()
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.kill(program, signal.SIGHUP)
+            time.sleep(0.01)
+    _, left = screen.wait_exit()
+    assert "tenuto --resume" in left
+    screen.start("--continue", "--model", MODEL, ready=False)
+    screen.wait_for("❯ a draft")
 
 
 def test_t34_r080_a_fault_of_ours_leaves_the_terminal_as_it_was(place: Workplace) -> None:

@@ -99,17 +99,19 @@ def leave_on_signals(
     """Let SIGTERM, SIGHUP and SIGQUIT end the app in order; a second one ends the process, with the terminal put back.
 
     Yields the numbers of the signals that came. A second SIGQUIT leaves a core where the system keeps them: it is for
-    a program that does not react any more.
+    a program that does not react any more. SIGHUP is never a second one: of a line that breaks both the kernel and the
+    shell in between tell, and of a session that ends its manager does, right behind SIGTERM.
     """
     received: list[int] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        if received:
+        if number != signal.SIGHUP and any(one != signal.SIGHUP for one in received):
             terminal.restore()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
+        if not received:
+            loop.call_soon_threadsafe(leave)
         received.append(number)
-        loop.call_soon_threadsafe(leave)
 
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
     before = [signal.signal(number, handle) for number in numbers]
@@ -117,7 +119,7 @@ def leave_on_signals(
         yield received
     finally:
         for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP in received else handler)
 
 
 def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:
