@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import Choose, Leave, ReadOwnFiles, RowChanged, Say, ShowContext
+from tenuto.command.outcome import Choose, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
 from tenuto.command.session_rows import ELSEWHERE, HERE, age
 from tenuto.protocol.event import (
@@ -28,7 +28,7 @@ from tenuto.session.catalog import find_session
 from tenuto.session.lock import SessionLock
 from tenuto.session.session import Session
 from tests.core.harness import Agent, agent, reopened
-from tests.server import Reply, Request, ScriptedServer, Tokens
+from tests.server import Call, Reply, Request, ScriptedServer, Tokens
 
 NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
 """The server on this machine needs no key; the provider's own does."""
@@ -462,3 +462,32 @@ async def test_resume_shows_how_a_session_began_and_offers_those_of_other_direct
         assert str(elsewhere) in rows[ELSEWHERE].preview
         assert await running.runtime.run_command(f"/resume {rows[ELSEWHERE].value}") == []
         assert running.runtime.live.session.cwd == elsewhere
+
+
+async def test_jobs_are_listed_read_and_ended(tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        if any(item.kind == "result" for item in request.turn):
+            return Reply("Started.")
+        command = "printf 'up\\033[2Jand running\\n'; sleep 300"
+        return Reply("Starting.", tool_calls=[Call("bash", {"command": command, "background": True})])
+
+    async with agent(tmp_path, script, mode="auto") as running:
+        assert await running.runtime.run_command("/jobs") == [Say("Nothing runs in the background.")]
+        await running.ask("start it")
+        (choose,) = await running.runtime.run_command("/jobs")
+        assert isinstance(choose, Choose) and choose.acts == ("end",)
+        (row,) = choose.choices
+        assert (row.value, row.preview) == ("job-1", "upand running")
+        assert row.detail.startswith("running ")
+        (page,) = await running.runtime.run_command("/jobs 1")
+        assert isinstance(page, Page)
+        assert Path(page.path).read_text(encoding="utf-8").endswith("upand running\n")
+        Path(page.path).unlink()
+        assert "no job" in (await told(running, "/jobs end 7"))[0]
+        changed, said = await running.runtime.run_command("/tasks job-1 end yes")
+        assert isinstance(changed, RowChanged) and changed.row is not None and "ended by you" in changed.row.detail
+        assert isinstance(said, Say) and said.text.startswith("Ended job-1: printf")
+        assert not running.runtime.live.tool_context.jobs.running()
+        await running.ask("go on")
+        assert any("was ended by the person" in item.text for item in running.server.requests[-1].items)
+        assert isinstance((await running.runtime.run_command("/jobs end 1"))[1], Say)

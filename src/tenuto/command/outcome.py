@@ -11,7 +11,7 @@ from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 
 MouseMode = Literal["full", "wheel", "off"]
-RowAct = Literal["rename", "delete", "fork"]
+RowAct = Literal["rename", "delete", "fork", "end"]
 """What can be done with a row of a list beside taking it; the word behind the row's value says so to the command."""
 SURE = "yes"
 """What stands behind `delete` once the person has been asked."""
@@ -55,7 +55,7 @@ class Choose(msgspec.Struct, frozen=True):
 
     `filters` are the row filters, the first one holds at the beginning. Rows that are `in_order` keep their order
     under a typed filter, and have to contain its words. Each of `acts` runs `/<command> <value> <act>`, renaming with
-    the new text behind it, deleting with `SURE`; what comes of it is a `RowChanged`.
+    the new text behind it, deleting and ending with `SURE`; what comes of it is a `RowChanged`.
     """
 
     title: str

@@ -105,6 +105,13 @@ COMMANDS: tuple[Command, ...] = (
         "[edit|delete|steer|up|down N]",
         values=("edit", "delete", "steer", "up", "down"),
     ),
+    Command(
+        "jobs",
+        "what runs in the background: read its output, end it",
+        "[N|end N]",
+        aliases=("tasks", "bashes"),
+        values=("end",),
+    ),
     Command("keys", "which key does what; your own keys", "[edit]", values=("edit",)),
     Command("reload", "read instruction files, tools, extensions and your keys again"),
     Command("exit", "leave; the session stays", aliases=("quit",)),

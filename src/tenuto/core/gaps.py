@@ -137,7 +137,8 @@ def changed_files_message(paths: Sequence[str]) -> DeveloperMessage:
 
 def describe_job(job: Job) -> str:
     """Return one line on a background job."""
-    state = "running" if job.is_running else f"ended with exit code {job.exit_code}"
+    ended = "was ended by the person" if job.stopped else f"ended with exit code {job.exit_code}"
+    state = "running" if job.is_running else ended
     output = f"; its output is in {job.log}" if job.log else ""
     return f"{job.id} ({job.text}) {state}{output}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Job(Struct, eq=False):
-    """One of them. `pid` is also its process group; `log` takes its output as it comes."""
+    """One of them. `pid` is also its process group; `log` takes its output as it comes; `started` is monotonic."""
 
     id: str
     text: str
@@ -23,6 +24,9 @@ class Job(Struct, eq=False):
     asked_for: bool
     """A background job that the model asked for, and not something that a command left behind."""
     reported: bool = False
+    started: float = field(default_factory=time.monotonic)
+    stopped: bool = False
+    """The person ended it."""
 
     @property
     def pid(self) -> int:
@@ -59,6 +63,10 @@ class JobTable(Struct):
     def _tell(self) -> None:
         if self.changed is not None:
             self.changed()
+
+    def all(self) -> list[Job]:
+        """Return what runs and what has ended, oldest first."""
+        return list(self._jobs)
 
     def running(self) -> list[Job]:
         """Return what runs, oldest first."""

@@ -169,7 +169,7 @@ class Keyboard:
         if not isinstance(row.intent, ActOnRow):
             return row.context == "transcript"
         picker = self._machine.state.picker
-        return picker is None or row.intent.act not in picker.acts or self.line.cursor < len(self.line.text)
+        return picker is None or picker.act_meant(row.intent.act) is None or self.line.cursor < len(self.line.text)
 
     def paste(self, text: str) -> None:
         """Insert a paste: a long one as a mark that stands for every byte of it (R-099)."""

@@ -170,6 +170,20 @@ async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys(
         assert "Resume a session" not in screen.text()
 
 
+async def test_a_background_job_is_ended_from_its_list_after_a_question() -> None:
+    async with running_app() as screen:
+        rows = (Choice("job-1", "npm run dev", preview="listening on 3000"),)
+        screen.runtime.outcomes = [Choose("Background jobs", "jobs", rows, acts=("end",))]
+        await screen.burst([*"/jobs", "enter", "enter"])
+        assert "listening on 3000" in screen.text() and "Ctrl+D ends it" in screen.text()
+        screen.runtime.outcomes = [RowChanged("jobs", "job-1", Choice("job-1", "npm run dev", "ended by you"))]
+        await screen.burst(["ctrl+d"])
+        assert "end? Enter / Esc" in screen.text()
+        await screen.burst(["enter"])
+        assert screen.runtime.commands[-1] == "/jobs job-1 end yes"
+        assert "ended by you" in screen.text()
+
+
 async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer() -> None:
     async with running_app() as screen:
         await screen.burst([*"draft"])

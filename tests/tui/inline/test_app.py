@@ -269,6 +269,21 @@ async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys(
         await session.until(lambda: session.runtime.commands[-1] == "/resume id2 fork")
 
 
+async def test_a_background_job_is_ended_from_its_list_after_a_question() -> None:
+    async with running_app() as session:
+        rows = (Choice("job-1", "npm run dev", preview="listening on 3000"),)
+        session.runtime.outcomes = [Choose("Background jobs", "jobs", rows, acts=("end",))]
+        session.type("/jobs ")
+        session.type("\r")
+        await session.shows("npm run dev", "Ctrl+D ends it")
+        session.runtime.outcomes = [RowChanged("jobs", "job-1", Choice("job-1", "npm run dev", "ended by you"))]
+        session.type("\x04")
+        await session.shows("end? Enter / Esc")
+        session.type("\r")
+        await session.shows("ended by you")
+        assert session.runtime.commands[-1] == "/jobs job-1 end yes"
+
+
 async def test_completion_of_commands() -> None:
     async with running_app() as session:
         session.type("/comp")

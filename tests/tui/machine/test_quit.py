@@ -108,6 +108,16 @@ def test_esc_with_nothing_to_do_does_nothing():
     assert driver.feed(Escape(), Escape()) == []
 
 
+def test_what_runs_in_the_background_is_named_before_it_ends():
+    driver = Driver()
+    driver.state.status.jobs = 2
+    assert Quit() not in driver.feed(LeaveAsked("/exit"))
+    assert driver.state.hint is not None and driver.state.hint.text == "/exit again to leave: 2 background jobs end"
+    assert Quit() in driver.after(5).feed(LeaveAsked("/exit"))
+    driver.feed(started(), EndOfInput())
+    assert driver.state.hint.text.endswith("to quit: the turn is interrupted, 2 background jobs end")
+
+
 def test_typing_between_two_presses_makes_the_second_a_first_one():
     driver = Driver()
     driver.feed(Cancel())

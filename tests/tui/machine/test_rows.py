@@ -170,3 +170,18 @@ def test_the_hint_names_the_keys_and_the_way_out_stays_when_it_is_narrow():
     driver = offered()
     assert lines(driver)[-1].strip() == ("Enter takes · Ctrl+R renames · Ctrl+D deletes · Ctrl+G forks · Esc closes")
     assert lines(driver, width=40)[-1].strip().endswith("Esc closes")
+
+
+def test_a_job_is_ended_with_the_key_that_deletes_and_after_a_question():
+    driver = Driver()
+    jobs = (Choice("job-1", "npm run dev"), Choice("job-2", "sleep 9"))
+    driver.feed(ChoiceOffered("Background jobs", "jobs", jobs, acts=("end",), in_order=True))
+    driver.feed(MovePicker(1))
+    assert "Ctrl+D ends it" in lines(driver)[-1]
+    assert commands(driver, ActOnRow("delete")) == commands(driver, ActOnRow("rename")) == []
+    assert "end? Enter / Esc" in "\n".join(lines(driver)) and "Esc lets it run" in lines(driver)[-1]
+    assert commands(driver, AnswerRow()) == ["/jobs job-2 end yes"]
+    driver.feed(RowReplaced("jobs", "job-2", Choice("job-2", "sleep 9", "ended by you")))
+    assert picker_of(driver).choices[1].detail == "ended by you"
+    assert commands(driver, Escape()) == []
+    assert driver.state.picker is None

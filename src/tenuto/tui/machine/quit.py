@@ -8,6 +8,7 @@ interrupts, else asks to be pressed again to quit.
 from __future__ import annotations
 
 from tenuto.protocol.operation import InterruptOperation
+from tenuto.text.figures import plural
 from tenuto.tui.effects import Quit, RunCommand, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.block import leave_transcript
@@ -115,13 +116,14 @@ def _quit_when_repeated(change: Change, key: str, pressed_at: float) -> float:
 
 @TABLE.on(LeaveAsked)
 def ask_to_leave(change: Change, intent: LeaveAsked) -> None:
-    """Leave on the person's word; when something runs, on the second one."""
+    """Leave on the person's word; when something runs, in the background too, on the second one."""
     ladder = change.state.ladder
-    if not change.state.running or change.now - ladder.leave_at <= LEAVE_AGAIN:
+    stops = _what_stops(change.state)
+    if not stops or change.now - ladder.leave_at <= LEAVE_AGAIN:
         leave(change, Leave())
         return
     ladder.leave_at = change.now
-    change.hint(f"{intent.word} again to leave{_what_stops(change.state)}", LEAVE_AGAIN, on_task=True)
+    change.hint(f"{intent.word} again to leave{stops}", LEAVE_AGAIN, on_task=change.state.running)
 
 
 @TABLE.on(Leave)
@@ -134,9 +136,11 @@ def leave(change: Change, _intent: Leave) -> None:
 
 
 def _what_stops(state: UiState) -> str:
-    """Return what quitting now would interrupt, to be put behind a hint."""
-    words = next((words for kind, words in RUNNING.items() if kind in state.tasks.values()), "")
-    return f": {words} is interrupted" if words else ""
+    """Return what quitting now would interrupt or end, to be put behind a hint."""
+    running = next((f"{words} is interrupted" for kind, words in RUNNING.items() if kind in state.tasks.values()), "")
+    jobs = f"{plural(state.status.jobs, 'background job')} {'ends' if state.status.jobs == 1 else 'end'}"
+    stops = ", ".join([*([running] if running else []), *([jobs] if state.status.jobs else [])])
+    return f": {stops}" if stops else ""
 
 
 def press_interrupt(change: Change) -> None:

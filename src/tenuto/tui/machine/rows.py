@@ -25,13 +25,14 @@ def act_on_row(change: Change, intent: ActOnRow) -> None:
         move_picker(change, MovePicker(1))
         return
     row = picker.current if picker is not None else None
-    if picker is None or row is None or not row.value or intent.act not in picker.acts or row.value == picker.busy:
+    act = picker.act_meant(intent.act) if picker is not None else None
+    if picker is None or row is None or act is None or not row.value or row.value == picker.busy:
         return
-    if intent.act == "fork":
+    if act == "fork":
         change.state.picker = None
         change.emit(RunCommand(f"/{picker.command} {row.value} fork"))
     else:
-        picker.question = RowQuestion(intent.act, row.title if intent.act == "rename" else "")
+        picker.question = RowQuestion(act, row.title if act == "rename" else "")
     change.panel()
 
 

@@ -240,6 +240,11 @@ class Picker(msgspec.Struct):
         return self.choices[self.shown[self.selected]] if self.selected < len(self.shown) else None
 
 
+    def act_meant(self, act: RowAct) -> RowAct | None:
+        """Return what a key of an act means here, `None` for nothing: what deletes a row ends a running job."""
+        meant = "end" if act == "delete" and "end" in self.acts else act
+        return meant if meant in self.acts else None
+
 # --- keys that are pressed twice ---
 
 

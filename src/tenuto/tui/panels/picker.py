@@ -31,11 +31,14 @@ from tenuto.tui.status import spans_width
 PICKER_ROWS = 12
 FILTER_CELLS = 12
 """Cells for what is typed to filter, before the key of the other filters is named."""
-ACTS: dict[RowAct, str] = {"rename": "renames", "delete": "deletes", "fork": "forks"}
+ACTS: dict[RowAct, str] = {"rename": "renames", "delete": "deletes", "fork": "forks", "end": "ends it"}
 """What the keys of the acts on a row are said to do."""
+ACT_KEYS: dict[RowAct, str] = {"end": "picker.delete"}
+"""The acts that have another one's key."""
 QUESTION_HINTS: dict[str, tuple[str, str]] = {
     "rename": ("keeps the title", "leaves it as it was"),
     "delete": ("deletes it", "keeps it"),
+    "end": ("ends it", "lets it run"),
 }
 """What confirms and what leaves a question about a row."""
 MAX_INDENT = 8
@@ -96,7 +99,7 @@ def _question_line(state: UiState, question: RowQuestion, label: str, answer: Li
     pointer: tuple[Span, ...] = ((PAD, "text"), (POINTER, "accent"))
     if question.act == "rename":
         return Line((*pointer, ("title: ", "dim"), *editor_spans(answer, width - 14)))
-    asks = f"delete? {state.keys.label('row.answer')} / {state.keys.label('escape')}"
+    asks = f"{question.act}? {state.keys.label('row.answer')} / {state.keys.label('escape')}"
     room = max(1, width - cell_width(asks) - 8)
     return Line((*pointer, (truncate(label, room), "choice.selected"), ("  ", "text"), (asks, "warning")))
 
@@ -108,7 +111,7 @@ def _hint(state: UiState, picker: Picker, more: str, width: int) -> str:
         does, leaves = QUESTION_HINTS[picker.question.act]
         way_out = keys.phrase("escape", leaves)
         return fit_phrases(join_phrases(keys.phrase("row.answer", does), way_out), way_out, width)
-    acts = [keys.phrase(f"picker.{act}", does) for act, does in ACTS.items() if act in picker.acts]
+    acts = [keys.phrase(ACT_KEYS.get(act, f"picker.{act}"), does) for act, does in ACTS.items() if act in picker.acts]
     way_out = keys.phrase("escape", "closes")
     takes = keys.phrase("picker.pick", "takes")
     phrases = (takes, *acts, way_out, more) if acts else (more, takes, way_out)
