@@ -11,7 +11,14 @@ from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
-from tenuto.tui.machine.intent import ChoiceOffered, CompletionOffered, MoveCompletion, Tick, ToggleTodo
+from tenuto.tui.machine.intent import (
+    AnswerApprovalWith,
+    ChoiceOffered,
+    CompletionOffered,
+    MoveCompletion,
+    Tick,
+    ToggleTodo,
+)
 from tenuto.tui.machine.state import CompletionItem
 from tenuto.tui.panels import approval_panel, block_panel, completion_panel, picker_panel, side_panel
 from tenuto.tui.panels.chips import image_chips
@@ -85,6 +92,38 @@ def test_without_a_row_for_the_keys_the_question_says_what_escape_does(scene):
     lines = asked(50, 7, scene())
     assert lines[0].endswith("Esc denies")
     assert all(any(f"{number}. " in line for line in lines) for number in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("rows", range(5, 12))
+@pytest.mark.parametrize("scene", [scenes.asking_for_a_change, scenes.asking_for_a_command])
+def test_with_five_answers_the_key_that_denies_is_always_named(rows, scene):
+    events = [replace(event, lasting=True) if isinstance(event, ApprovalRequestedEvent) else event for event in scene()]
+    lines = asked(40, rows, events)
+    denial = [line for line in lines if "Esc denies" in line or line.endswith("4. No  n  Esc")]
+    assert len(denial) == 1, lines
+    assert any("def area(radius)" in line or "rm -r build && make" in line for line in lines)
+
+
+def test_the_answers_to_a_plan_are_said_shorter_where_there_is_no_room():
+    request = ApprovalRequestedEvent(
+        session_id="s", request_id="r", call_id="c", tool="plan", summary="", detail="Do it.", reason="", kind="plan"
+    )
+    assert any("Yes, in mode edits: files without asking" in line for line in asked(80, 14, [scenes.OPENED, request]))
+    for width in (40, 36):
+        lines = asked(width, 10, [scenes.OPENED, request])
+        answers = [line for line in lines if line.strip(" ❯")[:2] in ("1.", "2.", "3.", "4.")]
+        assert len(answers) == 4
+        assert not any("…" in line for line in answers), answers
+
+
+def test_a_feedback_stands_below_the_words_of_its_answer():
+    driver = Driver()
+    driver.feed(*scenes.asking_for_a_change())  # type: ignore[arg-type]
+    driver.after(9.0).feed(Tick(), AnswerApprovalWith("f"))
+    line = LineEditor("because")
+    lines = [row.text for row in approval_panel(driver.state, 80, 20, UNICODE, line, full=False, scroll=0).lines]
+    place = next(place for place, row in enumerate(lines) if "tell the model" in row)
+    assert lines[place + 1].index("because") == lines[place].index("No, and tell")
 
 
 @pytest.mark.parametrize("rows", range(2, 7))

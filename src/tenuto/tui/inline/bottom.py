@@ -36,8 +36,8 @@ MIN_PANEL_ROWS = 4
 LIST_SHARE = 2
 """So does a list: the rows that it takes are scrolled away, and stay empty when it closes."""
 LEAST_LIST_ROWS = 12
-RULED_ROWS = 14
-"""With fewer, no rule stands between what goes on and what is asked or typed."""
+RULED_ROWS = 16
+"""With fewer, neither a rule nor an empty row keeps what is open from what is above and below it."""
 WHOLE_SCREEN = frozenset({"approval", "feedback", "block", "search", "found"})
 """What is read as a whole takes what it needs."""
 
@@ -64,14 +64,14 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     has_list = _has_list(state, printer, columns, rows, rows - fixed)
     side = list(around.side(columns, min(spare, around.side_share(rows)), has_list=has_list))[:spare]
     most = rows if state.contexts[0] in WHOLE_SCREEN else max(LEAST_LIST_ROWS, rows // LIST_SHARE)
-    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - 1))))
+    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - (rows >= RULED_ROWS)))))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
     dialog = state.contexts[0] in ABOVE_PROMPT
     rule = [plain("─" * columns, "rule")] if rows >= RULED_ROWS and (side or (dialog and panel)) else []
     above = [*live, *activity, *side, *rule, *(panel if dialog else ())]
-    if dialog and len(above) + prompt + 1 < rows:
+    if dialog and rows >= RULED_ROWS and len(above) + prompt + 1 < rows:
         above.append(EMPTY)
     below = [*(() if dialog else panel), around.footer(columns)]
     return Rows(above, below, prompt, around.placeholder(columns - len(PROMPT_GLYPH)), around.takes_typing)

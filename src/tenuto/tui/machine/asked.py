@@ -28,10 +28,12 @@ class ApprovalOption(msgspec.Struct, frozen=True):
 NO = ApprovalOption("n", "No", "deny")
 """What Esc answers."""
 PLAN_OPTIONS = (
-    ApprovalOption("y", "Yes, in mode edits: files without asking", "once", mode="edits"),
-    ApprovalOption("m", "Yes, in mode ask: each change is asked for", "once", mode="ask"),
-    ApprovalOption("a", "Yes, in mode auto: nothing is asked for", "once", mode="auto"),
-    ApprovalOption("f", "No, go on planning; say what to change", "deny", feedback=True),
+    ApprovalOption("y", "Yes, in mode edits: files without asking", "once", mode="edits", short="Yes, in mode edits"),
+    ApprovalOption("m", "Yes, in mode ask: each change is asked for", "once", mode="ask", short="Yes, in mode ask"),
+    ApprovalOption("a", "Yes, in mode auto: nothing is asked for", "once", mode="auto", short="Yes, in mode auto"),
+    ApprovalOption(
+        "f", "No, go on planning; say what to change", "deny", feedback=True, short="No, say what to change"
+    ),
 )
 
 

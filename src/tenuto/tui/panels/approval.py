@@ -15,7 +15,7 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.asked import ApprovalOption, approval_options
+from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, ROOMY_ROWS, Panel, editor_spans, hidden_rows, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
@@ -35,6 +35,8 @@ REASON_ROWS = 3
 LABEL_ROWS = 4
 """Rows of one answer, where there is room for them."""
 MIN_DETAIL_ROWS = 3
+FEEDBACK_MARGIN = 7
+"""Cells before a feedback: it stands below the words of its answer."""
 BARE_ROWS = 4
 """With fewer, what would happen and the answer alone."""
 
@@ -83,10 +85,14 @@ def approval_panel(
         detail = [*detail, *_patterns(request, width)]
         if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
             gap = []
+    question, with_keys = head[0], answers
     if len(head) + len(answers) + min(2, len(detail)) > rows:
         answers = answers[:-1]  # rather few words on keys than none on what would happen
-        head[0] = _with_way_out(head[0], state, request, width)
+        way_out, key = _way_out(state, request), state.keys.label("escape") if state.approvals.feedback is None else ""
+        head[0], answers = _with_way_out(head[0], answers, _denial_row(request, choices), way_out, key=key, width=width)
     if (full and room.is_tight) or len(head) + len(answers) >= rows:
+        if rows > BARE_ROWS:  # one answer leaves room for them
+            head[0], answers = question, with_keys
         answers, choices = _selected_alone(answers, choices, state.approvals.selected or 0)  # every key still answers
     if rows < BARE_ROWS:
         head = []
@@ -149,10 +155,25 @@ def _names_file(question: Line, diff: DiffView) -> bool:
     return bool(name) and (diff.path == name or diff.path.endswith(f"/{name}"))
 
 
-def _with_way_out(question: Line, state: UiState, request: ApprovalRequestedEvent, width: int) -> Line:
-    """Return the question with what Esc does behind it, where that has room."""
-    way_out = f"  {_way_out(state, request)}"
-    return Line((*question.spans, (way_out, "faint"))) if question.width + len(way_out) <= width else question
+def _denial_row(request: ApprovalRequestedEvent, choices: dict[int, int]) -> int:
+    """Return the row of the answer that Esc gives."""
+    options = approval_options(request)
+    denial = options.index(NO) if NO in options else len(options) - 1
+    return min(row for row, place in choices.items() if place == denial)
+
+
+def _with_way_out(
+    question: Line, answers: list[Line], denial: int, way_out: str, *, key: str, width: int
+) -> tuple[Line, list[Line]]:
+    """Return question and answers with what Esc does behind the one, or its key behind the answer that it gives.
+
+    That one is in row `denial`; an empty `key` gives none.
+    """
+    if question.width + 2 + cell_width(way_out) <= width:
+        return Line((*question.spans, (f"  {way_out}", "faint"))), answers
+    if key and answers[denial].width + 2 + cell_width(key) <= width:
+        answers = [*answers[:denial], Line((*answers[denial].spans, (f"  {key}", "faint"))), *answers[denial + 1 :]]
+    return question, answers
 
 
 def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
@@ -244,7 +265,9 @@ def _answers(
             letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and not row else []
             lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))
         if writing and option.feedback:
-            lines.append(Line((("     ", "text"), *editor_spans(feedback, room.width - 6))))
+            lines.append(
+                Line(((" " * FEEDBACK_MARGIN, "text"), *editor_spans(feedback, room.width - FEEDBACK_MARGIN - 1)))
+            )
     return [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4)}", "faint")], choices
 
 
