@@ -54,7 +54,7 @@ from tenuto.tui.machine.state import ContextName
 PAGE_ROWS = 10
 PREVIEW_STEP = 4
 KEYS: tuple[Key, ...] = (
-    Key("send", ("enter",), "prompt", SendDraft(), "send; while something runs, queue"),
+    Key("send", ("enter", "ctrl+enter"), "prompt", SendDraft(), "send; while something runs, queue"),
     Key("newline", ("shift+enter", "ctrl+j", "alt+enter"), "prompt", None, "new line (also \\ and Enter)"),
     Key("steer", ("ctrl+s",), "prompt", SteerDraft(), "steer: send at the next tool boundary"),
     Key("queue", ("alt+q", "ctrl+x q"), "prompt", FocusQueue(), "go to what is queued: change, order, delete it"),
@@ -189,7 +189,7 @@ KEYS: tuple[Key, ...] = (
     Key("edit.cut_line_right", ("ctrl+k",), "edit", None, "cut to the end of the line"),
     Key("edit.yank", ("ctrl+y",), "edit", None, "insert what was cut"),
     Key("edit.yank_older", ("alt+y",), "edit", None, "then insert what was cut before that"),
-    Key("edit.undo", ("ctrl+underscore", "super+z"), "edit", None, "undo"),
+    Key("edit.undo", ("ctrl+underscore", "ctrl+slash", "super+z"), "edit", None, "undo"),
     Key("edit.redo", ("ctrl+shift+z",), "edit", None, "redo"),
 )
 CONTEXT_TITLES: dict[ContextName, str] = {

@@ -30,6 +30,7 @@ from tenuto.command.outcome import MouseMode
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
 from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.job_control import stop_in_background, stop_job
+from tenuto.tui.modified_keys import KEYS_TOLD_APART
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, NO_MORE_KEYS, more_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
@@ -91,9 +92,9 @@ class TerminalDriver(LinuxDriver):
         loop.add_signal_handler(signal.SIGCONT, self._sigcont_application)
 
     def start_application_mode(self) -> None:
-        """Begin; the terminal is to say when its background changes."""
+        """Begin; the terminal is to say when its background changes, and what is typed stays text."""
         super().start_application_mode()
-        self.write(BACKGROUND_REPORTS + more_keys(os.environ))
+        self.write(f"\x1b[={KEYS_TOLD_APART};1u" + BACKGROUND_REPORTS + more_keys(os.environ))
 
     def stop_application_mode(self) -> None:
         """End; what a program that was killed has left switched on ends as well, on both screens (T-34)."""

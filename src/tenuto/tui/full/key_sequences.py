@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 
-_XTERM = re.compile(r"\x1b\[27;([0-9]+);([0-9]+)~")
-_KITTY = re.compile(r"\x1b\[([0-9:;?<=>]*)u")
+from tenuto.tui.modified_keys import MODIFIED_KEY, write_plainly
+
 _ALT_SEQUENCE = re.compile(r"\x1b\x1b(?:O|\[([0-9]*)(?:;[0-9]*)?)([A-HP-S~])")
 _ALT_CHARACTER = re.compile(r"\x1b([ -NQ-WYZ`-~])")
-_RELEASE = "3"
-_LAST_CODE = 0x10FFFF
 
 
 def rewrite_keys(text: str) -> str:
@@ -22,19 +20,9 @@ def rewrite_keys(text: str) -> str:
         return text
     text = _ALT_SEQUENCE.sub(_write_alt, text)
     text = _ALT_CHARACTER.sub(lambda match: f"\x1b[{ord(match[1])};3u", text.replace("\x1b\r", "\x1b[13;3u"))
-    text = _KITTY.sub(_write_plainly, _XTERM.sub("\x1b[\\2;\\1u", text.replace("\x1b\x7f", "\x1b[127;3u")))
+    text = MODIFIED_KEY.sub(write_plainly, text.replace("\x1b\x7f", "\x1b[127;3u"))
     return f"{text[:-2]}\x1b[27u\x1b" if text.endswith("\x1b\x1b") else text
 
 
 def _write_alt(match: re.Match[str]) -> str:
     return f"\x1b[{match[1] or 1};3{match[2]}"
-
-
-def _write_plainly(match: re.Match[str]) -> str:
-    """Write code, modifiers and text without what comes after a colon; nothing for a release or no key at all."""
-    codes, modifiers, text = [*match[1].split(";"), "", ""][:3]
-    code = codes.partition(":")[0]
-    bits, _, event = modifiers.partition(":")
-    if not code.isdecimal() or not 0 < int(code) <= _LAST_CODE or event == _RELEASE:
-        return ""
-    return f"\x1b[{code};{bits or 1}{f';{text}' if text else ''}u"

@@ -16,6 +16,7 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
 from tenuto.tui.answers import AnswerFilter
+from tenuto.tui.modified_keys import MODIFIED_KEY, write_plainly
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 
 PASTE_SILENCE = 2.0
@@ -29,12 +30,10 @@ _SEQUENCE = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS and their like: answers that nobody waits for
 )
 _BEGINNING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]PX^_][^\x07\x1b]*\x1b?)?\Z")
-_KITTY = re.compile(r"\x1b\[(\d+)(?::\d*)*(?:;(\d*)(?::(\d+))?)?(?:;[\d:]*)?u\Z")
-_XTERM = re.compile(r"\x1b\[27;(\d+);(\d+)~\Z")
+_CODE = re.compile(r"\x1b\[([0-9]+);([0-9]+)u\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_RELEASE = "3"
 _SHIFT, _ALT, _CTRL, _SUPER = 1, 2, 4, 8
-_NAMED = {9: "tab", 13: "enter", 27: "escape", 127: "backspace", 8: "backspace", 57414: "enter"}
+_NAMED = {9: "tab", 13: "enter", 27: "escape", 127: "backspace", 8: "backspace"}
 _PTK_NAMES = {
     "s-tab": "shift+tab",
     "c-m": "enter",
@@ -179,10 +178,11 @@ def _named_keys(sequence: str) -> list[tuple[str, str | None]]:
     """Return the keys that a sequence, or a single character, stands for; none for one that nobody knows."""
     if len(sequence) == 1:
         return [_name_of(sequence)]
-    if match := _KITTY.match(sequence):
-        return [] if match[3] == _RELEASE else _modified(int(match[1]), int(match[2] or 1))
-    if match := _XTERM.match(sequence):
-        return _modified(int(match[2]), int(match[1]))
+    sequence = MODIFIED_KEY.sub(write_plainly, sequence)
+    if "\x1b" not in sequence:
+        return [_name_of(character) for character in sequence]
+    if match := _CODE.match(sequence):
+        return _modified(int(match[1]), int(match[2]))
     found = ANSI_SEQUENCES.get(sequence)
     if found is None or found in (Keys.Ignore, Keys.BracketedPaste):
         return []
@@ -193,15 +193,9 @@ def _named_keys(sequence: str) -> list[tuple[str, str | None]]:
 
 
 def _modified(code: int, parameter: int) -> list[tuple[str, str | None]]:
-    """Return the key of a code point with modifiers, as kitty and xterm write them (1 + the sum of the bits)."""
+    """Return the key of a code point with modifiers (1 + the sum of their bits)."""
     bits = parameter - 1
-    if code not in _NAMED and not 32 <= code < 57_344:
-        return []
-    name, character = (_NAMED[code], None) if code in _NAMED else _name_of(chr(code))
-    if not bits & (_ALT | _CTRL | _SUPER):
-        if character is None:
-            return [(f"shift+{name}" if bits & _SHIFT else name, None)]
-        return [_name_of(character.upper() if bits & _SHIFT else character)]
+    name = _NAMED.get(code) or _name_of(chr(code))[0]
     prefixes = [word for bit, word in ((_CTRL, "ctrl"), (_SUPER, "super"), (_ALT, "alt")) if bits & bit]
     prefixes += ["shift"] if bits & _SHIFT else []
     return [("+".join([*prefixes, name.lower()]), None)]
