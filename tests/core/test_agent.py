@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tenuto.protocol.entry import QueuedEntry
+from tenuto.protocol.entry import QueuedEntry, ShellEntry
 from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
@@ -16,9 +17,13 @@ from tenuto.protocol.event import (
     NoticeEvent,
     PromptReturnedEvent,
     RetryEvent,
+    ShellFinishedEvent,
+    ShellOutputEvent,
     StepStartedEvent,
     TaskFinishedEvent,
+    TaskStartedEvent,
     ToolResultEvent,
+    ToolStartedEvent,
     UserMessageEvent,
 )
 from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMessage, UserMessage
@@ -272,13 +277,58 @@ async def test_user_entries_name_their_queued_entry(tmp_path):
         assert user.from_queued == queued.seq
 
 
-async def test_a_command_typed_while_something_runs_goes_back_to_the_editor(tmp_path):
-    async with agent(tmp_path, [Reply("slow " * 40, delay_per_event=0.05)]) as running:
+async def shell(running, command: str) -> None:
+    await running.runtime.submit(RunShellOperation(session_id=running.runtime.session_id, command=command))
+
+
+async def test_a_command_runs_beside_the_turn_and_is_told_at_the_next_boundary(tmp_path):
+    calls = [Call("bash", {"command": "while [ ! -e go ]; do sleep 0.02; done"})]
+    async with agent(tmp_path, [Reply("First.", tool_calls=calls), Reply("Second."), Reply("Third.")]) as running:
+        await running.send("go")
+        await running.until(ToolStartedEvent)
+        await shell(running, "echo from-the-person")
+        assert (await running.until(ShellFinishedEvent)).entry.output.strip() == "from-the-person"
+        assert not any(isinstance(entry, ShellEntry) for entry in running.session.entries()), "a call is open"
+        await shell(running, "touch go; echo and-more")
+        await running.until(ShellFinishedEvent, 2)
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        kinds = [type(entry).__name__ for entry in running.session.entries()]
+        place = kinds.index("ToolResultMessage")
+        assert kinds[place : place + 4] == ["ToolResultMessage", "ShellEntry", "ShellEntry", "AssistantMessage"]
+        assert b"and-more" in running.server.requests[1].raw
+        await running.ask("again")
+        assert [request.refused for request in running.server.requests] == ["", "", ""]
+        first, second, third = (request.prefix_items for request in running.server.requests)
+        assert second[: len(first)] == first and third[: len(second)] == second
+
+
+async def test_a_command_that_outlasts_the_turn_is_what_runs_then_and_the_next_one_goes_back(tmp_path):
+    async with agent(tmp_path, [Reply("slow " * 20, delay_per_event=0.05), Reply("Second.")]) as running:
         await running.send("go")
         await running.until(AssistantTextDeltaEvent)
-        await running.runtime.submit(RunShellOperation(session_id=running.runtime.session_id, command="echo hi"))
-        assert text_of(running.of(PromptReturnedEvent)[0].parts) == "!echo hi"
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await shell(running, "echo begun; sleep 300")
+        await running.until(ShellOutputEvent)
+        await shell(running, "echo two")
+        assert text_of(running.of(PromptReturnedEvent)[0].parts) == "!echo two"
+        await running.until(TaskStartedEvent, 2)
+        assert [event.kind for event in running.of(TaskStartedEvent)] == ["agent", "shell"]
+        await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert settled.outcome == "interrupted"
+        entry = next(entry for entry in running.session.entries() if isinstance(entry, ShellEntry))
+        assert entry.output.strip() == "begun"
+        await running.ask("still there")
+        assert b"begun" in running.server.requests[1].raw
+
+
+async def test_leaving_ends_the_command_beside_the_turn(tmp_path):
+    async with agent(tmp_path, [Reply("slow " * 400, delay_per_event=0.05)]) as running:
+        await running.send("go")
+        await running.until(AssistantTextDeltaEvent)
+        await shell(running, "echo $$; exec sleep 300")
+        pid = int((await running.until(ShellOutputEvent)).text)
+        await running.runtime.run_command("/new")
+        assert not Path(f"/proc/{pid}").exists()
 
 
 async def test_a_persons_command_is_told_to_the_model_unless_excluded(tmp_path):

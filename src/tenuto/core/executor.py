@@ -201,9 +201,11 @@ class Executor(OperationHandler):
             await live.desk.wait_until_answered()
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
-        """Run a command of the person; not beside another task: then it goes back into the editor."""
+        """Run a command of the person, beside what runs; not beside another one: then it goes back into the editor."""
         live = self._opener.live(operation.session_id)
-        if self.tasks.running(live.id) is not None or live.session.is_read_only:
+        running = self.tasks.running(live.id)
+        one_runs = running is not None and (running.kind == "shell" or _is_beside(live))
+        if one_runs or live.session.is_read_only:
             typed = f"{'!!' if operation.excluded else '!'}{operation.command}"
             busy = "something is running; wait for it or press Esc, then run the command"
             reason = READ_ONLY if live.session.is_read_only else busy
@@ -212,6 +214,12 @@ class Executor(OperationHandler):
         from tenuto.core.shell import ShellTask
 
         self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
+        if running is not None:
+            from tenuto.core.beside import ShellBeside
+
+            live.beside = live.beside or ShellBeside(live)
+            live.beside.start(operation)
+            return
 
     async def handle_interrupt(self, operation: InterruptOperation) -> None:
         """Cancel what runs."""
@@ -309,9 +317,13 @@ class Executor(OperationHandler):
             self._bus.publish(TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error))
 
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
+        if live.beside is not None:
+            await live.beside.stop()
         live.settled = False
         self.tasks.start(live.id, submission_id, kind, body)
 
+        if live.beside is not None and _is_beside(live) and not live.submissions and not self.tasks.running(live.id):
+            self._start(live, live.beside.submission_id, "shell", live.beside.wait())
     async def _stop(self, live: LiveSession, running: RunningTask) -> None:
         live.submissions += 1  # nothing else may start between this task's end and what we want to start
         try:
@@ -336,3 +348,10 @@ class Executor(OperationHandler):
             self._start(live, operation.submission_id, "agent", AgentTask(live, operation.submission_id).run())
         else:
             self.settle_if_idle(live)
+        if live.beside is not None:
+            live.beside.store()
+
+
+def _is_beside(live: LiveSession) -> bool:
+    """Say whether a command of the person runs beside the session's task."""
+    return live.beside is not None and live.beside.is_running

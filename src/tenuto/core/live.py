@@ -30,6 +30,7 @@ from tenuto.tool.registry import ToolRegistry
 if TYPE_CHECKING:
     from tenuto.compaction.prepared import PreparedSummary
     from tenuto.protocol.compaction import CompactionStrategy
+    from tenuto.protocol.operation import RunShellOperation
 
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
@@ -40,6 +41,36 @@ class Pending(Protocol):
 
     def drop(self) -> None:
         """Let it go and tell the front-ends."""
+        ...
+
+
+class Beside(Protocol):
+    """What the session knows of a command of the person that runs beside its task (`core/beside.py`)."""
+
+    @property
+    def submission_id(self) -> str:
+        """The submission that asked for it."""
+        ...
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the command has not ended."""
+        ...
+
+    def start(self, operation: RunShellOperation) -> None:
+        """Run a command; none may be running."""
+        ...
+
+    def store(self) -> None:
+        """Put what came of it into the history, at a boundary."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait for its end, as the session's task."""
+        ...
+
+    async def stop(self) -> None:
+        """End the command, and store what it has written."""
         ...
 
 
@@ -66,6 +97,8 @@ class LiveSession(Struct):
     """How the view is made smaller; found at the first compaction unless the Python API named one."""
     pending: Pending | None = None
     """A compaction that was proposed and waits for the person."""
+    beside: Beside | None = None
+    """A command of the person that runs beside the task, or whose output waits for a boundary."""
     extensions: Extensions | None = None
     """Whose hooks are called; `None`: nobody's."""
     _standing: StandingAnswers | None = None

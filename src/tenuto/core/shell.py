@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import ShellEntry
@@ -12,11 +13,14 @@ from tenuto.tool.shell import ShellRun, run_shell
 
 
 class ShellTask:
-    """Serves one `RunShellOperation`."""
+    """Serves one `RunShellOperation`. `keep` puts what came of it into the history, and returns it as it is there."""
 
-    def __init__(self, live: LiveSession, operation: RunShellOperation) -> None:
+    def __init__(
+        self, live: LiveSession, operation: RunShellOperation, keep: Callable[[ShellEntry], ShellEntry] | None = None
+    ) -> None:
         self._live = live
         self._operation = operation
+        self._keep = keep or live.session.append
 
     async def run(self) -> None:
         """Run the command, show its output as it comes, and put it into the history, also when it is interrupted."""
@@ -43,7 +47,7 @@ class ShellTask:
     def _store(self, run: ShellRun, duration: float) -> None:
         """Put the command and what came of it into the history."""
         live, operation = self._live, self._operation
-        entry = live.session.append(
+        entry = self._keep(
             ShellEntry(
                 command=operation.command,
                 output=run.output or run.problem,

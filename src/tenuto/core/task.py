@@ -70,6 +70,8 @@ class AgentTask:
         ended = live.tool_context.jobs.take_finished()
         if ended:
             live.session.append(finished_jobs_message(ended))
+        if live.beside is not None:
+            live.beside.store()
         tell_pins(live)
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
         live.watch_saving()

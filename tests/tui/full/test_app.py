@@ -9,6 +9,7 @@ from textual import events
 from textual.geometry import Size
 
 from tenuto.command.outcome import Choice, Choose, RowChanged
+from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
@@ -16,12 +17,14 @@ from tenuto.protocol.event import (
     AssistantThinkingDeltaEvent,
     AssistantWithdrawnEvent,
     ContextUsageEvent,
+    ShellFinishedEvent,
+    ShellStartedEvent,
     TaskFinishedEvent,
     TaskSettledEvent,
     TaskStartedEvent,
     ToolCallDeltaEvent,
 )
-from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
+from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation, RunShellOperation
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.full.resizing import ResizingScreen
@@ -182,6 +185,27 @@ async def test_a_background_job_is_ended_from_its_list_after_a_question() -> Non
         await screen.burst(["enter"])
         assert screen.runtime.commands[-1] == "/jobs job-1 end yes"
         assert "ended by you" in screen.text()
+
+
+async def test_a_shell_command_runs_beside_the_turn_and_shows_above_what_comes() -> None:
+    async with running_app() as screen:
+        await screen.emit(
+            STARTED, user("hello"), AssistantTextDeltaEvent(session_id=SESSION, text="Beginning of the answer. ")
+        )
+        await screen.burst([*"!git status", "enter"])
+        operation = screen.runtime.operations[-1]
+        assert isinstance(operation, RunShellOperation) and operation.command == "git status"
+        entry = ShellEntry(command="git status", output="nothing to commit", exit_code=0)
+        await screen.emit(
+            ShellStartedEvent(session_id=SESSION, command="git status"),
+            ShellFinishedEvent(session_id=SESSION, entry=entry),
+            AssistantTextDeltaEvent(session_id=SESSION, text="End of it."),
+            answer("Beginning of the answer. End of it."),
+            FINISHED,
+            SETTLED,
+        )
+        text = screen.text()
+        assert text.count("nothing to commit") == 1 and text.count("Beginning of the answer. End of it.") == 1
 
 
 async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer() -> None:

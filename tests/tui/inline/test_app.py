@@ -9,12 +9,14 @@ from prompt_toolkit.input import create_pipe_input
 
 from tenuto.command.outcome import Choice, Choose, Edit, RowChanged
 from tenuto.config.settings import UiSettings
-from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.entry import ShellEntry, TodoItem
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
     AssistantTextDeltaEvent,
     AssistantWithdrawnEvent,
     CompactionStartEvent,
+    ShellFinishedEvent,
+    ShellStartedEvent,
     TaskFinishedEvent,
     TaskSettledEvent,
     TaskStartedEvent,
@@ -333,6 +335,28 @@ async def test_shell_commands_and_modes() -> None:
         assert isinstance(operation, RunShellOperation) and operation.command == "ls -la"
         session.type("\x1b[Z")
         await session.until(lambda: isinstance(session.runtime.operations[-1], ChangeModeOperation))
+
+
+async def test_a_shell_command_runs_beside_the_turn_and_shows_above_what_comes() -> None:
+    async with running_app() as session:
+        await session.emit(
+            STARTED, user("hello"), AssistantTextDeltaEvent(session_id=SESSION, text="Beginning of the answer. ")
+        )
+        session.type("!git status\r")
+        await session.until(lambda: session.runtime.operations)
+        operation = session.runtime.operations[-1]
+        assert isinstance(operation, RunShellOperation) and operation.command == "git status"
+        entry = ShellEntry(command="git status", output="nothing to commit", exit_code=0)
+        await session.emit(
+            ShellStartedEvent(session_id=SESSION, command="git status"),
+            ShellFinishedEvent(session_id=SESSION, entry=entry),
+            AssistantTextDeltaEvent(session_id=SESSION, text="End of it."),
+            answer("Beginning of the answer. End of it."),
+            *SETTLED,
+        )
+        await session.shows("nothing to commit", "Beginning of the answer. End of it.")
+        everything = session.text()
+        assert everything.count("nothing to commit") == 1 and everything.count("Beginning of the answer.") == 1
 
 
 async def test_a_compaction_spins_and_then_the_old_state_is_back() -> None:

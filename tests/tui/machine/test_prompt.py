@@ -4,9 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.command.outcome import Choice
-from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.event import ContextUsageEvent, ModeChangedEvent, TodoChangedEvent
-from tenuto.protocol.operation import ChangeModeOperation
+from tenuto.protocol.entry import ShellEntry, TodoItem
+from tenuto.protocol.event import (
+    ContextUsageEvent,
+    ModeChangedEvent,
+    ShellFinishedEvent,
+    ShellStartedEvent,
+    TodoChangedEvent,
+)
+from tenuto.protocol.operation import ChangeModeOperation, RunShellOperation
 from tenuto.protocol.usage import Usage
 from tenuto.tui.effects import (
     Complete,
@@ -47,7 +53,7 @@ from tenuto.tui.machine.intent import (
 )
 from tenuto.tui.machine.item import NoticeItem
 from tenuto.tui.machine.state import CompletionItem
-from tests.tui.machine.driving import SESSION, Driver, user
+from tests.tui.machine.driving import SESSION, Driver, started, user
 
 MODEL = CompletionItem("/model ", "/model", runs=True)
 TITLE = CompletionItem("/title ", "/title")
@@ -305,3 +311,21 @@ def test_what_belongs_to_the_person_outlives_a_change_of_session():
     assert driver.items == [] and driver.state.queue == []
     assert (driver.state.draft.text, driver.state.detail) == ("my draft", "expanded")
     assert driver.state.history.prompts == ["old"]
+
+
+def test_a_shell_command_runs_beside_the_turn_and_the_next_one_waits_in_the_editor():
+    driver = Driver()
+    driver.feed(started())
+    driver.type("!git status")
+    [command] = [each for each in driver.feed(SendDraft()) if isinstance(each, Submit)]
+    assert isinstance(command.operation, RunShellOperation) and command.operation.command == "git status"
+    assert driver.state.draft.text == ""
+    driver.feed(ShellStartedEvent(session_id=SESSION, command="git status"))
+    driver.type("!ls")
+    effects = driver.feed(SendDraft())
+    assert not [each for each in effects if isinstance(each, Submit)] and any(
+        isinstance(each, Toast) for each in effects
+    )
+    assert driver.state.draft.text == "!ls"
+    driver.feed(ShellFinishedEvent(session_id=SESSION, entry=ShellEntry(command="git status", exit_code=0)))
+    assert [each for each in driver.feed(SendDraft()) if isinstance(each, Submit)]

@@ -138,15 +138,15 @@ def send_waiting_queue(change: Change) -> None:
 
 
 def send_shell_command(change: Change, shown: str, text: str) -> None:
-    """Run `!command`, or `!!command` out of the model's sight; one at a time, so a busy session keeps the draft."""
+    """Run `!command`, or `!!command` out of the model's sight, beside what runs; one at a time, else it stays."""
     state = change.state
     line = text.strip()
     excluded = line.startswith("!!")
     command = line[2 if excluded else 1 :].strip()
     if not command:
         return
-    if state.running:
-        change.toast("Something is running: wait for it, or press Esc, and then run the command", "warning")
+    if state.shell_item:
+        change.toast("A command is running: wait for it, or press Esc, and then run the next one", "warning")
         return
     change.emit(Submit(RunShellOperation(session_id=state.session_id, command=command, excluded=excluded)))
     finish_sending(change, shown)
