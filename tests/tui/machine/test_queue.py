@@ -155,11 +155,6 @@ def test_shell_commands():
     assert (submit.operation.command, submit.operation.excluded) == ("ls -l", False)
     [submit] = [each for each in driver.feed(SendText("!!ls")) if isinstance(each, Submit)]
     assert (submit.operation.command, submit.operation.excluded) == ("ls", True)
-    driver.feed(started())
-    driver.type("!ls")
-    effects = driver.feed(SendDraft())
-    assert not [each for each in effects if isinstance(each, Submit)]
-    assert driver.state.draft.text == "!ls"
 
 
 @given(st.lists(st.text(min_size=1, max_size=6), max_size=4), st.booleans())
