@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,16 @@ async def test_help_names_every_command_and_its_aliases(tmp_path: Path) -> None:
             assert "!command" in text
         assert "/compact" not in await say(running, "/help /exit")
         assert "/exit" in await say(running, "/help quit")
+
+
+async def test_help_keeps_its_descriptions_in_one_column(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        text = await say(running, "/help")
+        listed = [line for line in text.split("\n") if line.startswith(("/", "@", "!", "?", " "))]
+        columns = [re.match(r" {2,}|\S+(?: \S+)*(?: {2,}|$)", line) for line in listed]
+        places = {match.end() for match, line in zip(columns, listed, strict=True) if match and match.end() < len(line)}
+        assert places == {26}
+        assert any(match and match.end() == len(line) for match, line in zip(columns, listed, strict=True))
 
 
 async def test_model_offers_what_can_be_used_and_changes_to_it(tmp_path: Path) -> None:

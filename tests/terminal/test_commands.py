@@ -29,7 +29,7 @@ def footer(shown: str) -> str:
 
 def test_help_names_every_command(screen: Screen) -> None:
     screen.submit("/help")
-    shown = screen.wait_for("/keys lists the keys")
+    shown = screen.wait_for("What is sent while something runs is queued.")
     screen.wait_until(lambda _: screen.cursor() == (2, 28), "the cursor in the prompt")
     screen.keys("PageUp")
     shown += screen.wait_for("what you can type here")

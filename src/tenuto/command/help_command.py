@@ -7,7 +7,14 @@ from tenuto.command.registry import COMMANDS
 from tenuto.core.runtime import Runtime
 
 HEAD_CELLS = 24
-"""A longer command stands before its description without a column of its own."""
+"""Behind a longer command its description stands in the next row."""
+WAYS = (
+    ("@path", "names a file"),
+    ("!command", "runs a command here, and the model sees its output"),
+    ("!!command", "the same, kept from the model"),
+    ("?, /keys", "the keys"),
+)
+"""What else can be typed."""
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
@@ -18,14 +25,16 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [Say(f"There is no command /{argument.lstrip('/')}; /help lists them", "warning")]
     rows = [(f"/{entry.name} {entry.argument_hint}".strip(), entry) for entry in shown]
     width = min(HEAD_CELLS, max(len(head) for head, _ in rows))
-    lines = [f"{head:<{width}}  {entry.description}{_alias_note(entry.aliases)}" for head, entry in rows]
+    lines = [_row(head, f"{entry.description}{_alias_note(entry.aliases)}", width) for head, entry in rows]
     if not argument:
-        lines += [
-            "",
-            "@path names a file, !command runs a command here, !!command keeps its output from the model.",
-            "What is sent while something runs is queued. /keys lists the keys, ? shows them.",
-        ]
+        lines += ["", *(_row(head, text, width) for head, text in WAYS)]
+        lines += ["", "What is sent while something runs is queued."]
     return [Say("\n".join(lines))]
+
+
+def _row(head: str, text: str, width: int) -> str:
+    """Return what can be typed and what it does, that in a column of its own."""
+    return f"{head:<{width}}  {text}" if len(head) <= width else f"{head}\n{'':{width}}  {text}"
 
 
 def _alias_note(aliases: tuple[str, ...]) -> str:

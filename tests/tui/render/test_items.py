@@ -156,6 +156,29 @@ def test_what_can_be_done_with_a_proposed_compaction_is_whole_on_every_screen():
         assert "/compact accept · /compact edit · /compact drop" in words
 
 
+def told(text: str, width: int) -> list[str]:
+    return [line.text for line in render_item(NoticeItem(text=text, kind="command"), width)]
+
+
+def test_rows_of_two_columns_hang_below_the_second_where_that_has_room():
+    said = "/model NAME  show or change the model that answers\n/export [x]"
+    said += "\n             the session as a file of that kind"
+    assert told(said, 40) == [
+        "  /model NAME  show or change the model",
+        "               that answers",
+        "  /export [x]",
+        "               the session as a file of",
+        "               that kind",
+    ]
+    assert told(said.replace("  ", " " * 9), 30) == [
+        "  /model NAME  show or change",
+        "      the model that answers",
+        "  /export [x]",
+        "      the session as a file of",
+        "      that kind",
+    ]
+
+
 def test_calls_stand_together_and_messages_apart():
     tool, answer = samples.tool("read"), AssistantItem(text="x")
     assert gap_before(None, answer) == 0

@@ -48,11 +48,18 @@ STATES = {"agent": "working", "shell": "running the command", "compaction": "com
 PROMPT_SECONDS = 0.05
 """How long nothing must have happened before a line is asked for: what was typed may be answered at once."""
 WELCOME = "Type a prompt and press Enter. ? lists what else there is."
-HELP = """A line is a prompt. /help lists the commands, !COMMAND runs in the shell, @PATH names a file.
-A line that ends with a backslash goes on in the next one. Backspace, Ctrl+W and Ctrl+U are the terminal's own.
-A question is a numbered list: type the number. /mode changes the approval mode, /model the model.
-While something runs, what you type is queued, and /queue changes it. Ctrl+C interrupts; twice it quits. Ctrl+D twice,
-or /exit, quits. Other keys, and those of one's own, are for the other screens."""
+HELP = """A line is a prompt. What is sent while something runs is queued, and /queue changes it.
+A question is a numbered list: type the number.
+
+/help           the commands
+!COMMAND        runs in the shell
+@PATH           names a file
+\\               at the end of a line: it goes on in the next one
+/mode, /model   another approval mode, another model
+Ctrl+C          interrupts; twice it quits
+/exit           quits; Ctrl+D twice does it, too
+
+Backspace, Ctrl+W and Ctrl+U are the terminal's own. Other keys, and those of one's own, are for the other screens."""
 
 
 class LineKeys(OwnKeys):

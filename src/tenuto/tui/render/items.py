@@ -160,18 +160,23 @@ def _sentences(mark: str, style: str, text: str, frame: Frame) -> list[Line]:
     shown = sanitize_for_terminal(text).expandtabs(4).strip("\n")
     blank = (" " * GUTTER, "text")
     width = _text(frame)
-    lines = [row for line in shown.split("\n") for row in wrap([(line, style)], width, _second_column(line, width))]
+    columns = [_in_columns(line, width) for line in shown.split("\n")]
+    lines = [row for line, hanging in columns for row in wrap([(line, style)], width, hanging)]
     return indent(lines, (f"{mark:<{GUTTER}}", style), blank)
 
 
-def _second_column(line: str, width: int) -> int:
-    """Return where the further rows of a row of two columns begin: below the second one, or a little further in.
+def _in_columns(line: str, width: int) -> tuple[str, int]:
+    """Return a row, and where its further rows begin: below its second column, else below its first word.
 
-    A row without columns gives 0.
+    Where the second column would leave too little for what is in it, it has no place of its own.
     """
     head = _COLUMN.match(line)
-    cells = cell_width(head[0]) if head else 0
-    return cells if cells <= width // 2 else min(HANGING, width // 4)
+    text = line.lstrip(" ")
+    cells = cell_width(head[0]) if head else len(line) - len(text)
+    if cells <= width // 2:
+        return line, cells
+    hanging = min(HANGING, width // 4)
+    return (f"{head[0].rstrip(' ')}  {line[head.end() :]}" if head else f"{'':{hanging}}{text}"), hanging
 
 
 def _context(item: ContextItem, frame: Frame) -> list[Line]:
