@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.tui.machine.item import Item, ShellItem, ToolItem
 from tenuto.tui.own_program import could_not_run, find_program, run_program, write_passing
-from tenuto.tui.paint import ROW_END, Paint
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
 
@@ -43,7 +43,7 @@ def page_of(item: Item, paint: Paint, columns: int) -> Page:
     if output is not None:
         return Page(output, passing=False)
     lines = render_item(item, columns, RenderOptions("expanded"))
-    return Page(write_passing(paint.rows(lines).replace(ROW_END, "\n"), ".txt"), passing=True)
+    return Page(write_passing(paint.page(lines), ".txt"), passing=True)
 
 
 def _whole_output(item: Item) -> Path | None:

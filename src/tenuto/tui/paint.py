@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from tenuto.tui.early.colours import has_true_colour
 from tenuto.tui.hyperlinks import Hyperlinks, hyperlink
+from tenuto.tui.pinning import pin_row
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 
 Depth = Literal["true", "256"]
-ROW_END = "\x1b[0m\x1b[K\r\n"
-"""Ends a printed row: nothing of what stood there stays, and the next row is plain."""
+ROW_END = "\x1b[0m\r\n"
+"""Ends a printed row: the next one is plain."""
 _LEVELS = (0, 95, 135, 175, 215, 255)
 _ATTRIBUTES = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
 _ANSI_NAMES = (
@@ -26,7 +28,7 @@ _ANSI_NAMES = (
 
 def colour_depth(environ: Mapping[str, str]) -> Depth:
     """Return how many colours the terminal says that it has; the sixteen are its own anyway."""
-    return "true" if environ.get("COLORTERM", "") in ("truecolor", "24bit") else "256"
+    return "true" if has_true_colour(environ) else "256"
 
 
 class Paint:
@@ -56,13 +58,21 @@ class Paint:
         return "".join(pieces)
 
     def rows(self, lines: Sequence[Line]) -> str:
-        """Return lines as what is written to the terminal."""
-        return "".join([self.row(line) + self._end(line) for line in lines])
+        """Return lines as what is written to the terminal, each at the beginning of a row.
 
-    def _end(self, line: Line) -> str:
+        What stood there is erased before: erased behind a row without room, its last character would go (most terminals
+        have the cursor still on it).
+        """
+        return "".join([f"{self._ground(line)}{pin_row(self.row(line))}{ROW_END}" for line in lines])
+
+    def page(self, lines: Sequence[Line]) -> str:
+        """Return lines as a text for a pager."""
+        return "".join([f"{self._ground(line) if line.fill else ''}{self.row(line)}\n" for line in lines])
+
+    def _ground(self, line: Line) -> str:
         codes = self._codes(line.fill) if line.fill else ""
         # Erasing to the end of the row paints it in the background of the moment.
-        return f"\x1b[{codes}m\x1b[K\x1b[0m\r\n" if codes else ROW_END
+        return f"\x1b[{codes}m\x1b[K\x1b[0m" if codes else "\x1b[K"
 
     def name(self, style: str) -> str:
         """Return prompt-toolkit's words for a style name."""

@@ -163,7 +163,7 @@ def test_rows_carry_links_and_end_plain() -> None:
     links = Hyperlinks({"TERM": "xterm"}, "/work dir")
     paint = Paint(find_theme("dark"), "true", links=links)
     row = paint.rows([Line((("site", "link @https://example.org"), (" end", "text")))])
-    assert re.search(r"\x1b]8;id=[0-9a-f]+;https://example.org\x1b\\", row) and row.endswith("\x1b[0m\x1b[K\r\n")
+    assert re.search(r"\x1b]8;id=[0-9a-f]+;https://example.org\x1b\\", row) and row.endswith("\x1b[0m\r\n")
     assert ";file:///work%20dir/src/a%20b.py\x1b" in paint.row(Line((("s", "@path:src/a%20b.py#12"),)))
     assert "\x1b]8" not in Paint(find_theme("dark"), "true").row(Line((("s", "link @https://e.org"),)))
 
@@ -183,9 +183,18 @@ def test_r088_only_known_kinds_of_links_are_sent_and_nothing_in_them_ends_them()
 def test_a_row_with_a_ground_of_its_own_has_it_to_the_edge() -> None:
     paint = Paint(find_theme("dark"), "true")
     ground = sgr_codes(find_theme("dark").resolve("diff.added"), "true")
-    assert paint.rows([Line((("+ a", "diff.added"),), fill="diff.added")]).endswith(f"\x1b[{ground}m\x1b[K\x1b[0m\r\n")
+    added = [Line((("+ a", "diff.added"),), fill="diff.added")]
+    assert paint.rows(added).startswith(f"\x1b[{ground}m\x1b[K\x1b[0m\x1b[{ground}m+ a")
     plain = Paint(find_theme("dark").without_colour(), "true")
-    assert plain.rows([Line((("+ a", "diff.added"),), fill="diff.added")]).endswith("+ a\x1b[0m\x1b[K\r\n")
+    assert plain.rows(added).startswith("\x1b[K") and plain.rows(added).endswith("+ a\x1b[0m\r\n")
+
+
+def test_a_row_is_erased_before_it_is_written_and_not_behind_its_last_character() -> None:
+    """Behind a row without room most terminals have the cursor on its last cell: what they erase is that."""
+    for line in (Line((("x" * 80, "text"),)), Line((("+" * 80, "diff.added"),), fill="diff.added")):
+        row = Paint(find_theme("dark"), "true").rows([line])
+        assert row.index("\x1b[K") < row.index(line.text) and row.count("\x1b[K") == 1
+        assert "\x1b[K" not in Paint(find_theme("dark"), "true").page([Line((("x", "text"),))])
 
 
 def test_no_colour_is_no_colour() -> None:

@@ -3,15 +3,34 @@
 A key changes one row of the editor; all other widgets went through their caches row by row with it (half of what a
 key cost). What lies behind a widget that covers all that is to be painted is not asked either: the screen and the box
 around the editor have the same rows, and nobody sees them.
+
+What it paints has each character in the cells that Textual counts, whatever the terminal counts (`tui/pinning.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from textual._compositor import Compositor
+from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
+
+from tenuto.tui.full.sparing import SparingPieces, SparingScreen
+from tenuto.tui.pinning import pin
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class _Screenful(SparingScreen):
+    def render_segments(self, console: Console) -> str:
+        return pin(super().render_segments(console))
+
+
+class _Pieces(SparingPieces):
+    def render_segments(self, console: Console) -> str:
+        return pin(super().render_segments(console))
 
 
 class RowCompositor(Compositor):
@@ -28,3 +47,13 @@ class RowCompositor(Compositor):
                 yield region, rows, widget.render_lines(rows.translate(-region.offset))
                 if rows.contains_region(crop):
                     return  # front to back: it is as opaque as all widgets
+
+    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
+        """Return all rows."""
+        update = super().render_full_update(simplify)
+        return _Screenful(update.strips, update.region)
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        """Return what has changed, if something has."""
+        update = super().render_partial_update()
+        return _Pieces(update.chops, update.spans, update.chop_ends) if update is not None else None

@@ -11,7 +11,9 @@ from functools import lru_cache
 from prompt_toolkit.layout.screen import Char
 
 from tenuto.guard.sanitize import blank_for_terminal
+from tenuto.tui.inline.output import REST
 from tenuto.tui.paint import Paint
+from tenuto.tui.pinning import is_unsure
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import split_graphemes
@@ -19,6 +21,7 @@ from tenuto.tui.render.width import split_graphemes
 Row = defaultdict[int, Char]
 """The characters of a row by cell."""
 Spans = tuple[Span, ...]
+MARKS = 64
 _UNPAINTED = Char(" ", "[transparent]")
 _COVERED = Char("", "")
 """The second cell of a wide character."""
@@ -33,6 +36,7 @@ class CellRows:
         self._columns = 0
         self._before: dict[Spans, Row] = {}
         self._now: dict[Spans, Row] = {}
+        self._marks = 0
 
     def turn(self, columns: int) -> None:
         """Begin another frame, `columns` cells wide."""
@@ -49,7 +53,7 @@ class CellRows:
 
     def _make(self, spans: Spans) -> Row:
         row: Row = defaultdict(lambda: _UNPAINTED)
-        cell = 0
+        cell, mark = 0, ""
         for text, name in spans:
             style = self._paint.name(name)
             safe = blank_for_terminal(text).replace("\t", " ")
@@ -58,11 +62,23 @@ class CellRows:
                     continue
                 if cell + width > self._columns:
                     return row
-                row[cell] = _char(safe[start:end], style, width)
+                if not mark and is_unsure(safe[start:end]):
+                    mark = self._next_mark()
+                row[cell] = _char(safe[start:end], style + mark, width)
                 for covered in range(cell + 1, cell + width):
                     row[covered] = _COVERED
                 cell += width
+        if mark and cell < self._columns:
+            row[cell] = _char(REST, mark, 1)
         return row
+
+    def _next_mark(self) -> str:
+        """Return what makes the rest of a row differ from any that stood there.
+
+        What a terminal shows of a character beyond its cells lies on those behind it: they are all written again.
+        """
+        self._marks = (self._marks + 1) % MARKS
+        return f" class:again{self._marks}"
 
 
 @lru_cache(maxsize=4_096)

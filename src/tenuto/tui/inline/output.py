@@ -15,6 +15,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from tenuto.guard.sanitize import BLANK
 from tenuto.tui.early.inline_paint import ERASE_DOWN
 from tenuto.tui.paint import Depth
+from tenuto.tui.pinning import is_unsure, pin
 from tenuto.tui.writer import TerminalWriter
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
@@ -22,6 +23,9 @@ TMUX_SYNC = (3, 7)
 """The first version of tmux that is trusted with synchronised output."""
 NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
 """What prompt-toolkit writes for a frame that is like the one before: it leaves the terminal as that left it."""
+REST = "\u2060\u2060"
+"""What stands for the rest of a row: it is erased, and the cursor is one cell on, as prompt-toolkit believes."""
+ERASE_REST = "\x1b[K "
 SETTLE_SECONDS = 2.0
 FRAME_CHARACTERS = 8_192
 """Terminals show what they have of a frame that takes them too long."""
@@ -66,7 +70,12 @@ class InlineOutput(Vt100_Output):
 
     def write(self, data: str) -> None:
         """Paint a text, without the blanks, which some terminals do not know to take no room."""
-        super().write(data.replace(BLANK, "") if BLANK in data else data)
+        if data == REST:
+            self.write_raw(ERASE_REST)
+        elif is_unsure(data):
+            self.write_raw(pin(data))
+        else:
+            super().write(data.replace(BLANK, "") if BLANK in data else data)
 
     def erase_down(self) -> None:
         """Erase from the cursor to the end of the screen."""

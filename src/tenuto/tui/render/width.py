@@ -5,13 +5,16 @@ The tables are rich's, because Textual measures its strips with them: two opinio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 Grapheme = tuple[int, int, int]
 """(start, end, cells) of one user-perceived character; start and end are indices into the text."""
 
 ELLIPSIS = "…"
+_REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
+"""Two of them are a flag."""
 
 
 @lru_cache(maxsize=1)
@@ -34,7 +37,23 @@ def split_graphemes(text: str) -> list[Grapheme]:
         return [(index, index + 1, 1) for index in range(len(text))]
     from rich.cells import split_graphemes as split
 
-    return split(text)[0]
+    found = split(text)[0]
+    return _join_flags(text, found) if _REGIONAL.search(text) else found
+
+
+def _join_flags(text: str, graphemes: Sequence[Grapheme]) -> list[Grapheme]:
+    """Return the graphemes with the two halves of each flag as one."""
+    joined: list[Grapheme] = []
+    half = False
+    for start, end, cells in graphemes:
+        regional = _REGIONAL.match(text, start) is not None
+        if half and regional:
+            begun = joined[-1]
+            joined[-1] = (begun[0], end, begun[2] + cells)
+        else:
+            joined.append((start, end, cells))
+        half = regional and not half
+    return joined
 
 
 def take_cells(text: str, cells: int) -> int:
