@@ -207,19 +207,19 @@ class Executor(OperationHandler):
         one_runs = running is not None and (running.kind == "shell" or _is_beside(live))
         if one_runs or live.session.is_read_only:
             typed = f"{'!!' if operation.excluded else '!'}{operation.command}"
-            busy = "something is running; wait for it or press Esc, then run the command"
+            busy = "a command is running; wait for it or press Esc, then run the next one"
             reason = READ_ONLY if live.session.is_read_only else busy
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=(TextPart(text=typed),), reason=reason))
             return
-        from tenuto.core.shell import ShellTask
-
-        self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
         if running is not None:
             from tenuto.core.beside import ShellBeside
 
             live.beside = live.beside or ShellBeside(live)
             live.beside.start(operation)
             return
+        from tenuto.core.shell import ShellTask
+
+        self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
 
     async def handle_interrupt(self, operation: InterruptOperation) -> None:
         """Cancel what runs."""
@@ -307,9 +307,13 @@ class Executor(OperationHandler):
         running = self.tasks.running(live.id)
         if running is not None:
             await self._stop(live, running)
+        if live.beside is not None:
+            await live.beside.stop()
 
     def settle_if_idle(self, live: LiveSession) -> None:
         """Publish `TaskSettledEvent` when the session is really idle (DESIGN section 2)."""
+        if live.beside is not None and _is_beside(live) and not live.submissions and not self.tasks.running(live.id):
+            self._start(live, live.beside.submission_id, "shell", live.beside.wait())
         due = bool(live.session.state.queue) and not live.queue_waiting
         if self.tasks.running(live.id) is None and not live.submissions and not due and not live.settled:
             live.settled = True
@@ -317,13 +321,9 @@ class Executor(OperationHandler):
             self._bus.publish(TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error))
 
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
-        if live.beside is not None:
-            await live.beside.stop()
         live.settled = False
         self.tasks.start(live.id, submission_id, kind, body)
 
-        if live.beside is not None and _is_beside(live) and not live.submissions and not self.tasks.running(live.id):
-            self._start(live, live.beside.submission_id, "shell", live.beside.wait())
     async def _stop(self, live: LiveSession, running: RunningTask) -> None:
         live.submissions += 1  # nothing else may start between this task's end and what we want to start
         try:
@@ -341,6 +341,8 @@ class Executor(OperationHandler):
         if event.outcome != "completed":
             live.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
             live.publish_queue()
+        if live.beside is not None:
+            live.beside.store()
         if live.submissions:
             return
         if live.session.state.queue and not live.queue_waiting:
@@ -348,8 +350,6 @@ class Executor(OperationHandler):
             self._start(live, operation.submission_id, "agent", AgentTask(live, operation.submission_id).run())
         else:
             self.settle_if_idle(live)
-        if live.beside is not None:
-            live.beside.store()
 
 
 def _is_beside(live: LiveSession) -> bool:

@@ -128,6 +128,7 @@ class Hint(msgspec.Struct, frozen=True):
 
     again: bool = False
 
+
 # --- the editor, the queue ---
 
 
@@ -239,11 +240,11 @@ class Picker(msgspec.Struct):
         """The selected choice, `None` where nothing matches."""
         return self.choices[self.shown[self.selected]] if self.selected < len(self.shown) else None
 
-
     def act_meant(self, act: RowAct) -> RowAct | None:
         """Return what a key of an act means here, `None` for nothing: what deletes a row ends a running job."""
         meant = "end" if act == "delete" and "end" in self.acts else act
         return meant if meant in self.acts else None
+
 
 # --- keys that are pressed twice ---
 
@@ -259,10 +260,10 @@ class Ladder(msgspec.Struct):
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
 
-
     def disarm(self) -> None:
         """Something else was typed: the next press is a first one."""
         self.escape_at = self.cancel_at = self.end_at = float("-inf")
+
 
 class UiState(msgspec.Struct):
     """Everything that a screen shows.
