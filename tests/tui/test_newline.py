@@ -13,7 +13,15 @@ from tenuto.tui.keys import KEYS
 from tenuto.tui.machine.intent import Intent, KeyboardKnown, KeysLoaded, Said
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-from tenuto.tui.newline import MORE_KEYS, learn_keyboard, more_keys
+from tenuto.tui.newline import (
+    ALT_AS_BEFORE,
+    ALT_SENDS_ESCAPE,
+    MORE_KEYS,
+    NO_MORE_KEYS,
+    learn_keyboard,
+    more_keys,
+    no_more_keys,
+)
 from tenuto.tui.status import status_line
 
 
@@ -26,6 +34,7 @@ async def learnt(home: Path, **environ: str) -> list[Intent]:
 @pytest.mark.parametrize(
     ("environ", "tells"),
     [({"TERM": "xterm-kitty"}, True), ({"TERM_PROGRAM": "ghostty"}, True), ({"TERM": "foot"}, True),
+     ({"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}, True),
      ({"TERM_PROGRAM": "Apple_Terminal"}, False), ({"TERM": "xterm-256color"}, False), ({}, False)],
 )  # fmt: skip
 async def test_terminals_that_tell_shift_enter_are_known(tmp_path: Path, environ: dict[str, str], tells: bool) -> None:
@@ -70,3 +79,16 @@ def test_the_hint_names_a_key_that_arrives() -> None:
 def test_keys_are_asked_for_as_xterm_and_tmux_know_it() -> None:
     assert more_keys({"TMUX": "x", "TERM": "screen"}) == more_keys({"TERM": "xterm-256color"}) == MORE_KEYS
     assert more_keys({"TERM": "linux"}) == more_keys({"TERM": "foot"}) == ""
+
+
+def test_xterm_is_asked_for_keys_with_alt_and_has_its_own_way_back() -> None:
+    xterm = {"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}
+    assert more_keys(xterm) == MORE_KEYS + ALT_SENDS_ESCAPE
+    assert no_more_keys(xterm) == NO_MORE_KEYS + ALT_AS_BEFORE
+    for other in (
+        {**xterm, "TMUX": "x", "TERM": "tmux-256color"},
+        {"TERM": "xterm-256color"},
+        {**xterm, "TERM": "foot"},
+    ):
+        assert ALT_SENDS_ESCAPE not in more_keys(other)
+        assert ALT_AS_BEFORE not in no_more_keys(other)

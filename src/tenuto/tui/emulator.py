@@ -90,6 +90,12 @@ def recognise_name(*names: str) -> Emulator:
     return "other"
 
 
+def is_xterm(environ: Mapping[str, str]) -> bool:
+    """Say whether the terminal is xterm itself; most others call themselves that."""
+    named = bool(environ.get("XTERM_VERSION")) and environ.get("TERM", "").startswith("xterm")
+    return named and not in_multiplexer(environ)
+
+
 def in_multiplexer(environ: Mapping[str, str]) -> bool:
     """Say whether tmux, GNU screen or zellij stands between us and the terminal."""
     return any(environ.get(name) for name in ("TMUX", "STY", "ZELLIJ"))

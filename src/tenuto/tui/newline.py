@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tenuto.tui.emulator import Emulator, recognise
+from tenuto.tui.emulator import Emulator, is_xterm, recognise
 from tenuto.tui.machine.intent import Intent, KeyboardKnown, Said
 from tenuto.tui.multiplexer import ask_tmux
 
@@ -16,6 +16,8 @@ TELLING = frozenset[Emulator]({"kitty", "ghostty", "foot", "iterm2", "zed"})
 """Terminals that tell all keys apart when they are asked to by kitty's protocol, as they come."""
 MORE_KEYS, NO_MORE_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
 """Asks xterm and tmux, which do not know kitty's protocol, for the same (`modifyOtherKeys`)."""
+ALT_SENDS_ESCAPE, ALT_AS_BEFORE = "\x1b[?1036s\x1b[?1036h", "\x1b[?1036r"
+"""Asks xterm, where Alt with B types `â` by itself, for an Escape and the key; xterm remembers what it was before."""
 NO_MORE_FLAGS = "\x1b[<u"
 """Takes back what was asked for by kitty's protocol; where nothing was, nothing happens."""
 CLEAN_KEYBOARD = "\x1b[=0;1u"
@@ -29,13 +31,19 @@ ADVICE = (
 
 def more_keys(environ: Mapping[str, str]) -> str:
     """Return what asks for keys told apart where kitty's protocol is not known, empty elsewhere."""
-    return MORE_KEYS if environ.get("TMUX") or environ.get("TERM", "").startswith("xterm") else ""
+    asked = MORE_KEYS if environ.get("TMUX") or environ.get("TERM", "").startswith("xterm") else ""
+    return asked + (ALT_SENDS_ESCAPE if is_xterm(environ) else "")
+
+
+def no_more_keys(environ: Mapping[str, str]) -> str:
+    """Return what takes back what `more_keys` asked for."""
+    return (NO_MORE_KEYS if more_keys(environ) else "") + (ALT_AS_BEFORE if is_xterm(environ) else "")
 
 
 async def learn_keyboard(home: Path, environ: Mapping[str, str], handle: Callable[[Intent], None]) -> None:
     """Find out whether Shift+Enter arrives here, and say once what tmux needs for it."""
     if not environ.get("TMUX"):
-        handle(KeyboardKnown(recognise(environ) in TELLING))
+        handle(KeyboardKnown(is_xterm(environ) or recognise(environ) in TELLING))
         return
     setting = (await ask_tmux("show-options", "-sv", "extended-keys")).strip()  # empty: a tmux without it
     handle(KeyboardKnown(setting in ("on", "always")))

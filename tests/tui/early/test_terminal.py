@@ -45,8 +45,10 @@ def failing(what: str, *arguments: str) -> tuple[str, ...]:
         {"COLORFGBG": "0;15"},
         {"COLORFGBG": "0;15", "COLORTERM": ""},
         {"NO_COLOR": "1"},
+        {"TERM": "xterm", "COLORTERM": "", "XTERM_VERSION": "XTerm(379)"},
+        {"TERM": "xterm-kitty", "COLORTERM": ""},
     ],
-    ids=["dark", "dark-256", "ansi", "light", "light-256", "mono"],
+    ids=["dark", "dark-256", "ansi", "light", "light-256", "mono", "xterm", "kitty-over-ssh"],
 )
 def test_the_early_frame_is_the_apps_first_frame(tmp_path: Path, environ: dict[str, str]) -> None:
     with Pseudo(tmp_path, **environ) as program:

@@ -15,6 +15,9 @@ HALF = 0.18
 """The luminance (WCAG) from which on dark text is easier to read than light text."""
 LIGHT_COLOURS = (7, *range(9, 16))
 """The numbers of COLORFGBG that are light; 8 is a dark grey."""
+_TRUE_BY_NAME = ("xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm", "contour")
+"""Beginnings of `TERM` of terminals that have every colour; over ssh they cannot say so in COLORTERM."""
+XTERM_WITH_TRUE_COLOUR = 331
 _MUTE = ("", "dumb", "unknown", "linux", "cons25")
 
 
@@ -36,8 +39,16 @@ def has_colour(environ: Mapping[str, str]) -> bool:
 
 
 def has_true_colour(environ: Mapping[str, str]) -> bool:
-    """Say whether the terminal has every colour, as far as it says."""
-    return environ.get("COLORTERM", "") in ("truecolor", "24bit")
+    """Say whether the terminal has every colour, as far as it says; xterm says nothing but its version."""
+    term = environ.get("TERM", "")
+    if environ.get("COLORTERM", "") in ("truecolor", "24bit") or term.startswith(_TRUE_BY_NAME):
+        return True
+    return term.endswith("-direct") or (term.startswith("xterm") and _xterm_version(environ) >= XTERM_WITH_TRUE_COLOUR)
+
+
+def _xterm_version(environ: Mapping[str, str]) -> int:
+    number = environ.get("XTERM_VERSION", "").removeprefix("XTerm(").partition(")")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def has_many_colours(environ: Mapping[str, str]) -> bool:

@@ -28,7 +28,7 @@ from tenuto.tui.full.beginning import Beginning
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, driver_class
-from tenuto.tui.full.palette import Palette
+from tenuto.tui.full.palette import Palette, show_all_colours
 from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.surroundings import Surroundings
@@ -76,6 +76,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         take_texts: Callable[[], list[str]] = list,
     ) -> None:
         super().__init__(driver_class=driver_class(early), ansi_color=True)
+        show_all_colours(self.console, os.environ)
         self.failure: BaseException | None = None
         self.ui = ui or UiSettings()
         self.themes = themes

@@ -31,7 +31,7 @@ from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, Answer
 from tenuto.tui.full.key_sequences import rewrite_keys
 from tenuto.tui.job_control import stop_in_background, stop_job
 from tenuto.tui.modified_keys import KEYS_TOLD_APART
-from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, NO_MORE_KEYS, more_keys
+from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, more_keys, no_more_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
 from tenuto.tui.writer import TerminalWriter
@@ -99,7 +99,7 @@ class TerminalDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         """End; what a program that was killed has left switched on ends as well, on both screens (T-34)."""
         no_more_keys = NO_MORE_KEYS if more_keys(os.environ) else ""
-        self.write(f"{NO_BACKGROUND_REPORTS}{no_more_keys}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}")
+        self.write(f"{NO_BACKGROUND_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}")
         super().stop_application_mode()
         self.write(CLEAN_KEYBOARD)
 

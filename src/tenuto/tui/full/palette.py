@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from rich.color import ColorSystem
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.strip import Strip
 
+from tenuto.tui.early.colours import has_true_colour
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
@@ -84,6 +87,12 @@ class Palette:
 
     def _segments(self, line: Line) -> Iterable[Segment]:
         return [Segment(text, self.style(name)) for text, name in line.spans if text]
+
+
+def show_all_colours(console: Console, environ: Mapping[str, str]) -> None:
+    """Let a terminal have every colour that it knows: Rich goes by COLORTERM, which neither xterm nor ssh sets."""
+    if has_true_colour(environ):
+        console._color_system = ColorSystem.TRUECOLOR  # pyright: ignore[reportPrivateUsage]
 
 
 def _rich_style(style: Style) -> RichStyle:

@@ -36,7 +36,7 @@ from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.modified_keys import KEYS_TOLD_APART
 from tenuto.tui.motion import motion_of
-from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_KEYS, more_keys
+from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_KEYS, more_keys, no_more_keys
 from tenuto.tui.outside import Outside
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Span
@@ -135,6 +135,7 @@ class InlineApp:
     def _lay_out(self, found: list[int | list[bytes]] | None) -> InlineApplication:
         """Return what paints and reads; `found` is how the terminal was found."""
         on_console = self._environ.get("TERM") == "linux"
+        modes = BEGIN_MODES + more_keys(self._environ), no_more_keys(self._environ) + END_MODES
         return InlineApplication(
             self.bottom,
             self._input,
@@ -143,7 +144,7 @@ class InlineApp:
             press=self._press,
             paste=self._paste,
             wraps=rewraps(self._environ),
-            modes=("", "") if on_console else (BEGIN_MODES + more_keys(self._environ), END_MODES),
+            modes=("", "") if on_console else modes,
             found=found,
         )
 
