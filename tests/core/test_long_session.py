@@ -76,7 +76,8 @@ async def test_a_resumed_session_shows_its_last_turns_and_the_rest_when_asked(tm
             earlier = run.of(EarlierEntriesEvent)[-1]
             shown = [event.seq for event in earlier.events if isinstance(event, UserMessageEvent)] + shown
         assert shown == said
-        assert earlier_events(run.runtime.live, 1).events == ()
+        nothing = ShowEarlierOperation(session_id=run.session.id, before=1)
+        assert earlier_events(run.runtime.live, nothing).events == ()
 
 
 async def test_a_short_session_is_shown_whole(tmp_path):

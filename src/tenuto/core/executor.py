@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Protocol
 
@@ -31,6 +32,7 @@ from tenuto.protocol.operation import (
     CompactSessionOperation,
     DropCompactionOperation,
     EditQueueOperation,
+    FindEarlierOperation,
     ForkSessionOperation,
     InterruptOperation,
     MoveLeafOperation,
@@ -48,6 +50,7 @@ from tenuto.protocol.operation import (
 from tenuto.protocol.part import TextPart
 
 _WITHOUT_WRITING = (
+    FindEarlierOperation,
     ForkSessionOperation,
     InterruptOperation,
     NewSessionOperation,
@@ -296,9 +299,16 @@ class Executor(OperationHandler):
         await self._opener.fork_session(operation.session_id, operation.seq)
 
     async def handle_show_earlier(self, operation: ShowEarlierOperation) -> None:
-        """Send the part of the transcript that is right before what was sent so far."""
+        """Send the part of the transcript that is right before what was sent so far, or the one that is asked for."""
         live = self._opener.live(operation.session_id)
-        self._bus.publish(earlier_events(live, operation.before))
+        self._bus.publish(await asyncio.to_thread(earlier_events, live, operation))
+
+    async def handle_find_earlier(self, operation: FindEarlierOperation) -> None:
+        """Look for words in what was not sent so far."""
+        from tenuto.core.seeking import find_earlier
+
+        live = self._opener.live(operation.session_id)
+        self._bus.publish(await asyncio.to_thread(find_earlier, live, operation))
 
     # --- the life of a session's tasks ---
 

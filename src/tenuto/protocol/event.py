@@ -55,15 +55,34 @@ class ReplayFinishedEvent(Event, frozen=True, kw_only=True, tag="replay_finished
 
 
 class EarlierEntriesEvent(Event, frozen=True, kw_only=True, tag="earlier_entries"):
-    """The older part of a session's transcript: `events` come before everything that was replayed so far.
+    """A part of a session's transcript: `events` come before everything that was replayed of what is newer.
 
-    `remaining` entries of the path are older still; `before` is the seq of the first one that was replayed, by which
-    they are asked for (`ShowEarlierOperation`).
+    It stands for `count` entries of the path, from the one with the seq `before` to the one with the seq `last`.
+    `remaining` entries are older still (and newer than `after` of the question); they are asked for by `before`.
+    `later` ones lie behind the part and before `upto`, the `before` of the question (`ShowEarlierOperation`).
     """
 
     remaining: int
     before: int
+    last: int = 0
+    later: int = 0
+    upto: int = 0
+    count: int = 0
     events: tuple[AnyEvent, ...] = ()
+
+
+class EarlierFoundEvent(Event, frozen=True, kw_only=True, tag="earlier_found"):
+    """What came of a `FindEarlierOperation` with that `query` and `upto`: the entry `seq`, or 0.
+
+    With 0, the entries whose seq is over `after` and under `before` are still to be looked through; none are if
+    `before` is 0.
+    """
+
+    query: str
+    upto: int
+    seq: int = 0
+    after: int = 0
+    before: int = 0
 
 
 class ModelChangedEvent(Event, frozen=True, kw_only=True, tag="model_changed"):
@@ -206,7 +225,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
 
     `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered),
     and "always in this project" as well where `lasting` says so. Of `kind` "plan" it is no call that asks but a plan,
-    which is the `detail`.
+    which is the `detail`. `asked` counts the calls of the same answer that were asked about before, `behind` those
+    behind it that are to be, as far as that can be said now.
     """
 
     request_id: str
@@ -219,6 +239,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     session_pattern: str = ""
     lasting: bool = False
     kind: Literal["call", "plan"] = "call"
+    asked: int = 0
+    behind: int = 0
 
 
 class ApprovalResolvedEvent(Event, frozen=True, kw_only=True, tag="approval_resolved"):
@@ -347,6 +369,7 @@ AnyEvent = (
     SessionOpenedEvent
     | ReplayFinishedEvent
     | EarlierEntriesEvent
+    | EarlierFoundEvent
     | ModelChangedEvent
     | ModeChangedEvent
     | TitleChangedEvent

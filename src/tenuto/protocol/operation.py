@@ -38,6 +38,7 @@ class OperationType(Enum):
     NEW_SESSION = "new_session"
     FORK_SESSION = "fork_session"
     SHOW_EARLIER = "show_earlier"
+    FIND_EARLIER = "find_earlier"
 
 
 def new_submission_id() -> str:
@@ -189,9 +190,27 @@ class ForkSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
 
 
 class ShowEarlierOperation(Operation, frozen=True, kw_only=True, tag=OperationType.SHOW_EARLIER.value):
-    """Send what comes on the path right before the entry `before`, as an `EarlierEntriesEvent`."""
+    """Send what comes on the path right before the entry `before`, as an `EarlierEntriesEvent`.
+
+    Nothing up to the entry `after` is sent. With `at`, it is what begins with the turn of that entry.
+    """
 
     before: int
+    after: int = 0
+    at: int = 0
+
+
+class FindEarlierOperation(Operation, frozen=True, kw_only=True, tag=OperationType.FIND_EARLIER.value):
+    """Look for words in the entries of the path between `after` and `before`; an `EarlierFoundEvent` is the answer.
+
+    The newest entry that has them counts, or the oldest without `newest`. `upto` comes back with the answer.
+    """
+
+    query: str
+    before: int
+    after: int = 0
+    newest: bool = True
+    upto: int = 0
 
 
 AnyOperation = (
@@ -214,6 +233,7 @@ AnyOperation = (
     | NewSessionOperation
     | ForkSessionOperation
     | ShowEarlierOperation
+    | FindEarlierOperation
 )
 
 
@@ -294,4 +314,8 @@ class OperationHandler(Protocol):
 
     async def handle_show_earlier(self, operation: ShowEarlierOperation) -> None:
         """Send older entries."""
+        ...
+
+    async def handle_find_earlier(self, operation: FindEarlierOperation) -> None:
+        """Look for words in older entries."""
         ...

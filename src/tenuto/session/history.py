@@ -11,7 +11,7 @@ import os
 import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,7 @@ ROOT = -1
 """The position before the first entry."""
 ANY = -1
 """The bits of every kind."""
-RECENT_BYTES = 8 << 20
+RECENT_BYTES = 2 << 20
 """Bytes of the log whose entries stay in memory after somebody looked at them."""
 
 
@@ -184,8 +184,25 @@ class History:
         return bisect_right(self.blocks, position, key=lambda block: block.position) - 1
 
     def block_start(self, number: int) -> int:
-        """Return the position of a block's first entry."""
+        """Return the position of a block's first entry; behind the last block, the number of all entries."""
+        if number > len(self.blocks):
+            return len(self)
         return self.blocks[number].position if number < len(self.blocks) else self._open.position
+
+    def block_bounds(self, number: int) -> tuple[int, int]:
+        """Return the lowest and the highest seq that belong to a block."""
+        top = self.blocks[number].top if number < len(self.blocks) else self._open.top
+        return self._highest_before(number) + 1, top
+
+    def block_size(self, number: int) -> int:
+        """Return the bytes of a block in the log; the unfinished one is not counted."""
+        return self.blocks[number].size if number < len(self.blocks) else 0
+
+    def block_passes(self, number: int, test: Callable[[bytes], bool]) -> bool:
+        """Say whether the lines of a block pass a test; the unfinished one always does. Raises `SessionUnreadable`."""
+        if number >= len(self.blocks):
+            return True
+        return test(self._read(self.blocks[number].offset, self.blocks[number].size))
 
     def block_kinds(self, number: int) -> int:
         """Return the bits of the kinds of entries in a block."""

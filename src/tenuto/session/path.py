@@ -6,14 +6,23 @@ The functions at the end work on any sequence of entries. On an `EntryPath` they
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar, cast, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar, cast, overload
 
 from tenuto.protocol.message import HistoryEvent
 from tenuto.session.block import kind_bits
 from tenuto.session.history import ANY, History
 
 EntryT = TypeVar("EntryT", bound=HistoryEvent)
+
+
+class PathPart(NamedTuple):
+    """What a path has in one block: the seqs from `first` to `last` are in it, and it has `size` bytes."""
+
+    first: int
+    last: int
+    size: int
+    entries: list[HistoryEvent]
 
 
 class EntryPath(Sequence[HistoryEvent]):
@@ -165,6 +174,24 @@ class EntryPath(Sequence[HistoryEvent]):
         end = self._history.last_up_to(last) + 1
         pairs = zip(self._starts, self._stops, strict=True)
         return EntryPath(self._history, (range(max(start, begin), min(stop, end)) for start, stop in pairs))
+
+    def parts(self, first: int, last: int, may_have: Callable[[bytes], bool], *, newest: bool) -> Iterator[PathPart]:
+        """Yield the blocks with a seq from `first` to `last`, the newest first or in order, each with its entries.
+
+        A block whose bytes do not pass `may_have` has none, and they are not decoded.
+        """
+        history = self._history
+        low, high = history.block_of(first), history.block_of(last)
+        runs = list(self.runs())
+        for start, stop in reversed(runs) if newest else runs:
+            numbers = range(max(low, history.block_at(start)), min(high, history.block_at(stop - 1)) + 1)
+            for number in reversed(numbers) if newest else numbers:
+                begin, end = history.block_start(number), history.block_start(number + 1)
+                entries: list[HistoryEvent] = []
+                if history.block_passes(number, may_have):
+                    entries = list(history.entries(max(start, begin), min(stop, end)))
+                entries = entries[::-1] if newest else entries
+                yield PathPart(*history.block_bounds(number), history.block_size(number), entries)
 
     def with_entry(self, entry: HistoryEvent) -> EntryPath:
         """Return the path as it would be with one more entry."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tenuto.text.matching import counts_capitals
 from tenuto.tui.render.line import Line, logical_lines, text_start
 from tenuto.tui.render.width import cell_width
 
@@ -22,18 +23,6 @@ class Cells(NamedTuple):
 
 Match = tuple[Cells, ...]
 """Where a match stands: one stretch of cells, or one in each row that it wraps over."""
-
-
-def counts_capitals(query: str) -> bool:
-    """Say whether upper and lower case are told apart."""
-    return query != query.lower()
-
-
-def count_matches(text: str, query: str) -> int:
-    """Return how often `query` occurs in a text."""
-    if not query:
-        return 0
-    return text.count(query) if counts_capitals(query) else text.lower().count(query)
 
 
 def find_in_text(text: str, query: str) -> Iterator[int]:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tenuto.command.outcome import SetMouse
 from tenuto.config.settings import UiSettings
-from tenuto.protocol.event import AnyEvent, AssistantTextDeltaEvent, EarlierEntriesEvent
+from tenuto.protocol.event import AnyEvent, AssistantTextDeltaEvent, EarlierEntriesEvent, EarlierFoundEvent
 from tenuto.tui.full.driver import TerminalDriver
 from tests.tui.full.fake_runtime import SESSION, answer, opened, replay, tool, user
 from tests.tui.full.support import Screen, running_app
@@ -90,10 +90,16 @@ async def test_older_entries_are_searched_too() -> None:
         assert "no match · 900 older entries are not loaded" in screen.text()
         await screen.burst(["enter"])
         assert "looking through older entries" in screen.text()
-        events = (user("a zebra!", -2), answer("indeed", -1))
-        await screen.emit(EarlierEntriesEvent(session_id=SESSION, remaining=800, before=-2, events=events))
+        await screen.emit(EarlierFoundEvent(session_id=SESSION, query="zebra", upto=1, seq=-20))
+        events = (user("a zebra!", -20), answer("indeed", -19))
+        await screen.emit(
+            EarlierEntriesEvent(
+                session_id=SESSION, remaining=800, before=-20, last=-19, later=98, upto=1, count=2, events=events
+            )
+        )
         assert "1 of 1 · 800 older" in screen.text()
         assert "a zebra!" in screen.text()
+        assert "98 entries lie between" in screen.text()
 
 
 async def test_the_block_cursor_marks_moves_folds_and_copies() -> None:

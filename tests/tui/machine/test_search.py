@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import time
 
-from tenuto.protocol.event import AssistantMessageEvent, EarlierEntriesEvent, ToolResultEvent, ToolStartedEvent
+from tenuto.protocol.event import (
+    AssistantMessageEvent,
+    EarlierEntriesEvent,
+    EarlierFoundEvent,
+    ToolResultEvent,
+    ToolStartedEvent,
+)
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
-from tenuto.protocol.operation import ShowEarlierOperation
+from tenuto.protocol.operation import AnyOperation, FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
 from tenuto.tui.machine.intent import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, ToolItem
 from tenuto.tui.machine.reading import Search
-from tenuto.tui.machine.search import PARTS_AT_A_TIME
 from tests.tui.machine.driving import SESSION, Driver, user
 
 
@@ -137,8 +142,15 @@ def older(remaining: int, text: str, seq: int = -5) -> EarlierEntriesEvent:
     return EarlierEntriesEvent(session_id=SESSION, remaining=remaining, before=seq, events=events)
 
 
-def asked(effects: list[object]) -> bool:
-    return any(isinstance(each, Submit) and isinstance(each.operation, ShowEarlierOperation) for each in effects)
+def asked(effects: list[object]) -> list[AnyOperation]:
+    return [effect.operation for effect in effects if isinstance(effect, Submit)]
+
+
+def found(driver: Driver, seq: int = 0, *, after: int = 0, before: int = 0) -> EarlierFoundEvent:
+    looking = search(driver).looking
+    assert looking is not None
+    query = search(driver).query
+    return EarlierFoundEvent(session_id=SESSION, query=query, upto=looking.before, seq=seq, after=after, before=before)
 
 
 def with_older_entries() -> Driver:
@@ -152,31 +164,48 @@ def test_going_up_past_the_first_match_looks_on_in_the_log():
     driver = with_older_entries()
     driver.feed(OpenSearch(), SearchChanged("where is"))
     assert search(driver).entries_left == 900
-    assert asked(driver.feed(MoveMatch(-1)))
-    assert search(driver).parts_left == PARTS_AT_A_TIME
-    assert asked(driver.feed(older(800, "nothing of it", -15))), "nothing found: the next part"
-    driver.feed(older(700, "and where is that?", -25))
+    (question,) = asked(driver.feed(MoveMatch(-1)))
+    assert isinstance(question, FindEarlierOperation)
+    assert (question.query, question.after, question.before, question.newest) == ("where is", 0, -5, True)
+    assert driver.feed(MoveMatch(-1)) == [], "it is looking already"
+    (part,) = asked(driver.feed(found(driver, -70)))
+    assert isinstance(part, ShowEarlierOperation)
+    assert (part.before, part.after, part.at) == (-5, 0, -70)
+    events = (user(-70, "and where is that?"), answer(-69, "there"))
+    driver.feed(
+        EarlierEntriesEvent(
+            session_id=SESSION, remaining=600, before=-70, last=-69, later=298, upto=-5, count=2, events=events
+        )
+    )
     assert (search(driver).number, search(driver).total) == (1, 2)
-    assert search(driver).parts_left == 0
-    assert search(driver).entries_left == 700
+    assert search(driver).looking is None
+    assert search(driver).entries_left == 600, "what is newer than the newest match has none"
 
 
-def test_a_text_that_is_nowhere_is_looked_for_a_while_and_then_at_another_key():
+def test_a_text_that_is_nowhere_is_looked_for_everywhere_once():
     driver = with_older_entries()
     driver.feed(OpenSearch(), SearchChanged("zebra"))
     assert asked(driver.feed(AcceptSearch()))
-    for number in range(1, PARTS_AT_A_TIME):
-        assert asked(driver.feed(older(900 - number, "no", -10 - 10 * number)))
-    assert not asked(driver.feed(older(500, "no", -500)))
-    assert asked(driver.feed(AcceptSearch()))
-    driver.feed(older(0, "no", -600))
-    assert driver.feed(AcceptSearch()) == [Toast("Nothing matches in this session")]
+    (further,) = asked(driver.feed(found(driver, before=-500)))
+    assert isinstance(further, FindEarlierOperation), "there is more to look through"
+    assert (further.after, further.before) == (0, -500)
+    assert Toast("Nothing matches in this session") in driver.feed(found(driver))
+    assert search(driver).entries_left == 0
+    assert not asked(driver.feed(AcceptSearch()))
+    assert not asked(driver.feed(SearchChanged("zebras"), AcceptSearch())), "what has no zebra has no zebras"
+    assert asked(driver.feed(SearchChanged("zeb"), AcceptSearch()))
 
 
-def test_escape_stops_looking_through_the_log():
+def test_escape_and_other_words_stop_looking_through_the_log():
     driver = with_older_entries()
-    driver.feed(OpenSearch(), SearchChanged("zebra"), AcceptSearch(), Escape())
-    assert not asked(driver.feed(older(800, "no", -15)))
+    driver.feed(OpenSearch(), SearchChanged("zebra"), AcceptSearch())
+    answer = found(driver, -70)
+    driver.feed(SearchChanged("lion"))
+    assert not asked(driver.feed(answer))
+    driver.feed(AcceptSearch())
+    answer = found(driver, -70)
+    driver.feed(Escape())
+    assert not asked(driver.feed(answer))
 
 
 def test_leaving_for_the_prompt_stays():

@@ -97,7 +97,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             ItemRenderer(self.render_options),
             self.palette,
             toggle=lambda item_id: self.runner.handle(intents.ToggleItem(item_id)),
-            reached_start=lambda: self.runner.handle(intents.ShowEarlier()),
+            reached_gap=lambda gap, end: self.runner.handle(intents.ShowEarlier(gap, end)),
             copy=self._copy_selected,
         )
         self.composer = Composer(

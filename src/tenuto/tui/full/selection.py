@@ -61,10 +61,12 @@ class Selection(Struct, frozen=True):
         return Selection(ends[0], ends[1])
 
 
-def moved_down(selection: Selection, by: int) -> Selection:
-    """Return the selection after `by` items were put before all others."""
-    ends = [place._replace(item=place.item + by) for place in (selection.anchor, selection.head)]
-    return Selection(ends[0], ends[1])
+def moved(selection: Selection, place_of: Callable[[int], int | None]) -> Selection | None:
+    """Return the selection where its items stand now, which `place_of` says; `None` when one of its ends is gone."""
+    anchor, head = place_of(selection.anchor.item), place_of(selection.head.item)
+    if anchor is None or head is None:
+        return None
+    return Selection(selection.anchor._replace(item=anchor), selection.head._replace(item=head))
 
 
 def selected_text(selection: Selection, lines_of: Callable[[int], Sequence[Line]]) -> str:

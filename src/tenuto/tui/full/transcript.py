@@ -7,7 +7,7 @@ It reads the machine's items, renders those on the screen, and repaints only the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 
 from textual import events
@@ -19,8 +19,9 @@ from tenuto.tui.full.end_mark import MARK_ROWS, mark_text, row_of_mark
 from tenuto.tui.full.line_cache import LineCache, LineRenderer
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import Pointer
-from tenuto.tui.full.selection import Place, Selection, moved_down
+from tenuto.tui.full.selection import Place, Selection, moved
 from tenuto.tui.full.viewport import Viewport
+from tenuto.tui.machine.gap import GapEnd
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.marks import Marks, RowMarks, present_match
@@ -38,8 +39,8 @@ class TranscriptView(Widget, can_focus=False):
     """Paints the transcript of `state()`.
 
     `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
-    `reached_start` is called when the person has scrolled to the first row. `selects` says whether the mouse does more
-    than scroll.
+    `reached_gap` is called when the person comes to a stretch that is not loaded, with its item and the end that is
+    wanted. `selects` says whether the mouse does more than scroll.
     """
 
     def __init__(
@@ -49,14 +50,14 @@ class TranscriptView(Widget, can_focus=False):
         palette: Palette,
         *,
         toggle: Callable[[int], None],
-        reached_start: Callable[[], None],
+        reached_gap: Callable[[int, GapEnd], None],
         copy: Callable[[str], None],
     ) -> None:
         super().__init__(id="transcript")
         self._state = state
         self._palette = palette
         self._toggle = toggle
-        self._reached_start = reached_start
+        self._reached_gap = reached_gap
         self._copy = copy
         self.cache = LineCache(render)
         self.viewport = Viewport(self._measure)
@@ -64,6 +65,7 @@ class TranscriptView(Widget, can_focus=False):
         self.selects = True
         self._marks = Marks()
         self._kept: tuple[list[int], int] | None = None
+        self._wants_start = False
         self._ids: list[int] = []
         self._places: dict[int, int] = {}
         self._measured: dict[int, int] = {}
@@ -82,18 +84,23 @@ class TranscriptView(Widget, can_focus=False):
         self._read_items({})
 
     def add_older(self) -> None:
-        """Items were put before all others: what is known of the others holds."""
-        heights = {self._ids[index]: height for index, height in enumerate(self.viewport.heights)}
-        first = self._ids[0] if self._ids else 0
-        following = next((item_id for item_id in self._ids[1:] if item_id in self._measured), 0)
-        for item_id in (first, following):
-            self._measured.pop(item_id, None)  # the gap before it may be another now
-        before = dict(self._places)
+        """Items came before or between others, or are gone: what is known of the others holds."""
+        goes_to_start = self._wants_start and (self.viewport.index, self.viewport.line) == (0, 0)
+        old, items = self._ids, self._state().transcript.items
+        heights = dict(zip(old, self.viewport.heights, strict=True))
+        stood_behind = dict(pairwise([0, *old]))
+        for above, item_id in pairwise([0, *items]):
+            if stood_behind.get(above) != item_id:
+                self._measured.pop(item_id, None)  # the gap before it may be another now
+        for item_id in [item_id for item_id in old if item_id not in items]:
+            self._measured.pop(item_id, None)
+            self.cache.drop(item_id)
         self._read_items({item_id: heights[item_id] for item_id in self._measured})
-        kept = next((item_id for item_id in before if item_id in self._places), None)
-        if kept is not None and self.pointer.selection is not None:
-            self.pointer.selection = moved_down(self.pointer.selection, self._places[kept] - before[kept])
+        if self.pointer.selection is not None:
+            self.pointer.selection = moved(self.pointer.selection, lambda place: self._places.get(old[place]))
         self._painted = []
+        if goes_to_start:
+            self._go_to_start()
 
     def rerender(self) -> None:
         """Detail or options changed: the same items look different; what is being read stays."""
@@ -188,8 +195,15 @@ class TranscriptView(Widget, can_focus=False):
 
     def scroll_to_start(self) -> bool:
         """Go to the first row."""
-        self.viewport.go_to_start()
+        self._go_to_start()
         return self.repaint()
+
+    def _go_to_start(self) -> None:
+        """Go there; where the session begins with what is not loaded, that is where the person wants to be."""
+        self.viewport.go_to_start()
+        self._wants_start = bool(self._ids) and self._ids[0] in self._state().gaps
+        if self._wants_start:
+            self._reached_gap(self._ids[0], "oldest")
 
     def scroll_to_end(self) -> bool:
         """Go to the end and follow."""
@@ -208,9 +222,8 @@ class TranscriptView(Widget, can_focus=False):
         viewport.rows = size.height
         self._hold()
         viewport.settle()
-        if self._ids and not viewport.follow and (viewport.index, viewport.line) == (0, 0):
-            self._reached_start()
         self.shown = viewport.visible()
+        self._note_gap()
         painted = self._marked_lines()
         painted += [(EMPTY, ())] * (size.height - len(painted))
         self.cache.trim()
@@ -228,6 +241,17 @@ class TranscriptView(Widget, can_focus=False):
         if changed:
             self.refresh(*(Region(0, row, size.width, 1) for row in changed))
         return True
+
+    def _note_gap(self) -> None:
+        """Ask for what is missing where a gap is on the screen: what comes below it, if it is the first thing there."""
+        gaps = self._state().gaps
+        if not gaps or self.viewport.follow:
+            return
+        for index, _ in self.shown:
+            gap = gaps.get(self._ids[index])
+            if gap is not None and not gap.asked:
+                self._reached_gap(self._ids[index], "oldest" if index > self.shown[0][0] else "newest")
+                return
 
     def _marked_lines(self) -> list[tuple[Line, RowMarks]]:
         """Return the lines of the rows on the screen with what is marked in each."""

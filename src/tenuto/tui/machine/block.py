@@ -6,7 +6,7 @@ from tenuto.tui.effects import BlockShown, CopyText, OpenBlock, OpenPage, RunCom
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import ActOnBlock, CopyOffered, LeaveTranscript, MouseChosen, MoveBlock, PageOffered
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, Item, UserItem
-from tenuto.tui.machine.older import ask_for_older
+from tenuto.tui.machine.older import ask_for_part
 from tenuto.tui.machine.prompt import put_text
 from tenuto.tui.machine.reading import BlockAction, block_actions
 from tenuto.tui.machine.search import close_search
@@ -25,11 +25,14 @@ def move_block(change: Change, intent: MoveBlock) -> None:
         return
     if state.block in ids:
         place = ids.index(state.block) + intent.delta
-        if place < 0:
-            ask_for_older(change)
-        state.block = ids[max(0, min(place, len(ids) - 1))]
+        goal = ids[max(0, min(place, len(ids) - 1))]
     else:
-        state.block = intent.at if intent.at in ids else ids[-1]
+        goal = intent.at if intent.at in ids else ids[-1]
+    gap = state.gaps.get(goal)
+    if gap is not None:  # what comes next is on its way, and the next press goes there
+        ask_for_part(change, goal, at=gap.after + 1 if intent.delta > 0 else 0)
+        return
+    state.block = goal
     change.emit(BlockShown())
     change.panel()
 

@@ -1,4 +1,4 @@
-"""Asking for the part of the session that is not loaded yet."""
+"""Asking for the parts of the session that are not loaded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from tenuto.tui.effects import Submit
 from tenuto.tui.machine.change import Change
 
 
-def ask_for_older(change: Change) -> None:
-    """Ask, once, for what comes before the first item."""
-    state = change.state
-    if state.earlier:
-        change.emit(Submit(ShowEarlierOperation(session_id=state.session_id, before=state.earlier)))
-        state.earlier = 0
+def ask_for_part(change: Change, item_id: int, at: int = 0) -> None:
+    """Ask, once, for a part of a gap: what begins with the turn of the entry `at`, else its newest end."""
+    gap = change.state.gaps.get(item_id)
+    if gap is None or gap.asked:
+        return
+    gap.asked = True
+    session_id = change.state.session_id
+    change.emit(Submit(ShowEarlierOperation(session_id=session_id, before=gap.before, after=gap.after, at=at)))

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.tui.machine.gap import Gap
 from tenuto.tui.machine.item import CompactionItem, Item, ShellItem, ThinkingItem, ToolItem, UserItem
 
 LONG_LINES, LONG_CHARACTERS = 20, 1_000
@@ -20,14 +21,33 @@ class Hit(msgspec.Struct, frozen=True):
     count: int
 
 
+class Looking(msgspec.Struct):
+    """A search in what is not loaded: in the gap of that item, from `after` to `before`, up (-1) or down (1).
+
+    `goal` is the seq of the entry that was found (0: none so far), whose part is on its way.
+    """
+
+    gap: int
+    after: int
+    before: int
+    delta: int
+    goal: int = 0
+
+    def is_barren(self, gap: Gap) -> bool:
+        """Say whether a gap is what was looked through before the goal was found."""
+        if self.delta < 0:
+            return gap.before == self.before and gap.after >= self.goal
+        return gap.after == self.after and gap.before <= self.goal
+
+
 class Search(msgspec.Struct):
     """The open search.
 
     `at` is the item that was being read when it was opened. `typing` says that keys go into the field, else they move
     between matches. `place` is the present hit among `hits`, `ordinal` the present match in it. `counts` remembers for
     each item its version and how many matches it has. `unfolded` is the item that is unfolded for its match only.
-    While nothing is found, `parts_left` older parts of the log are still to be looked through; `entries_left` are those
-    that are not loaded. `round` says that the last move went past an end.
+    `looking` is where the log is being looked through. `barren` are the gaps that have no match; `entries_left` is how
+    many entries are in the others. `round` says that the last move went past an end.
     """
 
     at: int = 0
@@ -38,7 +58,8 @@ class Search(msgspec.Struct):
     ordinal: int = 0
     counts: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict[int, tuple[int, int]])
     unfolded: int = 0
-    parts_left: int = 0
+    looking: Looking | None = None
+    barren: set[int] = msgspec.field(default_factory=set[int])
     entries_left: int = 0
     round: bool = False
 

@@ -1,26 +1,29 @@
 """The search in the transcript (Ctrl+F): it looks through the items' text, and on in the log where that is not enough.
 
-It begins with the match that is nearest to what was being read and goes up from there, as terminals do. Going up past
-the first match asks for older entries; only where there are none does it go round.
+It begins with the match that is nearest to what was being read and goes up from there, as terminals do. Where the way
+to the next match leads over entries that are not loaded, the core looks through the log, and only the part that has a
+match is loaded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import takewhile
 
-from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored
-from tenuto.tui.finding import count_matches
+from tenuto.protocol.event import EarlierFoundEvent
+from tenuto.protocol.operation import FindEarlierOperation
+from tenuto.text.matching import count_in_prose, count_matches
+from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit
 from tenuto.tui.machine.approval import note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import AcceptSearch, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, Item
-from tenuto.tui.machine.older import ask_for_older
-from tenuto.tui.machine.reading import Hit, Search
+from tenuto.tui.machine.older import ask_for_part
+from tenuto.tui.machine.reading import Hit, Looking, Search
 from tenuto.tui.texts import searched_text
 
 TABLE = HandlerTable()
-PARTS_AT_A_TIME = 10
-"""So many older parts of the log are looked through for one key press, while nothing is found."""
+UP = -1
 
 
 @TABLE.on(OpenSearch)
@@ -46,29 +49,27 @@ def change_query(change: Change, intent: SearchChanged) -> None:
     present = search.current
     narrower = bool(search.query) and search.query in intent.text
     if not narrower:
-        search.counts = {}
+        search.counts, search.barren = {}, set()
     else:
         search.counts = {item_id: known for item_id, known in search.counts.items() if not known[1]}
     search.query = intent.text
-    search.round, search.parts_left = False, 0
+    search.round, search.looking = False, None
     _look(change, search)
+    _count_what_is_left(change, search)
     _choose_nearest(change, search, present.id if present is not None else search.at)
     _show(change, search)
 
 
 @TABLE.on(MoveMatch)
 def move_match(change: Change, intent: MoveMatch) -> None:
-    """Go to the match above (-1) or below (1)."""
+    """Go to the match above (-1) or below (1), wherever in the session it is."""
     search = change.state.search
-    if search is None or not search.query:
+    if search is None or not search.query or search.looking is not None:
         return
     note_typing(change)
     _look_again(change, search)
     search.round = False
-    if intent.delta < 0 and (search.place, search.ordinal) == (0, 0) and _has_older(change):
-        look_further(change, search)
-    elif search.current is not None:
-        _step(search, intent.delta)
+    _move(change, search, intent.delta)
     _show(change, search)
 
 
@@ -76,17 +77,16 @@ def move_match(change: Change, intent: MoveMatch) -> None:
 def accept_search(change: Change, _intent: AcceptSearch) -> None:
     """Stay with the match: keys move between matches from now on. Nothing found: look on in the log."""
     search = change.state.search
-    if search is None:
+    if search is None or search.looking is not None:
         return
     if not search.query:
         close_search(change, back=True)
     elif search.current is not None:
         search.typing = False
         change.panel()
-    elif _has_older(change):
-        look_further(change, search)
     else:
-        change.toast("Nothing matches in this session")
+        _move(change, search, UP)
+        _show(change, search)
 
 
 def close_search(change: Change, *, back: bool) -> None:
@@ -101,42 +101,101 @@ def close_search(change: Change, *, back: bool) -> None:
     change.panel()
 
 
-def look_further(change: Change, search: Search) -> None:
-    """Begin to look through what is not loaded."""
-    search.parts_left = PARTS_AT_A_TIME
-    ask_for_older(change)
-    change.panel()
+@TABLE.on(EarlierFoundEvent)
+def take_found(change: Change, event: EarlierFoundEvent) -> None:
+    """Have the part with the match loaded, or look on."""
+    search = change.state.search
+    looking = search.looking if search is not None else None
+    gap = change.state.gaps.get(looking.gap) if looking is not None else None
+    if search is None or looking is None or event.query != search.query:
+        return
+    if gap is None:  # somebody scrolled there in the meantime
+        _move_on(change, search, looking.delta)
+    elif event.upto == looking.before and not looking.goal:
+        if event.seq:
+            looking.goal = event.seq
+            ask_for_part(change, looking.gap, event.seq)
+        elif event.before:
+            _look_through(change, search, looking, event.after, event.before)
+        else:
+            search.barren.add(looking.gap)
+            _move_on(change, search, looking.delta)
 
 
-def look_at_older(change: Change) -> None:
-    """Older items have come: look through them, and ask for more while nothing is found."""
+def look_at_part(change: Change, gap_id: int, ids: Collection[int]) -> None:
+    """A part has come into the place of a gap: look through its items, and go to the match that it was loaded for."""
     search = change.state.search
     if search is None or not search.query:
         return
-    present = search.current
     _look_again(change, search)
+    looking = search.looking
+    if looking is None or looking.gap != gap_id:
+        _count_what_is_left(change, search)
+        _show(change, search)
+        return
+    if looking.goal:
+        search.barren |= {item_id for item_id, gap in change.state.gaps.items() if looking.is_barren(gap)}
+    found = [place for place, hit in enumerate(search.hits) if hit.id in ids]
+    if not (found and looking.goal):
+        _move_on(change, search, looking.delta)
+        return
+    search.looking = None
+    search.place = found[-1] if looking.delta < 0 else found[0]
+    search.ordinal = search.hits[search.place].count - 1 if looking.delta < 0 else 0
     _count_what_is_left(change, search)
-    if search.parts_left:
-        found = search.place > 0 if present is not None else bool(search.hits)
-        search.parts_left -= 1
-        if found:
-            search.parts_left = 0
-            search.place = search.place - 1 if present is not None else len(search.hits) - 1
-            search.ordinal = search.hits[search.place].count - 1
-        elif search.parts_left and _has_older(change):
-            ask_for_older(change)
-        else:
-            search.parts_left = 0
     _show(change, search)
 
 
-def _has_older(change: Change) -> bool:
-    """Say whether there is something that is not loaded; it may be on its way already."""
-    return bool(change.state.earlier or change.state.earlier_item)
+def _move(change: Change, search: Search, delta: int) -> None:
+    """Go to the next match in that direction, round at the ends; first look through what is not loaded on the way."""
+    current = search.current
+    if current is not None and 0 <= search.ordinal + delta < current.count:
+        search.ordinal += delta
+        return
+    ids = list(change.state.transcript.items)
+    start = current.id if current is not None else search.at
+    begin = ids.index(start) if start in change.state.transcript.items else len(ids) - 1
+    places = {hit.id: place for place, hit in enumerate(search.hits)}
+    for steps in range(0 if current is None else 1, len(ids) + 1):
+        at = begin + steps * delta
+        item_id = ids[at % len(ids)]
+        if item_id in places:
+            search.place, search.round = places[item_id], not 0 <= at < len(ids)
+            search.ordinal = search.hits[search.place].count - 1 if delta < 0 else 0
+            return
+        gap = change.state.gaps.get(item_id)
+        if gap is not None and item_id not in search.barren:
+            search.looking = Looking(item_id, gap.after, gap.before, delta)
+            _look_through(change, search, search.looking, gap.after, gap.before)
+            return
+    change.toast("Nothing matches in this session")
+
+
+def _move_on(change: Change, search: Search, delta: int) -> None:
+    """Go on from the present match, once a gap has been looked through."""
+    search.looking = None
+    _count_what_is_left(change, search)
+    _move(change, search, delta)
+    _show(change, search)
+
+
+def _look_through(change: Change, search: Search, looking: Looking, after: int, before: int) -> None:
+    """Have the core look through the entries between two of a gap."""
+    operation = FindEarlierOperation(
+        session_id=change.state.session_id,
+        query=search.query,
+        after=after,
+        before=before,
+        newest=looking.delta < 0,
+        upto=looking.before,
+    )
+    change.emit(Submit(operation))
+    change.panel()
 
 
 def _count_what_is_left(change: Change, search: Search) -> None:
-    search.entries_left = change.state.earlier_left if _has_older(change) else 0
+    gaps = change.state.gaps
+    search.entries_left = sum([gap.entries for item_id, gap in gaps.items() if item_id not in search.barren])
 
 
 # --- looking ---
@@ -146,6 +205,8 @@ def _look(change: Change, search: Search) -> None:
     """Find the items that match; those whose matches are known at this version cost nothing."""
     search.hits = []
     for item in change.state.transcript.items.values():
+        if item.id in change.state.gaps:
+            continue
         version, count = search.counts.get(item.id, (-1, 0))
         if version != item.version:
             count = _count(item, search.query)
@@ -156,12 +217,7 @@ def _look(change: Change, search: Search) -> None:
 
 def _count(item: Item, query: str) -> int:
     text = searched_text(item)
-    count = count_matches(text, query)
-    words = query.split() if not count and isinstance(item, AssistantItem) else []
-    if len(words) > 1 and all(count_matches(text, word) for word in words):
-        # What is read as "the tail block" may have been written "the **tail** block".
-        count = count_matches(text.replace("**", "").replace("`", ""), query)
-    return count
+    return count_in_prose(text, query) if isinstance(item, AssistantItem) else count_matches(text, query)
 
 
 def _look_again(change: Change, search: Search) -> None:
@@ -187,17 +243,6 @@ def _choose_nearest(change: Change, search: Search, near: int) -> None:
     above = sum(1 for _hit in takewhile(lambda hit: order[hit.id] <= limit, search.hits))
     search.place = max(0, above - 1)
     search.ordinal = search.hits[search.place].count - 1 if above else 0
-
-
-def _step(search: Search, delta: int) -> None:
-    """Go to the next match in that direction, round at the ends."""
-    search.ordinal += delta
-    if 0 <= search.ordinal < search.hits[search.place].count:
-        return
-    search.place += delta
-    search.round = not 0 <= search.place < len(search.hits)
-    search.place %= len(search.hits)
-    search.ordinal = search.hits[search.place].count - 1 if delta < 0 else 0
 
 
 # --- showing ---

@@ -18,6 +18,7 @@ from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.machine.asked import Approvals
+from tenuto.tui.machine.gap import Gap, Part
 from tenuto.tui.machine.item import Transcript
 from tenuto.tui.machine.reading import Search
 
@@ -125,7 +126,6 @@ class Hint(msgspec.Struct, frozen=True):
     text: str
     until: float
     on_task: bool = False
-
     again: bool = False
 
 
@@ -275,9 +275,9 @@ class UiState(msgspec.Struct):
     prompt that has the keyboard (0: none), `queue_place` the seqs that stood in front of the one that is in the editor
     now (`None`: a new one). `completion_closed_at` is where the word begins for which the person closed the popup.
     `replaying` is set while a resumed session's entries come in: then no effects come out until one `TranscriptReset`.
-    `earlier` is the seq before which older entries can be asked for (0: none, or asked for already), `earlier_item` the
-    item that says so, `earlier_left` how many they are; `undone` is by the seq of what was
-    undone that of its undo. `interrupt_presses` is how often Esc interrupts (1 or 2).
+    `gaps` are the stretches that are not loaded, by the id of the item that stands for each, `parts` what was loaded
+    from them; `undone` is by the seq of what was undone that of its undo. `interrupt_presses` is how often Esc
+    interrupts (1 or 2).
     `held_picker` is a question that nobody asked for just now: it waits for an empty prompt and a pause.
     `streamed_length` is how many characters the answer that streams had when the seconds changed last.
     `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
@@ -321,9 +321,8 @@ class UiState(msgspec.Struct):
     timed: set[int] = msgspec.field(default_factory=set[int])
     shell_item: int = 0
     compaction_item: int = 0
-    earlier: int = 0
-    earlier_item: int = 0
-    earlier_left: int = 0
+    gaps: dict[int, Gap] = msgspec.field(default_factory=dict[int, Gap])
+    parts: list[Part] = msgspec.field(default_factory=list[Part])
     undone: dict[int, int] = msgspec.field(default_factory=dict[int, int])
     search: Search | None = None
     block: int = 0

@@ -93,7 +93,7 @@ def _facts(search: Search) -> str:
     if search.query:
         found = f"{search.number:,} of {search.total:,}" if search.total else "no match"
         facts.append(f"{found}, round from the other end" if search.round and search.total else found)
-    if search.parts_left:
+    if search.looking is not None:
         facts.append("looking through older entries …")
     elif search.entries_left:
         facts.append(f"{search.entries_left:,} older entries are not loaded")

@@ -6,6 +6,7 @@ from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.bindings import Bindings
+from tenuto.tui.machine.gap import GapEnd
 from tenuto.tui.machine.intent.base import IntentBase
 
 
@@ -24,7 +25,10 @@ class ToggleItem(IntentBase, frozen=True):
 
 
 class ShowEarlier(IntentBase, frozen=True):
-    """The person is at the first item of the transcript: show what comes before it, if it is a part only."""
+    """The person is at a stretch that is not loaded, the one of the item `gap` (0: the first one): show that end."""
+
+    gap: int = 0
+    end: GapEnd = "newest"
 
 
 class ToggleTodo(IntentBase, frozen=True):
