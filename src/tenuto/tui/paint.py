@@ -113,6 +113,11 @@ def _channels(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+def nearest_of(colour: str) -> int:
+    """Return the number of the nearest of the 256 colours to `#rrggbb`."""
+    return nearest(*_channels(colour))
+
+
 @lru_cache(maxsize=512)
 def nearest(red: int, green: int, blue: int) -> int:
     """Return the number of the nearest of the 240 colours that every terminal of 256 has alike."""

@@ -28,12 +28,11 @@ from tenuto.tui.full.beginning import Beginning
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, driver_class
-from tenuto.tui.full.palette import Palette, show_all_colours
+from tenuto.tui.full.palette import palette_for, show_all_colours
 from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.surroundings import Surroundings
 from tenuto.tui.full.transcript import TranscriptView
-from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
@@ -80,7 +79,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.failure: BaseException | None = None
         self.ui = ui or UiSettings()
         self.themes = themes
-        self.palette = Palette(themes.theme, Hyperlinks(os.environ))
+        self.palette = palette_for(themes.theme, os.environ)
         themes.watch(self._recolour)
         self._motion = motion_of(self.ui)
         self.runner = Runner(

@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from tenuto.tui.early.colours import has_true_colour
 from tenuto.tui.hyperlinks import Hyperlinks
+from tenuto.tui.paint import Depth, colour_depth, nearest_of
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 
@@ -21,11 +22,15 @@ MAX_STRIPS = 1_500
 
 
 class Palette:
-    """The styles of one theme, and the strips painted with them lately. `links` says which links are sent."""
+    """The styles of one theme, and the strips painted with them lately. `links` says which links are sent.
 
-    def __init__(self, theme: Theme, links: Hyperlinks | None = None) -> None:
+    Of 256 colours the nearest are chosen here: Rich takes dark grounds with a tinge for black.
+    """
+
+    def __init__(self, theme: Theme, links: Hyperlinks | None = None, depth: Depth = "true") -> None:
         self.theme = theme
         self.links = links
+        self._depth: Depth = depth
         self._styles: dict[str, RichStyle] = {}
         self._strips: OrderedDict[tuple[Line, int], Strip] = OrderedDict()
 
@@ -44,7 +49,7 @@ class Palette:
 
     def _made(self, style: Style) -> RichStyle:
         target = self.links.target(style.link) if self.links is not None else ""
-        return _rich_style(style._replace(link=target))
+        return _rich_style(style._replace(link=target), self._depth)
 
     def start_from(self, directory: str) -> None:
         """Let the paths in links start from a directory."""
@@ -89,16 +94,21 @@ class Palette:
         return [Segment(text, self.style(name)) for text, name in line.spans if text]
 
 
+def palette_for(theme: Theme, environ: Mapping[str, str]) -> Palette:
+    """Return a theme as this terminal takes it."""
+    return Palette(theme, Hyperlinks(environ), colour_depth(environ))
+
+
 def show_all_colours(console: Console, environ: Mapping[str, str]) -> None:
     """Let a terminal have every colour that it knows: Rich goes by COLORTERM, which neither xterm nor ssh sets."""
     if has_true_colour(environ):
         console._color_system = ColorSystem.TRUECOLOR  # pyright: ignore[reportPrivateUsage]
 
 
-def _rich_style(style: Style) -> RichStyle:
+def _rich_style(style: Style, depth: Depth) -> RichStyle:
     return RichStyle(
-        color=_colour(style.foreground),
-        bgcolor=_colour(style.background),
+        color=_colour(style.foreground, depth),
+        bgcolor=_colour(style.background, depth),
         bold=style.bold or None,
         dim=style.dim or None,
         italic=style.italic or None,
@@ -109,7 +119,9 @@ def _rich_style(style: Style) -> RichStyle:
     )
 
 
-def _colour(value: str | None) -> str | None:
-    if not value or value.startswith("#"):
-        return value or None
-    return f"color({value})"
+def _colour(value: str | None, depth: Depth) -> str | None:
+    if not value:
+        return None
+    if not value.startswith("#"):
+        return f"color({value})"
+    return value if depth == "true" else f"color({nearest_of(value)})"
