@@ -72,6 +72,78 @@ async def test_what_the_person_says_to_a_denial_reaches_the_model_and_stays_on_t
         assert "use tox" in text_of(result.parts)
 
 
+BATCH = ["echo one > 1.txt", "ls", "echo two > 2.txt", "echo three > 3.txt"]
+
+
+@pytest.mark.parametrize(("mode", "counts"), [("ask", [(0, 2), (1, 1), (2, 0)]), ("auto", [])])
+async def test_each_question_says_how_many_calls_of_the_answer_are_asked_about(tmp_path, mode, counts):
+    calls = Reply(tool_calls=[Call("bash", {"command": command}) for command in BATCH])
+    async with (
+        ScriptedServer([calls, Reply("done")]) as server,
+        reopened(tmp_path, server, mode=mode) as running,
+    ):
+        await running.send("run them")
+        for number, _count in enumerate(counts, 1):
+            await running.until(ApprovalRequestedEvent, number)
+            await answer(running, "once")
+        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        assert [(event.asked, event.behind) for event in running.of(ApprovalRequestedEvent)] == counts
+
+
+async def test_what_is_allowed_meanwhile_is_counted_no_more(tmp_path):
+    commands = ("echo 1 > a", "echo 1 > a", "echo 2 > a")
+    calls = Reply(tool_calls=[Call("bash", {"command": command}) for command in commands])
+    async with (
+        ScriptedServer([calls, calls, Reply("done")]) as server,
+        reopened(tmp_path, server, mode="ask") as running,
+    ):
+        await running.send("run them")
+        await running.until(ApprovalRequestedEvent, 1)
+        await answer(running, "session")
+        await running.until(ApprovalRequestedEvent, 2)
+        await answer(running, "deny")
+        await running.until(ApprovalRequestedEvent, 3)
+        await answer(running, "deny")
+        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        counted = [(event.asked, event.behind) for event in running.of(ApprovalRequestedEvent)]
+        assert counted == [(0, 2), (1, 0), (0, 0)], "an answer begins anew"
+
+
+async def test_a_call_that_has_ended_does_not_wait_for_the_answer_to_another(tmp_path):
+    fetch = Call("fetch", {"url": "http://127.0.0.1:9/x"})
+    calls = Reply(tool_calls=[Call("glob", {"pattern": "*"}), fetch, Call("glob", {"pattern": "*.py"})])
+    async with (
+        ScriptedServer([calls, Reply("done")]) as server,
+        reopened(tmp_path, server, mode="ask") as running,
+    ):
+        await running.send("look")
+        await running.until(ApprovalRequestedEvent)
+        first = await running.until(ToolResultEvent)
+        assert first.message.name == "glob"
+        await answer(running, "deny")
+        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        names = [event.message.name for event in running.of(ToolResultEvent)]
+        assert names == ["glob", "fetch", "glob"], "they are stored in the order of the calls"
+
+
+async def test_calls_that_run_side_by_side_are_asked_about_at_once_and_counted(tmp_path):
+    calls = Reply(tool_calls=[Call("fetch", {"url": f"http://127.0.0.1:9/{place}"}) for place in range(3)])
+    async with (
+        ScriptedServer([calls, Reply("done")]) as server,
+        reopened(tmp_path, server, mode="ask") as running,
+    ):
+        await running.send("fetch them")
+        await running.until(ApprovalRequestedEvent, 3)
+        assert [(event.asked, event.behind) for event in running.of(ApprovalRequestedEvent)] == [(0, 0), (1, 0), (2, 0)]
+        for request in running.of(ApprovalRequestedEvent):
+            await running.runtime.submit(
+                AnswerApprovalOperation(
+                    session_id=running.runtime.session_id, request_id=request.request_id, decision="deny"
+                )
+            )
+        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+
+
 async def test_always_in_this_project_holds_in_later_sessions_there_and_nowhere_else(tmp_path):
     other = tmp_path / "other"
     other.mkdir()

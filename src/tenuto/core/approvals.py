@@ -25,7 +25,10 @@ class Answer(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What the person is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow."""
+    """What the person is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow.
+
+    `asked` and `behind` count the questions before it and behind it that calls of the same answer ask.
+    """
 
     call_id: str
     tool: str
@@ -36,6 +39,8 @@ class Question(Struct, frozen=True):
     session_pattern: str = ""
     lasting: bool = False
     kind: Literal["call", "plan"] = "call"
+    asked: int = 0
+    behind: int = 0
 
 
 class ApprovalDesk:
@@ -79,6 +84,8 @@ class ApprovalDesk:
                     session_pattern=question.session_pattern,
                     lasting=question.lasting,
                     kind=question.kind,
+                    asked=question.asked,
+                    behind=question.behind,
                 )
             )
             answer = await future

@@ -14,7 +14,7 @@ from tenuto.core.approvals import Answer, Question
 from tenuto.core.live import LiveSession
 from tenuto.core.plans import present_plan
 from tenuto.guard.approval import judge, refusal_text
-from tenuto.guard.subject import Allow, Ask, Refuse
+from tenuto.guard.subject import Allow, Ask, Refuse, Verdict
 from tenuto.protocol.entry import ApprovalEntry, TodoEntry
 from tenuto.protocol.event import TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
 from tenuto.protocol.message import DenialView, TodoView, ToolResultMessage
@@ -31,6 +31,8 @@ class CallRunner:
         self._live = live
         self._submission_id = submission_id
         self._stored: list[ToolResultMessage] = []
+        self._later: list[ToolCallPart] = []
+        self._asked = 0
 
     async def run(self, calls: Sequence[ToolCallPart]) -> list[ToolResultMessage]:
         """Run all calls and return their stored results in call order.
@@ -39,10 +41,11 @@ class CallRunner:
         """
         budget = self._step_budget(len(calls))
         try:
+            begun = 0
             for group in self._groups(calls):
-                results = await self._run_group(group)
-                for result in results:
-                    self._store(budget.bound(result, self._live.tool_context.store_output))
+                begun += len(group)
+                self._later = list(calls[begun:])
+                await self._run_group(group, budget)
         except asyncio.CancelledError:
             for call in calls[len(self._stored) :]:
                 self._store(interrupted_result(call))
@@ -74,15 +77,19 @@ class CallRunner:
             previous_parallel = parallel
         return groups
 
-    async def _run_group(self, calls: list[ToolCallPart]) -> list[ToolResultMessage]:
+    async def _run_group(self, calls: list[ToolCallPart], budget: StepBudget) -> None:
+        """Run calls side by side; each result is stored as soon as all before it are: another may wait for a person."""
         tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
+        stored = 0
         try:
-            return await asyncio.gather(*tasks)
+            for task in tasks:
+                self._store(budget.bound(await task, self._live.tool_context.store_output))
+                stored += 1
         except asyncio.CancelledError:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for call, task in zip(calls, tasks, strict=True):
+            for call, task in zip(calls[stored:], tasks[stored:], strict=True):
                 finished = not task.cancelled() and task.exception() is None
                 self._store(task.result() if finished else interrupted_result(call))
             raise
@@ -107,13 +114,15 @@ class CallRunner:
     async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
         """Return the result of a call that may not run, `None` when it may. Asks the person where the mode says so."""
         live = self._live
-        verdict = judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
+        verdict = self._judge(prepared)
         if isinstance(verdict, Allow):
             return None
         if isinstance(verdict, Refuse):
             return denied_result(prepared.call, verdict.reason)
         if not live.interactive:
             return denied_result(prepared.call, refusal_text(verdict, prepared.subject))
+        behind = await self._to_be_asked()
+        self._asked += 1
         question = Question(
             call_id=prepared.call.id,
             tool=prepared.subject.tool,
@@ -123,9 +132,24 @@ class CallRunner:
             diff=prepared.subject.diff,
             session_pattern=verdict.session_pattern,
             lasting=bool(verdict.session_pattern),
+            asked=self._asked - 1,
+            behind=behind,
         )
         answer = await live.desk.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
+
+    def _judge(self, prepared: PreparedCall) -> Verdict:
+        live = self._live
+        return judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
+
+    async def _to_be_asked(self) -> int:
+        """Return how many of the calls that are not due yet will be asked about, as it looks now.
+
+        What they will do may depend on those before them, so each is prepared and judged anew when it is due.
+        """
+        live = self._live
+        looked_at = [await prepare(call, live.tools, live.tool_context) for call in self._later]
+        return sum(isinstance(one, PreparedCall) and isinstance(self._judge(one), Ask) for one in looked_at)
 
     def _note_answer(self, answer: Answer, verdict: Ask, prepared: PreparedCall) -> ToolResultMessage | None:
         tool = prepared.subject.tool

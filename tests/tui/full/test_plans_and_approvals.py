@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation
@@ -103,11 +104,21 @@ async def test_a_click_that_turns_to_the_terminal_answers_nothing() -> None:
 
 async def test_several_requests_are_counted_and_escape_denies_one() -> None:
     async with running_app() as screen:
-        await ask(screen, request(1), request(2), request(3))
+        await ask(screen, request(1), replace(request(2), asked=1), replace(request(3), asked=2))
         assert "1 of 3" in screen.text()
         await screen.burst(["escape", "escape"])
         assert "2 of 3" in screen.text()
         assert given(screen) == [("deny", None, "")]
+
+
+async def test_a_request_says_how_many_follow_it() -> None:
+    async with running_app() as screen:
+        await ask(screen, replace(request(1), behind=2))
+        assert "1 of 3" in screen.text()
+        await screen.burst(["y"])
+        assert "of 3" not in screen.text(), "nothing is asked while it runs"
+        await ask(screen, replace(request(2), asked=1, behind=1))
+        assert "2 of 3" in screen.text()
 
 
 @pytest.mark.parametrize(("rows", "times"), [(24, 1), (40, 2)])

@@ -104,6 +104,16 @@ async def test_whoever_types_on_keeps_every_letter_and_answers_nothing() -> None
         assert session.app.editor.text == "hello, any 1?"
 
 
+async def test_a_request_says_how_many_follow_it() -> None:
+    async with running_app(size=(60, 20)) as session:
+        await ask(session, behind=2)
+        await session.shows("Allow? Bash  1 of 3")
+        session.type("y")
+        await session.gone("Allow?")
+        await ask(session, asked=1, behind=1)
+        await session.shows("Allow? Bash  2 of 3")
+
+
 async def test_always_in_this_project_names_what_it_allows() -> None:
     async with running_app() as session:
         await ask(session, "curl x", session_pattern="https://example.com", lasting=True)

@@ -105,7 +105,9 @@ def user(seq: int, text: str, from_queued: int = 0) -> UserMessageEvent:
     return UserMessageEvent(session_id=SESSION, seq=seq, parts=(TextPart(text=text),), from_queued=from_queued)
 
 
-def approval(request_id: str = "r1", call_id: str = "c1", pattern: str = "git *") -> ApprovalRequestedEvent:
+def approval(
+    request_id: str = "r1", call_id: str = "c1", pattern: str = "git *", asked: int = 0, behind: int = 0
+) -> ApprovalRequestedEvent:
     return ApprovalRequestedEvent(
         session_id=SESSION,
         request_id=request_id,
@@ -115,4 +117,6 @@ def approval(request_id: str = "r1", call_id: str = "c1", pattern: str = "git *"
         detail="git push --force",
         reason="writes outside the workspace",
         session_pattern=pattern,
+        asked=asked,
+        behind=behind,
     )

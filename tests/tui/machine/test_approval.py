@@ -181,7 +181,7 @@ def test_what_is_said_to_a_denial_is_not_lost():
 
 def test_several_wait_in_order_each_with_its_own_grace():
     driver = Driver()
-    driver.feed(approval("r1"), approval("r2", "c2"), approval("r3", "c3"))
+    driver.feed(approval("r1"), approval("r2", "c2", asked=1), approval("r3", "c3", asked=2))
     assert driver.state.approvals.position == (1, 3)
     assert answers(driver.after(1).feed(Escape(), Escape())) == [("r1", "deny", "")]
     assert driver.state.approvals.position == (2, 3)
@@ -192,6 +192,19 @@ def test_several_wait_in_order_each_with_its_own_grace():
     assert driver.state.contexts[0] == "empty"
     driver.feed(approval("r4"))
     assert driver.state.approvals.position == (1, 1)
+
+
+def test_those_that_are_to_come_are_counted_with_those_that_wait():
+    driver = Driver()
+    driver.feed(approval("r1", behind=2))
+    assert driver.state.approvals.position == (1, 3)
+    driver.after(1).feed(AnswerApproval(0))
+    driver.feed(approval("r2", "c2", asked=1, behind=1), approval("r3", "c3", asked=2, behind=1))
+    assert driver.state.approvals.position == (2, 4), "more than was expected"
+    driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r2", decision="deny"))
+    assert driver.state.approvals.position == (3, 4)
+    driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r3", decision="deny"), approval("r4"))
+    assert driver.state.approvals.position == (1, 1), "another answer's"
 
 
 def test_one_that_is_settled_elsewhere_leaves_the_one_that_shows():

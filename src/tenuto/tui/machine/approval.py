@@ -222,7 +222,6 @@ def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
     approvals = change.state.approvals
     was_current, was_first = approvals.current is request, approvals.requests[0] is request
     approvals.requests.remove(request)
-    approvals.answered += 1
     if change.state.hint is not None and change.state.hint.text == CHOOSE_HINT:
         change.state.hint = None
         change.status()
@@ -230,7 +229,6 @@ def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
         remember(change, approvals.feedback or approvals.unsaid)
         approvals.feedback, approvals.unsaid, approvals.edited = None, "", ""
     if not approvals.requests:
-        approvals.answered = 0
         approvals.opened_at = None
     elif was_current:
         show_request(change)

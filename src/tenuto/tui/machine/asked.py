@@ -43,8 +43,7 @@ class Approvals(msgspec.Struct):
     `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
     ignored: they were meant for something else. `selected` is `None` over a draft: then Enter may be meant for that,
     and answers nothing. `feedback` is the text that goes with a denial, `None` when none is being written. `edited` is
-    the plan as the person changed it, `unsaid` a feedback that Esc put away. `answered` counts those of the present
-    run, for "1 of 3".
+    the plan as the person changed it, `unsaid` a feedback that Esc put away.
     """
 
     requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
@@ -54,7 +53,6 @@ class Approvals(msgspec.Struct):
     feedback: str | None = None
     unsaid: str = ""
     edited: str = ""
-    answered: int = 0
 
     @property
     def current(self) -> ApprovalRequestedEvent | None:
@@ -68,8 +66,10 @@ class Approvals(msgspec.Struct):
 
     @property
     def position(self) -> tuple[int, int]:
-        """Which one shows, and of how many."""
-        return self.answered + 1, self.answered + len(self.requests)
+        """Which of the questions of one answer shows, and of how many: those that wait, and those to come."""
+        first = self.requests[0].asked if self.requests else 0
+        known = max((each.asked + 1 + each.behind for each in self.requests), default=0)
+        return first + 1, max(known, first + len(self.requests))
 
     @property
     def plan(self) -> str:
