@@ -11,6 +11,7 @@ import pytest
 from tenuto.command.outcome import Choose, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
 from tenuto.command.session_rows import ELSEWHERE, HERE, age
+from tenuto.core.errors import UsageError
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,
@@ -223,6 +224,29 @@ async def test_resuming_the_open_session_says_that_it_is_open(tmp_path: Path) ->
         assert "open already" in line
         assert (await running.ask("again")).outcome == "completed"
         assert running.runtime.session_id == before
+
+
+async def test_resume_finds_sessions_by_their_words(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("the zebra parser is slow")
+        zebra = running.runtime.session_id
+        await running.runtime.run_command("/new")
+        await running.ask("the lion parser is slow too")
+        await running.runtime.run_command("/new")
+        await running.ask("something else")
+        assert await running.runtime.run_command("/resume PARSER zebra") == []
+        assert running.runtime.session_id == zebra
+        await running.runtime.run_command("/new")
+        (choose,) = await running.runtime.run_command("/resume parser slow")
+        assert isinstance(choose, Choose) and len(choose.choices) == 2
+        assert "zebra nothing" in (await told(running, "/resume zebra nothing"))[0]
+    async with reopened(tmp_path, running.server, resume="lion parser") as running:
+        assert "lion" in next(
+            text_of(entry.parts) for entry in running.session.entries() if isinstance(entry, UserMessage)
+        )
+    with pytest.raises(UsageError, match="2 sessions have “parser”"):
+        async with reopened(tmp_path, running.server, resume="parser"):
+            pass
 
 
 async def test_resume_without_other_sessions_says_so(tmp_path: Path) -> None:

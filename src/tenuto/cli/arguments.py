@@ -61,7 +61,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("-p", "--print", dest="print_mode", action="store_true", help="no screen: answer and exit")
     parser.add_argument("--json", action="store_true", help="with -p: every event as one JSON line")
     parser.add_argument("-c", "--continue", dest="continue_latest", action="store_true", help="the latest session here")
-    parser.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="a session by id, or choose one")
+    parser.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="a session by id or words, or choose one"
+    )
     parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: go on in a copy")
     parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
     parser.add_argument("--mode", choices=MODES, help="what needs approval")

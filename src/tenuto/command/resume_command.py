@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, RowFilter, Say
 from tenuto.command.session_rows import ACTS, HERE, change_session, session_row
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.operation import OpenSessionOperation, SessionAccess
-from tenuto.session.catalog import find_session, list_sessions
+from tenuto.session.catalog import SessionSummary, find_by_words, find_session, list_sessions
 from tenuto.session.errors import SessionLocked
 from tenuto.session.lock import lock_owner
 from tenuto.session.place import project_directory
@@ -20,25 +21,33 @@ FILTERS = (RowFilter("this directory", (HERE,)), RowFilter("all directories"))
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Open the session that is named by its id, or change it; without one, offer those of this directory, or all."""
+    """Open the session that is named by its id, or change it; else offer those of this directory, or all.
+
+    Words that are no id are looked for in what the sessions are called, and how they began and ended.
+    """
     target, _, way = argument.partition(" ")
     act, _, title = way.strip().partition(" ")
     if way == "leave":
         return [Leave()]
     if act in ("rename", "delete"):
         return await change_session(runtime, target, act, title.strip())
-    if target:
+    if target and find_session(runtime.home, target) is not None:
         return await _open(runtime, target, way.strip())
-    # Many sessions take a moment to list; the screen lives meanwhile.
-    found = await asyncio.to_thread(list_sessions, runtime.home)
+    # Many sessions take a moment to read; the screen lives meanwhile.
+    search = partial(find_by_words, runtime.home, argument) if target else partial(list_sessions, runtime.home)
+    found = await asyncio.to_thread(search)
     others = [session for session in found if session.id != runtime.session_id]
-    if not others:
-        return [Say("There is no other session.")]
+    if target and len(others) < 2:
+        return await _open(runtime, others[0].id if others else argument, "")
+    return [_list(runtime, others)] if others else [Say("There is no other session.")]
+
+
+def _list(runtime: Runtime, sessions: list[SessionSummary]) -> Choose:
     folder, now = project_directory(runtime.home, runtime.live.session.cwd), time.time()
-    rows = tuple(session_row(session, now, folder) for session in others)
+    rows = tuple(session_row(session, now, folder) for session in sessions)
     kinds = {row.kind for row in rows}
     filters = FILTERS if HERE in kinds else FILTERS[::-1]
-    return [Choose("Resume a session", "resume", rows, filters if len(kinds) > 1 else (), acts=ACTS)]
+    return Choose("Resume a session", "resume", rows, filters if len(kinds) > 1 else (), acts=ACTS)
 
 
 async def _open(runtime: Runtime, target: str, way: str) -> list[CommandOutcome]:

@@ -21,7 +21,7 @@ from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
 from tenuto.protocol.operation import SessionAccess
-from tenuto.session.catalog import find_session, homeless_sessions, latest_session, summarise_session
+from tenuto.session.catalog import find_by_words, find_session, homeless_sessions, latest_session, summarise_session
 from tenuto.session.errors import SessionError, SessionLocked
 from tenuto.session.moving import relocate
 from tenuto.session.place import folder_identity
@@ -146,9 +146,15 @@ class Opener:
 
     def _find(self, target: str) -> Path:
         directory = find_session(self._start.home, target)
-        if directory is None:
+        if directory is not None:
+            return directory
+        found = find_by_words(self._start.home, target)
+        if len(found) > 1:
+            names = ", ".join(f"{one.id[:8]} “{one.name[:40]}”" for one in found[:4])
+            raise UsageError(f"{len(found)} sessions have “{target}” in them: {names}; name one by its id")
+        if not found:
             raise UsageError(f"there is no session “{target}”; /resume and tenuto sessions list them")
-        return directory
+        return found[0].directory
 
     def _latest(self) -> Path:
         """Return the session to continue here; the latest of this directory under an earlier name counts (R-072)."""

@@ -85,6 +85,16 @@ def find_session(home: Path, name: str) -> Path | None:
     return matches[0] if matches else None
 
 
+def find_by_words(home: Path, words: str) -> list[SessionSummary]:
+    """Return the sessions in whose name, first or last words all of `words` are, the last used first."""
+    wanted = words.casefold().split()
+    return [one for one in list_sessions(home) if wanted and all(word in _words_of(one) for word in wanted)]
+
+
+def _words_of(session: SessionSummary) -> str:
+    return f"{session.name} {session.first_text} {session.last_text}".casefold()
+
+
 def _directories(home: Path, cwd: Path | None) -> Iterator[Path]:
     projects = _subdirectories(home / SESSIONS) if cwd is None else [project_directory(home, cwd)]
     for project in projects:
