@@ -13,27 +13,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
 
-INTERRUPTED = 130
+FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 GC_THRESHOLDS = (100_000, 20, 50)
 """Imports make many objects and no garbage: at its usual pace the collector would cost 10 ms of the start."""
 
 
 def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
+    from tenuto.cli.output import OutputFailedError, complain, watch_output
+
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _fill_descriptors()
-    arguments = sys.argv[1:]
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - descriptor 1 is closed
+        complain(" is closed")
+        os._exit(BAD_USAGE)
+    watch_output()
+    try:
+        code = _answer(sys.argv[1:])
+        sys.stdout.flush()
+    except OutputFailedError as error:
+        code = FAILED
+        if str(error):
+            complain(f": {error}")
+    _leave(code)
+
+
+def _answer(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
         from tenuto.version import __version__
 
         print(f"tenuto {__version__}")  # noqa: T201
-        return
+        return 0
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        code = _run(arguments)
+        return _run(arguments)
     except KeyboardInterrupt:
-        code = INTERRUPTED
-    _leave(code)
+        return INTERRUPTED
 
 
 def _fill_descriptors() -> None:
@@ -50,11 +65,9 @@ def _fill_descriptors() -> None:
 def _leave(code: int) -> None:
     """Exit at once: everything is on disk, and taking the interpreter apart would cost 15 ms."""
     try:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison] - it was closed
-                stream.flush()
+        sys.stderr.flush()
     except (OSError, ValueError):
-        code = code or 1
+        code = code or FAILED
     os._exit(code)
 
 

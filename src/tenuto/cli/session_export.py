@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
+from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.session.catalog import find_session
@@ -66,12 +65,5 @@ def _find(name: str, home: Path) -> Export:
 
 def _print(export: Export, wish: Wish) -> int:
     form = choose_format(wish.format, "", Path())
-    try:
-        for chunk in export.chunks(form, wish):
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Whoever read our output is gone; the flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+    write_bytes(export.chunks(form, wish))
     return 0

@@ -6,7 +6,6 @@ Exit codes: 0 settled, 1 failed, 2 bad usage, 130 interrupted (DESIGN section 9;
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -46,37 +45,18 @@ TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
 """Notices that say what became of a command: they are told although nothing is wrong."""
 
 
-class OutputError(Exception):
-    """Standard output takes no more. The message says why."""
-
-
 def run_print(start: Start, prompt: str, json: bool) -> int:
     """Answer `prompt` and return the exit code."""
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - descriptor 1 is closed
-        print("tenuto: standard output is closed", file=sys.stderr)  # noqa: T201
-        return BAD_USAGE
     try:
         return asyncio.run(_run(start, prompt, JsonOutput() if json else TextOutput()))
     except EXPECTED_FAILURES as error:
         print(f"tenuto: {describe_failure(error)}", file=sys.stderr)  # noqa: T201
         return BAD_USAGE
-    except (BrokenPipeError, OutputError) as error:
-        if isinstance(error, OutputError):
-            print(f"tenuto: standard output: {error}", file=sys.stderr)  # noqa: T201
-        # The flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
 
 
 def _write(text: str) -> None:
-    """Write to standard output. Raises `BrokenPipeError` when nobody reads it, `OutputError` when it takes no more."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(error.strerror or str(error)) from error
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 class TextOutput:

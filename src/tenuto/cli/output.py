@@ -1,0 +1,95 @@
+"""Standard output and standard error, where they take no more.
+
+What standard output does not take ends the program in one line, and is told from errors of other files. What standard
+error does not take is lost, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import NoReturn, TextIO
+
+
+class OutputFailedError(Exception):
+    """Standard output takes no more. The message says why; it is empty when whoever read it is gone."""
+
+
+class Output(io.TextIOWrapper):
+    """Standard output. Every method that writes raises `OutputFailedError`."""
+
+    def write(self, text: str) -> int:
+        """Write a text, or keep it to be written."""
+        try:
+            return super().write(text)
+        except OSError as error:
+            _fail(error)
+
+    def flush(self) -> None:
+        """Write what was kept."""
+        try:
+            super().flush()
+        except OSError as error:
+            _fail(error)
+
+
+class Remarks(io.TextIOWrapper):
+    """Standard error."""
+
+    def write(self, text: str) -> int:
+        """Write a text, if it is taken."""
+        try:
+            return super().write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what was kept, if it is taken."""
+        try:
+            super().flush()
+        except OSError:
+            return
+
+
+def write_bytes(chunks: Iterable[bytes]) -> None:
+    """Write bytes to standard output. Raises `OutputFailedError`."""
+    binary = sys.stdout.buffer
+    for chunk in chunks:
+        try:
+            binary.write(chunk)
+        except OSError as error:
+            _fail(error)
+    sys.stdout.flush()
+
+
+def _fail(error: OSError) -> NoReturn:
+    reason = "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
+    raise OutputFailedError(reason) from error
+
+
+def watch_output() -> None:
+    """Let both be as they are here from now on."""
+    sys.stdout = _like(sys.stdout, Output)
+    sys.stderr = _like(sys.stderr, Remarks)
+
+
+def _like(ready: TextIO, kind: type[io.TextIOWrapper]) -> TextIO:
+    binary = ready.buffer
+    if not isinstance(ready, io.TextIOWrapper):
+        return ready
+    return kind(
+        binary,
+        encoding=ready.encoding,
+        errors=ready.errors,
+        line_buffering=ready.line_buffering,
+        write_through=ready.write_through,
+    )
+
+
+def complain(reason: str) -> None:
+    """Say on standard error what is wrong with standard output."""
+    print(f"tenuto: standard output{reason}", file=sys.stderr)  # noqa: T201
