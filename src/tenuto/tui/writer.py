@@ -135,11 +135,14 @@ class TerminalWriter:
             data = data[count:]
 
 
-def open_again(descriptor: int) -> int | None:
-    """Return a descriptor of the same terminal that never blocks; `None` for what is none, or cannot be opened."""
+def open_again(descriptor: int, way: int = os.O_WRONLY) -> int | None:
+    """Return a descriptor of the same terminal that never blocks; `None` for what is none, or cannot be opened.
+
+    `way` is to write (`O_WRONLY`) or to read (`O_RDONLY`).
+    """
     quick = None
     try:
-        quick = os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        quick = os.open(os.ttyname(descriptor), way | os.O_NOCTTY | os.O_NONBLOCK)
         if os.fstat(quick).st_rdev == os.fstat(descriptor).st_rdev:
             return quick
     except OSError:  # a container may know its terminal by no name

@@ -29,6 +29,12 @@ def may_ask(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("TMUX")) or not (term.startswith("screen") or environ.get("STY"))
 
 
+def answers_at_all(environ: Mapping[str, str]) -> bool:
+    """Say whether the terminal answers what every terminal does (DA1, DSR), as far as its name tells."""
+    term = environ.get("TERM", "")
+    return term not in _MUTE and not term.startswith("eterm")
+
+
 def has_colour(environ: Mapping[str, str]) -> bool:
     """Say whether there may be colours: NO_COLOR comes before CLICOLOR_FORCE, and that before CLICOLOR=0."""
     if environ.get("NO_COLOR"):

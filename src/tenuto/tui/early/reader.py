@@ -27,6 +27,8 @@ INTERRUPTED, LEFT = 7, 8
 """The child's exit status after Ctrl+C, and when the terminal went or we did; it has put the terminal back."""
 INTERRUPTED_CODE = 130
 READ_BYTES = 65_536
+MAX_READS = 64
+"""With a key held down, an answer is not waited for any longer."""
 ESCAPE_PATIENCE = 0.025
 """Seconds after which a lone ESC is a key."""
 
@@ -104,7 +106,7 @@ class EarlyReader:
             self._tell(next(word for word, name in FRONT_ENDS.items() if name == front_end))
 
     def stop(self) -> Handover:
-        """End the echo and return what was typed. Nobody reads the keyboard afterwards. Not to be called twice."""
+        """End the echo and return what was typed, the first time. Nobody reads the keyboard afterwards."""
         given = self._end_child()
         if not self._child_left:
             self._screen.hand_over()
@@ -196,6 +198,7 @@ class _Child:
         self._stop = stop
         self._answer = answer
         self._editor = EarlyEditor(screen.columns)
+        self._keyboard = screen.open_keyboard()
         self._resized, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         # What ends or stops the program is the parent's to hear; the pipe says what is to be done, and when it is gone.
@@ -261,7 +264,10 @@ class _Child:
             os.kill(0, _signal.SIGTTIN)  # what reading would do; but that would wait for a key once we go on
             if 0 not in self._wait([0], 0.0):
                 return
-        data = os.read(0, READ_BYTES)
+        try:
+            data = os.read(self._keyboard, READ_BYTES)
+        except BlockingIOError:  # the shell has read it
+            return
         if not data:
             raise OSError("the terminal is gone")
         editor, background = self._editor, self._editor.background
@@ -277,6 +283,14 @@ class _Child:
             self._screen.drain()
         self._screen.leave()
 
+    def _hear_out(self) -> None:
+        """Wait for what the terminal still has to answer: it would be typed into the shell. Keys are kept."""
+        for _ in range(MAX_READS):
+            due = self._screen.asked and not self._editor.answered
+            if not (due and self._wait([0], self._screen.patience)):
+                return
+            self._read(cooked=False)
+
     def _obey(self, word: bytes) -> None:
         editor, screen = self._editor, self._screen
         if word in FRONT_ENDS:
@@ -286,7 +300,8 @@ class _Child:
             if _is_ours():
                 self._take_again()
             return
-        self._leave()
+        self._hear_out()
+        self._screen.leave()
         os.write(self._answer, word)
         if os.read(self._stop, 1) != GO_ON:
             raise OSError("the program is gone")

@@ -17,8 +17,8 @@ Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6
 DEFAULT_SIZE = 80, 24
 GOES_BY_BACKGROUND = ("auto", "contrast")
-ANSWER_PATIENCE = 0.1
-"""Seconds of silence after which a terminal that was asked will not answer any more."""
+NEAR, FAR = 0.2, 1.0
+"""Seconds to wait for an answer: from a terminal on this machine, and from one at the other end of a line."""
 MAX_DRAINED = 256
 
 
@@ -147,11 +147,30 @@ class EarlyScreen:
         data = b""
         try:
             while b"c" not in data.partition(b"\x1b[?")[2] and len(data) < MAX_DRAINED:
-                if not select.select([0], [], [], ANSWER_PATIENCE)[0]:
+                if not select.select([0], [], [], self.patience)[0]:
                     return
                 data += os.read(0, 1) or b"\x1b[?c"
         except OSError:
             pass  # there is no terminal any more, or it is somebody else's already
+
+    @property
+    def patience(self) -> float:
+        """Seconds of silence after which a terminal that was asked will not answer any more."""
+        return FAR if self._environ.get("SSH_CONNECTION") or self._environ.get("SSH_TTY") else NEAR
+
+    def open_keyboard(self) -> int:
+        """Return a descriptor to read the terminal by that never waits for a key, where there can be one.
+
+        Stopped before it reads, and continued after the shell has had the terminal, the child would wait otherwise.
+        """
+        try:
+            keyboard = os.open(os.ttyname(0), os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:  # a container may know its terminal by no name
+            return 0
+        if os.fstat(keyboard).st_rdev == os.fstat(0).st_rdev:
+            return keyboard
+        os.close(keyboard)
+        return 0
 
     def write(self, text: str) -> None:
         """Draw. Raises OSError when the terminal is gone."""

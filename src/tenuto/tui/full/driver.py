@@ -16,6 +16,7 @@ import os
 import re
 import selectors
 import signal
+import termios
 import time
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any
@@ -34,11 +35,13 @@ from tenuto.tui.modified_keys import KEYS_TOLD_APART
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, more_keys, no_more_keys
 from tenuto.tui.paste_splitter import Paste, PasteSplitter
 from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
-from tenuto.tui.writer import TerminalWriter
+from tenuto.tui.typed_ahead import give_back, hear_out, patience
+from tenuto.tui.writer import TerminalWriter, open_again
 
 if TYPE_CHECKING:
     from textual.app import App
 
+Attributes = list[int | list[bytes]]
 READ_BYTES = 65_536
 PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
@@ -46,6 +49,8 @@ POLL_WAITING = 0.02
 """Seconds between looks at the clock while a lone ESC may become a sequence; else there are none."""
 ESCAPE_PATIENCE = constants.ESCAPE_DELAY + POLL_WAITING
 """Seconds without input after which a lone ESC, or `ESC [`, is a key and no beginning of an answer on a slow line."""
+NO_REPORTS = f"\x1b[?2004l\x1b[?1004l{NO_BACKGROUND_REPORTS}"
+"""Ends marks around pastes, and word of the focus and of the background."""
 CLOSE_SECONDS = 2.0
 """How long the end waits for a terminal to take what is left."""
 
@@ -82,8 +87,10 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
         assert self._file is not None
         self.writer = TerminalWriter(self._file.fileno())
+        self._input = open_again(self.fileno, os.O_RDONLY)
         self._frame_parts: list[str] | None = None
         self._suspended = False
+        self._raw: Attributes = []
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         # Through the loop's pipe: after a stop the kernel gives SIGCONT to any thread, and the loop would sleep on.
@@ -94,14 +101,34 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Begin; the terminal is to say when its background changes, and what is typed stays text."""
         super().start_application_mode()
+        self._raw = self._attributes()
         self.write(f"\x1b[={KEYS_TOLD_APART};1u" + BACKGROUND_REPORTS + more_keys(os.environ))
 
     def stop_application_mode(self) -> None:
         """End; what a program that was killed has left switched on ends as well, on both screens (T-34)."""
-        no_more_keys = NO_MORE_KEYS if more_keys(os.environ) else ""
-        self.write(f"{NO_BACKGROUND_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}")
+        self.disable_input()
+        typed = self._end_reports()
         super().stop_application_mode()
         self.write(CLEAN_KEYBOARD)
+        give_back(self.fileno, typed)
+
+    def _end_reports(self) -> str:
+        """End everything that makes the terminal speak; return what a person has typed meanwhile."""
+        ends = f"{NO_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}"
+        source = self.fileno if self._input is None else self._input
+        return hear_out(source, lambda question: self.write(ends + question), patience(os.environ))
+
+    def _attributes(self) -> Attributes:
+        try:
+            return termios.tcgetattr(self.fileno)
+        except termios.error:
+            return []
+
+    def make_raw(self) -> None:
+        """Keep what the terminal says from being echoed, after somebody else has had it."""
+        if self._raw:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self._raw)
 
     drags = True
     """Whether movement with a button held down is asked for."""
@@ -125,6 +152,8 @@ class TerminalDriver(LinuxDriver):
         self.write("\x1b[?1006l\x1b[?1002l\x1b[?1000l")
         self.flush()
 
+    _input: int | None = None
+    """The terminal, to be read without ever waiting for it."""
     muted = False
     """While another program has the terminal (an editor), nothing is drawn on it; the app itself goes on."""
 
@@ -152,10 +181,14 @@ class TerminalDriver(LinuxDriver):
         self._app.post_message(message)
 
     def disable_input(self) -> None:
-        """Stop reading the terminal."""
+        """Stop reading the terminal. What nobody has read stays there for whoever reads it next."""
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        self.exit_event.set()
         with contextlib.suppress(OSError):
             os.write(self._wake, b"x")
-        super().disable_input()
+        if self._key_thread is not None:
+            self._key_thread.join()
+        self.exit_event.clear()
         # Not before somebody reads again: a thread that has just begun would take the word to end for an old one.
         with contextlib.suppress(OSError):
             os.read(self._woken, READ_BYTES)
@@ -177,6 +210,7 @@ class TerminalDriver(LinuxDriver):
         if not self._auto_restart or self._suspended or self._key_thread is None:
             return
         stop_in_background(self.fileno)
+        self.make_raw()
         self.suspend_application_mode()
         self._suspended = True
         self._go_on()
@@ -213,6 +247,8 @@ class TerminalDriver(LinuxDriver):
                     continue  # the end is near
                 if ready:
                     data = self._read()
+                    if data is None:
+                        continue
                     if not data:
                         self.send_message(HungUp())
                         return
@@ -223,9 +259,15 @@ class TerminalDriver(LinuxDriver):
                 for message in messages:
                     self.process_message(message)
 
-    def _read(self) -> bytes:
+    def _read(self) -> bytes | None:
+        """Return what is there: nothing when the terminal is gone, `None` when somebody else has read it.
+
+        Stopped before it reads, and continued after the shell has had the terminal, it would wait for a key otherwise.
+        """
         try:
-            return os.read(self.fileno, READ_BYTES)
+            return os.read(self.fileno if self._input is None else self._input, READ_BYTES)
+        except BlockingIOError:
+            return None
         except OSError:
             return b""
 

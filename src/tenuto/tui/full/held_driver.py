@@ -26,13 +26,11 @@ SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 POLL = 0.05
 """Seconds between looks at whether the app ends before it was shown."""
 
-Attributes = list[int | list[bytes]]
-
 
 class HeldDriver(TerminalDriver):
-    """`found` are the terminal's attributes from before the early phase, which Textual finds raw."""
+    """`early` has the terminal until `let_go`."""
 
-    found: ClassVar[Attributes] = []
+    early: ClassVar[EarlyReader]
 
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
@@ -47,12 +45,14 @@ class HeldDriver(TerminalDriver):
     def start_application_mode(self) -> None:
         """Begin, and remember what the terminal really was like: for the end, and for a suspension."""
         super().start_application_mode()
-        self.attrs_before = list(self.found)
+        self.attrs_before = list(self.early.found)
 
     def stop_application_mode(self) -> None:
-        """End; what is held back goes out first, or modes would stay."""
+        """End; before anything was drawn, nothing of what is held back is, and the early phase ends with us."""
         self._missed = None
-        self.let_go(b"")
+        if self._held is not None:
+            self._held = None
+            self.early.stop()
         super().stop_application_mode()
 
     def write(self, data: str) -> None:
@@ -73,8 +73,10 @@ class HeldDriver(TerminalDriver):
         if self._held is None:
             return
         held, self._held = self._held, None
-        # After a stop, nobody knows which screen it is.
-        screen = ALTERNATE_SCREEN if self._missed is not None else ""
+        screen = ""
+        if self._missed is not None:  # after a stop, nobody knows which screen it is, and whether it echoes
+            screen = ALTERNATE_SCREEN
+            self.make_raw()
         super().write(f"{SYNC_BEGIN}{screen}{''.join(held)}{SYNC_END}")
         self._rest = rest
         self._gate.set()
@@ -107,13 +109,8 @@ class HeldDriver(TerminalDriver):
         self.read_input(reader)
 
 
-def held_driver(found: Attributes) -> type[HeldDriver]:
-    """Return the driver for a terminal that was like this before the early phase."""
-    return type("HeldDriver", (HeldDriver,), {"found": found})
-
-
 def driver_class(early: EarlyReader | None = None) -> type[Driver] | None:
     """Return our driver where there are Unix terminals, else let Textual choose."""
     if os.name != "posix":
         return None
-    return TerminalDriver if early is None else held_driver(early.found)
+    return TerminalDriver if early is None else type("HeldDriver", (HeldDriver,), {"early": early})

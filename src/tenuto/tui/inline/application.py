@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import termios
 from collections.abc import AsyncGenerator, Callable
 
@@ -24,8 +25,10 @@ from tenuto.tui.inline.keys import Pasted, Press
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.resize import STABLE_SECONDS, rows_above_cursor
 from tenuto.tui.job_control import stop_in_background, stop_job
+from tenuto.tui.typed_ahead import give_back, hear_out, patience
 
 Attributes = list[int | list[bytes]]
+NO_PASTES = "\x1b[?2004l"
 ESCAPE_SECONDS = 0.05
 """After which a lone Escape is a key."""
 
@@ -96,17 +99,24 @@ class InlineApplication(Application[None]):
     async def lend(self) -> AsyncGenerator[None]:
         """Give the terminal to somebody else: the bottom is gone, nothing is painted, keys are not read."""
         self._lent = True
-        self.write(self._modes[1])
         try:
-            with set_app(self):
+            with set_app(self), self.input.detach():
+                typed = self.end_reports()
                 async with in_terminal():
                     self.frame_output.settle()
                     self._set_attributes(self._found)  # prompt-toolkit's own idea of it lacks Ctrl+S and Ctrl+Q
+                    give_back(self.input.fileno(), typed)
                     yield
         finally:
             self.write(self._modes[0])
             self._lent = False
             self.invalidate()
+
+    def end_reports(self) -> str:
+        """End everything that makes the terminal speak; return what a person has typed since keys are not read."""
+        ends = f"{NO_PASTES}{self._modes[1]}" if self._modes[1] else ""
+        seconds = patience(os.environ) if ends else 0.0
+        return hear_out(self.input.fileno(), lambda question: self.write(ends + question), seconds)
 
     def suspend(self) -> None:
         """Stop the job, and take the terminal again when it goes on."""

@@ -21,6 +21,8 @@ from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
+from tenuto.tui.typed_ahead import give_back
+from tenuto.tui.writer import open_again
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start
@@ -43,14 +45,24 @@ def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: E
         if early is not None:
             stack.callback(early.close)
         texts = opening_texts(prompt, choose=choose)
-        keyboard = Vt100Input(sys.stdin)
+        keyboard = _open_keyboard()
         # Raw at once: what is typed, and what the terminal answers, is not to be echoed before there is a prompt.
         stack.enter_context(keyboard.raw_mode())
         themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
         themes.begin(terminal.write, asked=early is not None and early.asked)
         run = _run(start, texts, settings.ui, terminal, early=early, keyboard=keyboard, themes=themes)
-        ended = asyncio.run(run)
+        ended, typed = asyncio.run(run)
+    give_back(keyboard.fileno(), typed)
     return ended.report(noise)
+
+
+def _open_keyboard() -> Vt100Input:
+    """Return the keyboard, read without ever waiting: the shell may have read what was there, after a stop."""
+    keyboard = Vt100Input(sys.stdin)
+    quick = open_again(keyboard.fileno(), os.O_RDONLY)
+    if quick is not None:
+        keyboard.stdin_reader.stdin_fd = quick
+    return keyboard
 
 
 async def _run(
@@ -62,7 +74,8 @@ async def _run(
     early: EarlyReader | None,
     keyboard: Vt100Input,
     themes: ThemeChooser,
-) -> Ended:
+) -> tuple[Ended, str]:
+    """Return how it ended, and what a person has typed since then."""
     late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late, texts)
 
@@ -98,7 +111,8 @@ async def _run(
     terminal.writer.gone = lambda: loop.call_soon_threadsafe(app.leave)
     with leave_on_signals(loop, app.leave, terminal) as signals:
         await app.run()
-    terminal.writer.close(PATIENCE)
     hint = await opening.close(app.runner.state)
+    typed = app.application.end_reports()
+    terminal.writer.close(PATIENCE)
     code = SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0
-    return Ended(code, hint, app.failure)
+    return Ended(code, hint, app.failure), typed
