@@ -53,6 +53,22 @@ class Watched:
         return self.written
 
 
+def test_the_title_is_left_to_a_program_that_has_the_terminal():
+    watched = Watched()
+    watched.outside.carry_out(Title("before"))
+    with watched.outside.withheld():
+        watched.written.clear()
+        watched.outside.carry_out(Title("while it is open"))
+        watched.outside.carry_out(Title("and later"))
+        assert watched.written == []
+        assert watched.ring(Bell("approval")) != [], "a call goes through"
+        watched.written.clear()
+    assert watched.written == [title_sequence("and later")]
+    with watched.outside.withheld():
+        watched.written.clear()
+    assert watched.written == [title_sequence("and later")], "the program may have set its own"
+
+
 def away(environ=XTERM, **ui) -> Watched:
     watched = Watched(environ, **ui)
     watched.outside.look(False)

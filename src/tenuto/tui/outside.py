@@ -5,7 +5,8 @@ Shared by both screens. Everything here is written in order with what is painted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from tenuto.config.settings import UiSettings
@@ -76,6 +77,8 @@ class Outside:
         )
         self._has_title = ui.title and environ.get("TERM", "") not in NO_TITLE
         self._has_progress = shows_progress(recognise(environ)) if ui.progress == "auto" else ui.progress
+        self._title = ""
+        self._withheld = False
         self._progress: Progress = ""
         self._progress_at = float("-inf")
         self._failed = False
@@ -98,6 +101,16 @@ class Outside:
         self._begun = False
         self._progress = ""
 
+    @contextlib.contextmanager
+    def withheld(self) -> Generator[None]:
+        """Leave the title to a program that has the terminal meanwhile; then it is ours again."""
+        self._withheld = True
+        try:
+            yield
+        finally:
+            self._withheld = False
+            self._write(self._title)
+
     @property
     def owed(self) -> str:
         """What ends everything that was begun here: also for ends that do not go through `end`."""
@@ -119,7 +132,8 @@ class Outside:
             case Bell():
                 self._call(effect)
             case screen_effects.Title(text=text):
-                self._write(title_sequence(text) if self._has_title else "")
+                self._title = title_sequence(text) if self._has_title else ""
+                self._write("" if self._withheld else self._title)
             case screen_effects.CopyText(text=text):
                 self.copy(text)
             case _:

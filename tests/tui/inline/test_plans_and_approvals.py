@@ -75,6 +75,25 @@ async def test_the_plan_is_changed_in_the_persons_own_editor(tmp_path: Path, mon
         assert (decision, mode, plan.strip()) == ("once", "edits", "# Mine alone")
 
 
+async def test_the_title_is_the_editors_while_it_is_open(tmp_path: Path, monkeypatch) -> None:
+    opened, ready = tmp_path / "opened", tmp_path / "ready"
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\n: > {opened}\nwhile [ ! -e {ready} ]; do sleep 0.02; done\n")
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr(os, "ctermid", lambda: os.devnull)
+    async with running_app() as session:
+        session.type("\x07")
+        await session.until(opened.exists, "the editor")
+        session.terminal.frames.clear()
+        await session.emit(STARTED)
+        await session.until(lambda: session.app.runner.state.terminal_title.startswith("✳"))
+        assert "\x1b]0;" not in session.terminal.raw
+        ready.touch()
+        await session.until(lambda: "\x1b]0;✳" in session.terminal.raw, "the title behind it")
+
+
 async def test_going_on_planning_takes_words() -> None:
     async with running_app() as session:
         await ask_about_plan(session)

@@ -70,5 +70,5 @@ class ScreenActions:
 
     @contextlib.asynccontextmanager
     async def _lend(self) -> AsyncGenerator[None]:
-        with self._app.suspend():
+        with self._app.outside.withheld(), self._app.suspend():
             yield

@@ -92,7 +92,7 @@ class Reading:
     async def _show(self, page: Page) -> None:
         """Show a page in the pager; the app goes on behind it."""
         app = self._app
-        with app.suspend():
+        with app.outside.withheld(), app.suspend():
             problem = await show_page(page, os.environ)
         if problem:
             app.around.show_toast(problem, "error")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from tenuto.tui.job_control import NO_SHELL, has_shell
@@ -16,13 +17,21 @@ Action = Callable[[], bool]
 """`False` leaves the key to its intent, or to editing."""
 
 
+@contextlib.asynccontextmanager
+async def lend(app: InlineApp) -> AsyncGenerator[None]:
+    """Give the terminal, its title included, to a program of the person's until it has ended."""
+    with app.outside.withheld():
+        async with app.application.lend():
+            yield
+
+
 class ScreenActions:
     """What the app does with a key, by key id (`table`), and with the person's own editor."""
 
     def __init__(self, app: InlineApp) -> None:
         self._app = app
         self.own_editor = OwnEditor(
-            app.runner, app.editor, lend=app.application.lend, toast=app.around.show_toast, show=app.show
+            app.runner, app.editor, lend=lambda: lend(app), toast=app.around.show_toast, show=app.show
         )
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,

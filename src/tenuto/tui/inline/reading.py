@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.inline.actions import lend
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.item import Item
 from tenuto.tui.pager import Page, page_of, show_page
@@ -57,7 +58,7 @@ class Reading:
     async def _show(self, page: Page) -> None:
         """Show a page in the pager; the app goes on behind it."""
         app = self._app
-        async with app.application.lend():
+        async with lend(app):
             problem = await show_page(page, os.environ)
         if problem:
             app.around.show_toast(problem, "error")
