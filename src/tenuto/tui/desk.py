@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -205,6 +206,9 @@ class Desk:
 
     def complete(self, effect: Complete) -> None:
         """Answer at once where no disk is needed, else from a thread."""
+        if effect.in_shell:
+            self._spawn(self._complete_shell(effect), "complete")
+            return
         target = find_target(effect.text, effect.cursor)
         if target is None:
             return
@@ -225,6 +229,15 @@ class Desk:
             return
         if await asyncio.to_thread(index.refresh) and generation == self._state.completion_generation:
             self._offer(generation, target, await asyncio.to_thread(index.complete, target.query))
+
+    async def _complete_shell(self, effect: Complete) -> None:
+        from tenuto.tui.complete.shell import complete_shell, find_shell_target
+
+        target = find_shell_target(effect.text, effect.cursor)
+        if target is None or self._paths is None:
+            return
+        items = await asyncio.to_thread(complete_shell, self._paths.root, target, os.environ)
+        self._handle(intents.CompletionOffered(effect.generation, target.start, target.end, items, at_once=True))
 
     async def _complete_argument(self, generation: int, target: Target) -> None:
         choices = await self._arguments(target.command, target.query)

@@ -207,11 +207,15 @@ class Remember(EffectBase, frozen=True):
 
 
 class Complete(EffectBase, frozen=True):
-    """Look for completions of the draft; the answer is a `CompletionOffered` with the same generation."""
+    """Look for completions of the draft; the answer is a `CompletionOffered` with the same generation.
+
+    `in_shell`: of the word of a `!command`, which was asked for by Tab.
+    """
 
     generation: int
     text: str
     cursor: int
+    in_shell: bool = False
 
 
 ScreenEffect = (

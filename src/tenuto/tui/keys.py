@@ -19,6 +19,7 @@ from tenuto.tui.machine.intent import (
     AnswerApprovalWith,
     AnswerRow,
     Cancel,
+    CompleteShell,
     CycleMode,
     CycleRowFilter,
     EditDraft,
@@ -67,6 +68,7 @@ KEYS: tuple[Key, ...] = (
     Key("history.search", ("ctrl+r",), "prompt", SearchHistory(), "search earlier prompts"),
     Key("editor", ("ctrl+g", "ctrl+x ctrl+e"), "prompt", EditDraft(), "write in your editor"),
     Key("paste.image", ("ctrl+v", "alt+v"), "prompt", None, "paste text or an image"),
+    Key("shell.complete", ("tab",), "shell", CompleteShell(), "complete a program or a path"),
     Key("paste.unfold", ("tab",), "prompt", UnfoldPaste(), "at the mark of a long paste: show all of it"),
     Key("image.detach", ("backspace",), "prompt", ImageDetached(-1), "at the very start: take the last image out"),
     Key("search", ("ctrl+f",), "prompt", OpenSearch(), "search the transcript"),
@@ -194,6 +196,7 @@ KEYS: tuple[Key, ...] = (
 )
 CONTEXT_TITLES: dict[ContextName, str] = {
     "prompt": "Prompt",
+    "shell": "In a !command",
     "empty": "Empty prompt",
     "edit": "Editing",
     "queue": "Queue",

@@ -11,7 +11,9 @@ import pytest
 from textual import events
 
 from tenuto.command.outcome import Choice
+from tenuto.protocol.operation import RunShellOperation
 from tenuto.protocol.part import ImagePart
+from tests.tui.full.fake_runtime import opened
 from tests.tui.full.support import Screen, running_app
 from tests.tui.images_of import png
 
@@ -229,6 +231,23 @@ async def test_words_are_readlines_a_second_ctrl_r_goes_on_and_typing_takes_back
         assert "again to quit" not in screen.text()
         await screen.burst(["ctrl+c", "ctrl+c"])
         assert "again to quit" in screen.text()
+
+
+async def test_tab_in_a_shell_command_completes_as_a_shell_does(tmp_path: Path) -> None:
+    for name in ("src one/a.py", "src two/b.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("x")
+    async with running_app(opened(cwd=str(tmp_path))) as screen:
+        composer = screen.app.composer
+        await screen.burst([*"!cat s", "tab"])
+        await until(screen, lambda: composer.text == "!cat src\\ ")
+        await screen.burst(["tab"])
+        await until(screen, lambda: "src two/" in screen.text())
+        await screen.burst(["down", "tab", "tab"])
+        await until(screen, lambda: composer.text == "!cat src\\ two/b.py ")
+        await screen.burst(["enter"])
+        operation = screen.runtime.operations[-1]
+        assert isinstance(operation, RunShellOperation) and operation.command == "cat src\\ two/b.py"
 
 
 async def test_r099_keys_of_a_burst_keep_their_order_though_the_terminal_is_not_looked_at() -> None:

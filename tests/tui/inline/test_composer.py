@@ -8,6 +8,7 @@ import pytest
 
 from tenuto.command.outcome import Choice
 from tenuto.protocol.part import ImagePart
+from tests.tui.full.fake_runtime import opened
 from tests.tui.images_of import png
 from tests.tui.inline.support import Session, running_app
 
@@ -135,3 +136,19 @@ async def test_words_are_readlines_a_second_ctrl_r_goes_on_and_typing_takes_back
         await session.gone("Press Ctrl+C again to quit")
         session.type("\x03\x03")
         await session.shows("Press Ctrl+C again to quit")
+
+
+async def test_tab_in_a_shell_command_completes_as_a_shell_does(tmp_path: Path) -> None:
+    for name in ("src one/a.py", "src two/b.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("x")
+    async with running_app(opened(cwd=str(tmp_path))) as session:
+        editor = session.app.editor
+        session.type("!cat s\t")
+        await session.until(lambda: editor.text == "!cat src\\ ")
+        session.type("\t")
+        await session.shows("src one/", "src two/")
+        session.type("\x1b[B\t")
+        await session.until(lambda: editor.text == "!cat src\\ two/")
+        session.type("\t")
+        await session.until(lambda: editor.text == "!cat src\\ two/b.py ")

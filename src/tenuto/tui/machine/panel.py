@@ -23,6 +23,7 @@ from tenuto.tui.machine.intent import (
 )
 from tenuto.tui.machine.picking import apply_filter
 from tenuto.tui.machine.prompt import send
+from tenuto.tui.machine.shell_word import put_common
 from tenuto.tui.machine.state import CompletionPopup, Picker
 
 TABLE = HandlerTable()
@@ -38,6 +39,8 @@ def offer_completion(change: Change, intent: CompletionOffered) -> None:
     """Show what was found, if the draft is still the one that it was looked for."""
     state = change.state
     if intent.generation != state.completion_generation:
+        return
+    if intent.at_once and put_common(change, intent):
         return
     popup = CompletionPopup(intent.start, intent.end, intent.items) if intent.items else None
     if popup is not None or state.completion is not None:
@@ -76,7 +79,7 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     change.set_draft(f"{draft.text[: popup.start]}{insert}{rest}", popup.start + len(insert))
     if intent.send and (item.runs or typed_out):
         send(change, draft.text, draft.images)
-    elif not item.insert.endswith(" "):
+    elif not item.insert.endswith(" ") and not draft.text.startswith("!"):
         # A directory: go on with what is in it.
         change.emit(Complete(state.completion_generation, draft.text, draft.cursor))
 

@@ -28,6 +28,7 @@ from tenuto.tui.machine.intent.choosing import (
 from tenuto.tui.machine.intent.editing import (
     AcceptCompletion,
     ActOnQueued,
+    CompleteShell,
     CompletionOffered,
     DraftChanged,
     DraftRestored,
@@ -107,6 +108,7 @@ Intent = (
     | HistoryNext
     | SearchHistory
     | EditDraft
+    | CompleteShell
     | CompletionOffered
     | MoveCompletion
     | AcceptCompletion
@@ -182,6 +184,7 @@ __all__ = [
     "ChoiceOffered",
     "ChordChanged",
     "CommandLasts",
+    "CompleteShell",
     "CompletionOffered",
     "ContextShown",
     "CopyOffered",

@@ -105,12 +105,20 @@ class EditDraft(IntentBase, frozen=True):
 
 
 class CompletionOffered(IntentBase, frozen=True):
-    """What `Complete` of this generation found for the characters `start` to `end` of the draft."""
+    """What `Complete` of this generation found for the characters `start` to `end` of the draft.
+
+    `at_once`: what all of them have in common goes in without being chosen.
+    """
 
     generation: int
     start: int
     end: int
     items: tuple[CompletionItem, ...]
+    at_once: bool = False
+
+
+class CompleteShell(IntentBase, frozen=True):
+    """Complete the word of a `!command` (Tab)."""
 
 
 class MoveCompletion(IntentBase, frozen=True):
