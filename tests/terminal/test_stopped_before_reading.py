@@ -20,6 +20,7 @@ def stop_and_read(descriptor, size):
     if os.path.exists({flag!r}) and os.isatty(descriptor):
         os.rename({flag!r}, {flag!r} + ".seen")
         os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0.3)  # of several threads this one may go on for a moment
     return read(descriptor, size)
 os.read = stop_and_read
 class Wait:
