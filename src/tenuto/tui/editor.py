@@ -20,7 +20,7 @@ async def edit_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     try:
         path = write_passing(text, ".md")
         try:
-            code = await run_program(command, str(path))
+            code = await run_program([*command, str(path)])
             edited = _read(path)
         finally:
             _remove(path)
@@ -37,7 +37,7 @@ async def edit_file(path: str, environ: Mapping[str, str]) -> str:
     if not command:
         return f"No editor found: set VISUAL or EDITOR, or edit {path} yourself"
     try:
-        code = await run_program(command, path)
+        code = await run_program([*command, path])
     except OSError as error:
         return could_not_run(command, error)
     return f"{Path(command[0]).name} ended with exit code {code}" if code else ""

@@ -22,15 +22,17 @@ def find_program(environ: Mapping[str, str], variables: Sequence[str], usual: Se
     return [name for name in usual if shutil.which(name)][:1]
 
 
-async def run_program(command: Sequence[str], path: str, environ: Mapping[str, str] | None = None) -> int:
-    """Run a command on a file until it ends; return its exit code. Raises `OSError` when it cannot be run.
+async def run_program(
+    command: Sequence[str], environ: Mapping[str, str] | None = None, stdin: int | None = None
+) -> int:
+    """Run a command until it ends; return its exit code. Raises `OSError` when it cannot be run.
 
-    `environ` is its environment (`None`: ours). It has the terminal: somebody has lent it.
+    `environ` is its environment, `stdin` what it reads from (`None`: ours). It has the terminal: somebody has lent it.
     """
     # Standard error of this process is not the terminal while the app runs.
     terminal = os.open(os.ctermid(), os.O_RDWR)
     try:
-        process = await asyncio.create_subprocess_exec(*command, path, stderr=terminal, env=environ)
+        process = await asyncio.create_subprocess_exec(*command, stdin=stdin, stderr=terminal, env=environ)
         return await process.wait()
     finally:
         os.close(terminal)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -63,10 +65,26 @@ async def page_file(path: Path, environ: Mapping[str, str]) -> str:
     if not command:
         return "No pager found: set PAGER"
     try:
-        await run_program(command, str(path), {"LESS": LESS_OPTIONS, **environ})
+        await _run_pager(command, path, {"LESS": LESS_OPTIONS, **environ})
     except OSError as error:
         return could_not_run(command, error)
     return ""
+
+
+def _is_stream(path: Path) -> bool:
+    return path.is_fifo()
+
+
+async def _run_pager(command: list[str], path: Path, environ: Mapping[str, str]) -> None:
+    """Run it on a file, or have it read what comes out of a pipe: pagers open no pipe by its name."""
+    if not _is_stream(path):
+        await run_program([*command, str(path)], environ)
+        return
+    pipe = await asyncio.to_thread(os.open, path, os.O_RDONLY)  # waits for the other end
+    try:
+        await run_program(command, environ, stdin=pipe)
+    finally:
+        os.close(pipe)
 
 
 def read_page(path: Path) -> str:
