@@ -47,14 +47,13 @@ async def test_a_tool_that_failed_is_not_said_to_have_copied(tools, monkeypatch)
 @pytest.mark.parametrize(
     "environ",
     [
-        {"TERM": "screen"},
         {"TERM_PROGRAM": "Apple_Terminal", "TERM": "xterm-256color"},
         {"TERM": "linux"},
         {"TERM": "dumb"},
     ],
 )
 async def test_where_there_is_no_way_it_says_so(environ):
-    copied = await copy_text("ab", {"PATH": "/nowhere", "STY": "1" if environ["TERM"] == "screen" else "", **environ})
+    copied = await copy_text("ab", {"PATH": "/nowhere", **environ})
     assert not copied.sent and copied.sequence == ""
     assert copied.message.startswith("Not copied: this terminal takes no copies from programs")
 
@@ -69,6 +68,22 @@ def test_over_ssh_the_other_machines_clipboard_is_left_alone(tools):
     environ = {"PATH": tools.path, "WAYLAND_DISPLAY": "w"}
     assert copy_commands(environ) == [("wl-copy",)]
     assert copy_commands({**environ, "SSH_TTY": "/dev/pts/1"}) == []
+
+
+def test_in_tmux_ssh_is_what_its_client_came_by(tools):
+    tools("wl-copy")
+    environ = {"PATH": tools.path, "WAYLAND_DISPLAY": "w", "TMUX": "x"}
+    assert ("wl-copy",) not in copy_commands({**environ, "SSH_CONNECTION": "1 2 3 4"})
+    assert ("wl-copy",) in copy_commands({**environ, "SSH_TTY": "/dev/pts/1"}), "begun over ssh, attached here"
+
+
+@pytest.mark.parametrize("environ", [{"STY": "1", "TERM": "xterm-256color"}, {"TERM": "screen.xterm-256color"}])
+async def test_gnu_screen_gets_pieces_that_it_passes_on(environ):
+    text = "x" * 2_000
+    copied = await copy_text(text, {"PATH": "/nowhere", **environ})
+    pieces = copied.sequence.removeprefix("\x1bP").removesuffix("\x1b\\").split("\x1b\\\x1bP")
+    assert copied.sent and len(pieces) > 1 and max(map(len, pieces)) <= 700
+    assert "".join(pieces) == f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07"
 
 
 def test_in_tmux_tmux_itself_is_asked_and_the_terminal_both_ways(tools):

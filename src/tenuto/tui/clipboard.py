@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tenuto.text.figures import format_bytes
-from tenuto.tui.emulator import NO_OSC52, recognise
-from tenuto.tui.multiplexer import wrap
+from tenuto.tui.emulator import NO_OSC52, in_screen, is_over_ssh, recognise
+from tenuto.tui.multiplexer import wrap, wrap_in_pieces
 
 OSC52_BYTES = 1_000_000
 """More base64 than this is not sent to the terminal: most drop it or stall."""
@@ -56,8 +56,8 @@ async def copy_text(text: str, environ: Mapping[str, str]) -> Copied:
 
 
 def _why_not(text: str, environ: Mapping[str, str]) -> str:
-    tools = "install wl-copy, xclip or xsel" if not environ.get("SSH_TTY") else "there is no way over ssh but that"
-    if _takes_none(environ) or environ.get("STY"):
+    tools = "there is no way over ssh but that" if is_over_ssh(environ) else "install wl-copy, xclip or xsel"
+    if _takes_none(environ):
         return f"this terminal takes no copies from programs; {tools}"
     return f"{format_bytes(len(text.encode('utf-8', 'replace')))} are too much for the terminal (OSC 52); {tools}"
 
@@ -69,15 +69,16 @@ def _takes_none(environ: Mapping[str, str]) -> bool:
 def copy_sequence(text: str, environ: Mapping[str, str]) -> str:
     """Return what puts `text` on the clipboard by way of the terminal (OSC 52), empty where it would do harm.
 
-    Inside tmux the sequence also goes wrapped, for a tmux that passes such ones through. GNU screen would print it.
+    Inside tmux the sequence also goes wrapped, for a tmux that passes such ones through. GNU screen would print it, and
+    passes it through in pieces.
     """
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
-    in_tmux = bool(environ.get("TMUX"))
-    in_screen = environ.get("TERM", "").startswith("screen") and not in_tmux
-    if len(encoded) > OSC52_BYTES or in_screen or _takes_none(environ):
+    if len(encoded) > OSC52_BYTES or _takes_none(environ):
         return ""
     sequence = f"\x1b]52;c;{encoded}\x07"
-    return sequence + wrap(sequence, environ) if in_tmux else sequence
+    if environ.get("TMUX"):
+        return sequence + wrap(sequence, environ)
+    return wrap_in_pieces(sequence) if in_screen(environ) else sequence
 
 
 def copy_commands(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
@@ -85,7 +86,7 @@ def copy_commands(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     import shutil
 
     commands: list[tuple[str, ...]] = []
-    if not environ.get("SSH_TTY"):
+    if not is_over_ssh(environ):
         for variable, command in COPY_TOOLS:
             if (not variable or environ.get(variable)) and shutil.which(command[0], path=environ.get("PATH")):
                 commands.append(command)

@@ -101,6 +101,19 @@ def in_multiplexer(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in ("TMUX", "STY", "ZELLIJ"))
 
 
+def in_screen(environ: Mapping[str, str]) -> bool:
+    """Say whether GNU screen stands there, on this machine or on the one that ssh came from."""
+    return bool(environ.get("STY")) or (environ.get("TERM", "").startswith("screen") and not environ.get("TMUX"))
+
+
+def is_over_ssh(environ: Mapping[str, str]) -> bool:
+    """Say whether the person sits at another machine.
+
+    tmux gives a new window SSH_CONNECTION as its client has it, and SSH_TTY as it was when the server began.
+    """
+    return bool(environ.get("SSH_CONNECTION") or (environ.get("SSH_TTY") and not environ.get("TMUX")))
+
+
 def notification_form(emulator: Emulator) -> NotificationForm:
     """Return how a desktop notification is asked for, empty where there is no way."""
     return _NOTIFICATION_FORMS.get(emulator, "")

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
+from tenuto.tui.emulator import in_screen, is_over_ssh
 from tenuto.tui.render.links import PATH
 
 SCHEMES = ("https://", "http://", "mailto:", "file://")
@@ -22,7 +23,7 @@ class Hyperlinks:
     def __init__(self, environ: Mapping[str, str], directory: str = "") -> None:
         self._enabled = knows_links(environ)
         self._lines = "kitty" in environ.get("TERM", "") or bool(environ.get("KITTY_WINDOW_ID"))
-        self._host = socket.gethostname() if environ.get("SSH_TTY") else ""
+        self._host = socket.gethostname() if is_over_ssh(environ) else ""
         self.directory = directory
 
     def target(self, link: str) -> str:
@@ -48,9 +49,7 @@ _AS_IS = ":/?#[]@!$&'()*+,;=%-._~"
 
 def knows_links(environ: Mapping[str, str]) -> bool:
     """Say whether a terminal may be sent links: all but few take them, or leave them out."""
-    term = environ.get("TERM", "")
-    screen = bool(environ.get("STY")) or (term.startswith("screen") and not environ.get("TMUX"))
-    return term not in ("", "dumb", "linux") and not screen
+    return environ.get("TERM", "") not in ("", "dumb", "linux") and not in_screen(environ)
 
 
 def hyperlink(shown: str, target: str) -> str:

@@ -34,6 +34,12 @@ def wrap(sequence: str, environ: Mapping[str, str]) -> str:
     return sequence
 
 
+def wrap_in_pieces(sequence: str) -> str:
+    """Return a sequence of any length without ST in it as GNU screen passes it on: the terminal gets it whole."""
+    pieces = (sequence[start : start + SCREEN_BYTES] for start in range(0, len(sequence), SCREEN_BYTES))
+    return "".join(f"\x1bP{piece}\x1b\\" for piece in pieces)
+
+
 async def ask_outer(environ: Mapping[str, str]) -> Outer:
     """Return which terminal is at the end of the line. tmux is asked each time: its client may be another one now."""
     if environ.get("TMUX"):
