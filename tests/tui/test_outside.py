@@ -146,6 +146,12 @@ def test_the_title_can_be_left_alone(environ, ui):
     assert watched.written == []
 
 
+def test_gnu_screen_gets_titles_in_ascii():
+    watched = Watched({"TERM": "screen.xterm-256color", "STY": "1.pts"})
+    watched.outside.carry_out(Title("✳ Grüne Äste — 项目"))
+    assert watched.written[-1] == "\x1b]0;* Grune Aste - ??\x07"
+
+
 def test_r088_a_title_is_one_sequence_whatever_it_says():
     assert title_sequence("a\x07\x1b]52;c;eA==\x07b\nc\x9b31m") == "\x1b]0;ab c\x07"
 

@@ -14,7 +14,7 @@ from tenuto.guard.sanitize import sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.clipboard import copy_text
 from tenuto.tui.effects import Bell, ScreenEffect
-from tenuto.tui.emulator import in_multiplexer, notification_form, recognise, shows_progress
+from tenuto.tui.emulator import in_multiplexer, in_screen, notification_form, recognise, shows_progress
 from tenuto.tui.footer import unknown_items
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.multiplexer import ask_outer, wrap
@@ -132,13 +132,17 @@ class Outside:
             case Bell():
                 self._call(effect)
             case screen_effects.Title(text=text):
-                self._title = title_sequence(text) if self._has_title else ""
+                self._title = title_sequence(self._titled(text)) if self._has_title else ""
                 self._write("" if self._withheld else self._title)
             case screen_effects.CopyText(text=text):
                 self.copy(text)
             case _:
                 return False
         return True
+
+    def _titled(self, text: str) -> str:
+        """Return a title as what is in between takes it: GNU screen makes control characters of some letters."""
+        return in_ascii(text) if in_screen(self._environ) else text
 
     def follow(self) -> None:
         """The state may have changed: tell the person's status command, and the terminal what goes on."""
@@ -209,6 +213,15 @@ class Outside:
         result = await copy_text(text, self._environ)
         self._write(result.sequence)
         self._toast(result.message, "dim" if result.sent else "warning")
+
+
+def in_ascii(text: str) -> str:
+    """Return a title of ours, and as much of its words as there is, in the plainest of characters."""
+    import unicodedata
+
+    decomposed = unicodedata.normalize("NFKD", text.replace("—", "-").replace("✳", "*"))
+    plain = "".join(one for one in decomposed if not unicodedata.combining(one))
+    return plain.encode("ascii", "replace").decode("ascii")
 
 
 def title_sequence(text: str) -> str:
