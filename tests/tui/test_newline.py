@@ -78,7 +78,7 @@ def test_the_hint_names_a_key_that_arrives() -> None:
 
 def test_keys_are_asked_for_as_xterm_and_tmux_know_it() -> None:
     assert more_keys({"TMUX": "x", "TERM": "screen"}) == more_keys({"TERM": "xterm-256color"}) == MORE_KEYS
-    assert more_keys({"TERM": "linux"}) == more_keys({"TERM": "foot"}) == ""
+    assert more_keys({"TERM": "linux"}) == more_keys({"TERM": "foot"}) == more_keys({"TERM": "xterm-kitty"}) == ""
 
 
 def test_xterm_is_asked_for_keys_with_alt_and_has_its_own_way_back() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.tui import pinning
 from tenuto.tui.inline.cells import CellRows
 from tenuto.tui.inline.output import ERASE_REST, REST
 from tenuto.tui.paint import Paint
@@ -51,6 +52,20 @@ def test_what_follows_stands_in_its_cell_whatever_the_terminal_counts(text: str)
         assert screen.column_of("|") == cells and screen.cursor.x == cells + 1
         shown = [screen.buffer[0][column].data for column in range(cells)]
         assert "_" not in shown, "what stood there shows in no cell that the terminal has left out"
+
+
+@pytest.mark.parametrize(("text", "shown"), [("👩🏽‍💻", "👩"), ("👍🏽", "👍"), ("🏳️‍🌈", "🏳️"), ("🇩🇪", "🇩🇪"), ("1️⃣", "1️⃣")])
+def test_foot_is_given_no_part_that_would_hide_what_follows(
+    text: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "foot")
+    for name in ("TMUX", "STY", "ZELLIJ", "TERM_PROGRAM", "VTE_VERSION", "KONSOLE_VERSION", "KITTY_WINDOW_ID"):
+        monkeypatch.delenv(name, raising=False)
+    pinning._paints_over.cache_clear()
+    try:
+        assert pin(text) == f"\x1b7{' ' * cell_width(text)}\x1b8\x1b7{shown}\x1b8\x1b[{cell_width(text)}C"
+    finally:
+        pinning._paints_over.cache_clear()
 
 
 @pytest.mark.parametrize("text", SURE)

@@ -31,7 +31,8 @@ ADVICE = (
 
 def more_keys(environ: Mapping[str, str]) -> str:
     """Return what asks for keys told apart where kitty's protocol is not known, empty elsewhere."""
-    asked = MORE_KEYS if environ.get("TMUX") or environ.get("TERM", "").startswith("xterm") else ""
+    asks = environ.get("TERM", "").startswith("xterm") and recognise(environ) not in ("kitty", "ghostty")
+    asked = MORE_KEYS if environ.get("TMUX") or asks else ""
     return asked + (ALT_SENDS_ESCAPE if is_xterm(environ) else "")
 
 

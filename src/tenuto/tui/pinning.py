@@ -9,8 +9,11 @@ would be answered by few, and its answer would come after the first frame.
 
 from __future__ import annotations
 
+import os
 import re
+from functools import cache
 
+from tenuto.tui.emulator import recognise
 from tenuto.tui.render.width import cell_width
 
 _FLAG = "\U0001f1e6-\U0001f1ff"
@@ -52,12 +55,23 @@ def is_unsure(text: str) -> bool:
     return not text.isascii() and _SIGN.search(text) is not None
 
 
+@cache
+def _paints_over() -> bool:
+    """Say whether the terminal paints a joined emoji over as many cells as its parts take, whatever is in them.
+
+    foot does (`grapheme-width-method=wcswidth`, the default); the first part alone is shown there.
+    """
+    return recognise(os.environ) == "foot"
+
+
 def _pinned(found: re.Match[str]) -> str:
     cluster = found[0]
     cells = cell_width(cluster)
     if not cells:
         return ""
-    if cells == 1:
+    if _paints_over():
+        cluster = cluster.partition("\u200d")[0]
+    if cells == 1 or _paints_over():
         # A terminal that makes it wide by its tone would lose it to what is written into its second cell.
         cluster = _TONES.sub("", cluster)
     return f"\x1b7{' ' * cells}\x1b8\x1b7{cluster}\x1b8\x1b[{cells}C"
