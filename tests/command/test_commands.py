@@ -526,3 +526,19 @@ async def test_jobs_are_listed_read_and_ended(tmp_path: Path) -> None:
         await running.ask("go on")
         assert any("was ended by the person" in item.text for item in running.server.requests[-1].items)
         assert isinstance((await running.runtime.run_command("/jobs end 1"))[1], Say)
+
+
+async def test_init_has_the_instruction_file_written_and_a_present_one_looked_over(tmp_path: Path) -> None:
+    async with agent(tmp_path, [Reply("Written."), Reply("Looked over.")]) as running:
+        root = running.session.cwd
+        (root / ".git").mkdir()
+        assert await running.runtime.run_command("/init name the ports") == []
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        sent = running.server.requests[0].last_user
+        assert f"Write {root}/AGENTS.md" in sent and "Beside that: name the ports\n" in sent
+        (root / "CLAUDE.md").write_text("Use tabs.", encoding="utf-8")
+        await running.runtime.run_command("/init")
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert f"Look over {root}/CLAUDE.md" in running.server.requests[1].last_user
+        origins = [entry.origin for entry in running.session.entries() if isinstance(entry, UserMessage)]
+        assert origins == ["command", "command"]

@@ -112,6 +112,7 @@ COMMANDS: tuple[Command, ...] = (
         aliases=("tasks", "bashes"),
         values=("end",),
     ),
+    Command("init", "have the model write the project's AGENTS.md, or look the present one over", "[WISHES]"),
     Command("keys", "which key does what; your own keys", "[edit]", values=("edit",)),
     Command("reload", "read instruction files, tools, extensions and your keys again"),
     Command("exit", "leave; the session stays", aliases=("quit",)),
