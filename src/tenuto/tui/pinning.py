@@ -33,6 +33,7 @@ _CLUSTER = re.compile(
 )
 _SIGN = re.compile(f"[{_FLAG}{_EMOJI}{_TONE}\ufe0e\ufe0f\u20e3]")
 """One of these is in every cluster: most frames have none, and to look for it costs a tenth."""
+_FLAGS = re.compile(f"[{_FLAG}]")
 _TONES = re.compile(f"[{_TONE}]")
 WRAP, NO_WRAP = "\x1b[?7h", "\x1b[?7l"
 
@@ -70,7 +71,8 @@ def _pinned(found: re.Match[str]) -> str:
     if not cells:
         return ""
     if _paints_over():
-        cluster = cluster.partition("\u200d")[0]
+        # And a flag beside a flag would be joined to it.
+        cluster = f"{cluster}\ufe0f" if _FLAGS.match(cluster) else cluster.partition("\u200d")[0]
     if cells == 1 or _paints_over():
         # A terminal that makes it wide by its tone would lose it to what is written into its second cell.
         cluster = _TONES.sub("", cluster)
