@@ -226,3 +226,32 @@ async def test_r100_a_terminal_with_no_cell_for_the_text_has_a_prompt_all_the_sa
     async with running_app(size=(columns, 24)) as session:
         session.type("key")
         await session.until(lambda: session.app.runner.state.draft.text == "key")
+
+
+async def test_r100_nothing_is_painted_between_a_new_width_and_where_that_has_put_the_rows() -> None:
+    """pyte cuts rows, and so does this terminal by its name: where the rows are is known by then."""
+    async with running_app(size=(80, 24), XTERM_VERSION="XTerm(390)") as session:
+        session.type("x" * 60)
+        await session.shows("x" * 60)
+        session.terminal.screen.resize(24, 40)
+        before = len(session.terminal.frames)
+        session.type("end")
+        await session.settle()
+        assert len(session.terminal.frames) == before, "word of the width is on its way, and so is what it has done"
+        await session.shows("end")
+        assert session.text().count("❯") == 1 and sum("ask · " in row for row in session.terminal.rows()) == 1
+
+
+async def test_what_a_terminal_shows_of_an_emoji_beyond_its_cells_goes_with_it() -> None:
+    """pyte adds up what is joined: a family of four takes eight cells there, and two here."""
+    async with running_app(size=(60, 24)) as session:
+        session.type("ab👩‍👩‍👧‍👦 same rest")
+        await session.shows("same rest")
+        column, row = cursor_of(session)
+        assert row.endswith(" same rest") and column == len("❯ ab") + 2 + len(" same rest")
+        session.type("\x01\x1b[C\x1b[C\x04")  # to the emoji, and away with it
+        await session.shows("❯ ab same rest")
+        session.type("👍🏽")
+        await session.until(lambda: cursor_of(session)[0] == len("❯ ab") + 2)
+        row = cursor_of(session)[1]
+        assert row.endswith(" same rest") and "🏽" not in row

@@ -15,13 +15,14 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
-from tenuto.tui.early.inline_paint import rewraps
+from tenuto.tui.early.inline_paint import habit_of
 from tenuto.tui.effects import ItemAdded, ItemRemoved
+from tenuto.tui.emulator import Habit
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.output import synchronises
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.inline.resize import rows_above_cursor
+from tenuto.tui.inline.resize import Painted, rows_above_cursor, wrapped_rows
 from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line
@@ -204,26 +205,53 @@ def test_no_colour_is_no_colour() -> None:
 
 
 @pytest.mark.parametrize(
-    ("widths", "column", "columns", "wraps", "up"),
+    ("rows", "column", "columns", "habit", "up"),
     [
-        ([], 5, 80, True, 0),
-        ([80, 10, 0], 4, 80, True, 3),
-        ([80, 10, 0], 4, 40, True, 4),
-        ([100, 81], 50, 40, True, 7),
-        ([100, 81], 50, 40, False, 2),
+        ([5], 5, 80, "wraps", 0),
+        ([80, 10, 0, 4], 4, 80, "wraps", 3),
+        ([80, 10, 0, 4], 4, 40, "wraps", 4),
+        ([100, 81, 50], 50, 40, "wraps", 7),
+        ([100, 81, 50], 50, 40, "cuts", 2),
+        ([0, 20, 98], 98, 45, "wraps", 4),
+        ([0, 20, 98], 98, 45, "counts", 2),  # the row of the cursor is cut
     ],
 )
 def test_where_the_bottom_begins_after_a_change_of_width(
-    widths: list[int], column: int, columns: int, wraps: bool, up: int
+    rows: list[int], column: int, columns: int, habit: Habit, up: int
 ) -> None:
-    assert rows_above_cursor(widths, column, columns, wraps=wraps) == up
+    painted = Painted([[1] * cells for cells in rows], len(rows) - 1, column)
+    assert rows_above_cursor(painted, [max(rows), columns], habit) == up
+
+
+def test_a_wide_character_is_not_parted_where_a_row_is_wrapped() -> None:
+    row = [2] * 45
+    assert wrapped_rows(row, 45) == 3 and wrapped_rows(row, 46) == 2 and wrapped_rows([], 20) == 1
+    assert rows_above_cursor(Painted([row, [1]], 1, 0), [90, 45], "wraps") == 3
+    assert rows_above_cursor(Painted([row], 0, 44), [90, 45], "wraps") == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor", "widths", "up"),
+    [
+        # As xterm.js 6 was seen to do it; rows below the cursor move it too.
+        ([0, 22, 98, 100], (2, 97), [100, 45], 6),
+        ([0, 22, 98, 40], (2, 97), [100, 45], 2),
+        ([99, 50], (0, 16), [100, 115, 91, 32], 3),  # cut at 91, then wrapped: the row below had moved the cursor
+        ([99, 50], (0, 16), [100, 60, 100], 0),
+    ],
+)
+def test_where_the_bottom_begins_in_xterm_js(
+    rows: list[int], cursor: tuple[int, int], widths: list[int], up: int
+) -> None:
+    assert rows_above_cursor(Painted([[1] * cells for cells in rows], *cursor), widths, "counts") == up
 
 
 def test_terminals_that_wrap_again_and_that_show_frames_at_once() -> None:
-    assert rewraps({"TERM": "xterm-256color"})
-    assert rewraps({"TMUX": "x", "XTERM_VERSION": "XTerm(390)"})
-    assert not rewraps({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"})
-    assert not rewraps({"TERM": "linux"})
+    assert habit_of({"TERM": "xterm-256color"}) == "wraps"
+    assert habit_of({"TMUX": "x", "XTERM_VERSION": "XTerm(390)"}) == "wraps"
+    assert habit_of({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"}) == "cuts"
+    assert habit_of({"TERM": "linux"}) == habit_of({"TERM": "rxvt-unicode-256color"}) == "cuts"
+    assert habit_of({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}) == "counts"
     assert synchronises({"TERM": "xterm-kitty"})
     assert not synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.3a"})
     assert synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.7"})

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tenuto.tui.early.paint import Look, Size
+    from tenuto.tui.emulator import Habit
 
 ERASE_DOWN = "\x1b7\x1b[K\x1b[B\x1b[J\x1b8"
 """Erases from the cursor on, without the one way to do so that tmux takes for "clear": from the first cell of all. It
 would put what was there into the scrollback.
 """
+XTERM_JS = ("vscode", "hyper", "tabby")
+"""Programs whose terminal is xterm.js, as they call themselves."""
 TO_FIRST_ROW = "\r\x1b[A"
 
 
@@ -40,7 +43,8 @@ class InlinePicture:
         """Paint everything on a screen of another size, which has moved the cursor if it wraps rows again."""
         from tenuto.tui.render.width import cell_width
 
-        up = 1 + (cell_width(self._before) // size[0] if rewraps(self._environ) else 0)
+        # The row of the cursor is the only one that another width can part.
+        up = 1 + (cell_width(self._before) // size[0] if habit_of(self._environ) == "wraps" else 0)
         return f"\r\x1b[{up}A{ERASE_DOWN}{self._paint(size, look, text, cursor)}"
 
     def recolour(self, size: Size, look: Look, text: str, cursor: int) -> str:
@@ -63,9 +67,11 @@ class InlinePicture:
         return f"\x1b[K\r\n\x1b[K\r\n{mode}\x1b[A{self.show(size, look, text, cursor)}"
 
 
-def rewraps(environ: Mapping[str, str]) -> bool:
-    """Say whether the terminal wraps rows again at another width. tmux does, whatever it runs in."""
+def habit_of(environ: Mapping[str, str]) -> Habit:
+    """Return what the terminal does with rows at another width. tmux wraps them, whatever it runs in."""
     if environ.get("TMUX"):
-        return True
+        return "wraps"
     term = environ.get("TERM", "")
-    return not ("XTERM_VERSION" in environ or term == "linux" or term.startswith("screen"))
+    if "XTERM_VERSION" in environ or term == "linux" or term.startswith(("screen", "rxvt")):
+        return "cuts"
+    return "counts" if environ.get("TERM_PROGRAM", "").lower() in XTERM_JS else "wraps"

@@ -18,7 +18,7 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.around import TOAST_STYLES, Around, ReadingPanels
-from tenuto.tui.early.inline_paint import rewraps
+from tenuto.tui.early.inline_paint import habit_of
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
@@ -143,7 +143,7 @@ class InlineApp:
             paint=self._paint_frame,
             press=self._press,
             paste=self._paste,
-            wraps=rewraps(self._environ),
+            habit=habit_of(self._environ),
             modes=("", "") if on_console else modes,
             found=found,
         )

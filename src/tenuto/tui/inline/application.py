@@ -20,10 +20,11 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.styles import DummyStyle
 
+from tenuto.tui.emulator import Habit
 from tenuto.tui.inline.bottom import Bottom
 from tenuto.tui.inline.keys import Pasted, Press
 from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.inline.resize import STABLE_SECONDS, rows_above_cursor
+from tenuto.tui.inline.resize import STABLE_SECONDS, Painted, rows_above_cursor
 from tenuto.tui.job_control import stop_in_background, stop_job
 from tenuto.tui.typed_ahead import give_back, hear_out, patience
 
@@ -36,7 +37,7 @@ ESCAPE_SECONDS = 0.05
 class InlineApplication(Application[None]):
     """`paint` gets what redraws the bottom and calls it. `press` and `paste` get the input.
 
-    `wraps` says whether the terminal wraps rows again at another width; `modes` are the sequences that begin and end
+    `habit` is what the terminal does with rows at another width; `modes` are the sequences that begin and end
     what the terminal is asked for. While the output is stalled, nothing is painted; who made it invalidates afterwards.
     `found` is what the terminal was like before, for whoever it is lent to.
     """
@@ -50,7 +51,7 @@ class InlineApplication(Application[None]):
         paint: Callable[[Callable[[], None]], None],
         press: Callable[[Press], None],
         paste: Callable[[str], None],
-        wraps: bool,
+        habit: Habit,
         modes: tuple[str, str],
         found: Attributes | None = None,
     ) -> None:
@@ -67,12 +68,13 @@ class InlineApplication(Application[None]):
         self.key_processor = Keys(press, paste, self._paint_keys)
         self._bottom = bottom
         self._paint = paint
-        self._wraps = wraps
+        self._habit: Habit = habit
         self._modes = modes
         self._found = found
         self._raw: Attributes = []
         self._stopping: asyncio.Task[None] | None = None
         self._painted = output.get_size()
+        self._widths: list[int] = []
         self._resizing: asyncio.TimerHandle | None = None
         self._lent = False
         self._begun = False
@@ -174,6 +176,9 @@ class InlineApplication(Application[None]):
             super()._redraw(render_as_done)
             self.write(self._modes[1])
         elif self.can_paint and not self.frame_output.stalled():
+            if self._begun and self.output.get_size().columns != self._painted.columns:
+                self._on_resize()  # word of it is on its way; what is painted now would stand in the wrong place
+                return
             self._begin()
             self._paint(super()._redraw)
             self._painted = self.output.get_size()
@@ -192,30 +197,32 @@ class InlineApplication(Application[None]):
             return
         if self._resizing is not None:
             self._resizing.cancel()
+        self._widths.append(size.columns)
         self._resizing = asyncio.get_running_loop().call_later(STABLE_SECONDS, self._end_resize)
 
     def _end_resize(self) -> None:
         """The width stays: go up to where the bottom begins now, and paint it anew."""
         self._resizing = None
+        widths, self._widths = [self._painted.columns, *self._widths, self.output.get_size().columns], []
         if not self.can_paint:
             self.invalidate()
             return
-        widths, column = self._painted_rows()
-        up = rows_above_cursor(widths, column, self.output.get_size().columns, wraps=self._wraps)
+        up = rows_above_cursor(self._painted_rows(), widths, self._habit)
         with self.frame_output.frame():
             self.output.write_raw("\r")
             self.output.cursor_up(up)
             self.output.erase_down()
             self.renderer.reset(leave_alternate_screen=False)
+            self._painted = self.output.get_size()
             self._redraw()
 
-    def _painted_rows(self) -> tuple[list[int], int]:
-        """Return the widths of the rows above the cursor as they were painted, and the cursor's column."""
+    def _painted_rows(self) -> Painted:
+        """Return the rows as they were painted last, and where the cursor is in them."""
         screen = self.renderer.last_rendered_screen
         if screen is None:
-            return [], 0
+            return Painted([], 0, 0)
         cursor = screen.get_cursor_position(self.layout.current_window)
-        return self._bottom.painted_widths(cursor.y), cursor.x
+        return Painted(self._bottom.painted_cells(), cursor.y, cursor.x)
 
 
 class Keys(KeyProcessor):

@@ -18,7 +18,7 @@ from prompt_toolkit.layout.screen import Screen, WritePosition
 from tenuto.guard.sanitize import blank_for_terminal
 from tenuto.tui.around import ABOVE_PROMPT, Around
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.inline.cells import CellRows, Row, Spans
+from tenuto.tui.inline.cells import CellRows, Row, Spans, cells_of
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.machine.state import UiState
@@ -140,12 +140,9 @@ class Bottom(Container):
             if new is not None:
                 screen.data_buffer[y] = new
 
-    def painted_widths(self, rows: int) -> list[int]:
-        """Return how many cells the first rows take that were painted last."""
-        return [
-            max((cell + char.width for cell, char in row.items() if char.char.strip()), default=0)
-            for row in self._painted[:rows]
-        ]
+    def painted_cells(self) -> list[list[int]]:
+        """Return the cells of each character in the rows that were painted last, without the blanks at their ends."""
+        return [cells_of(row) for row in self._painted]
 
     def _prompt(self, columns: int) -> tuple[list[Spans], Point]:
         """Return the rows of the prompt that show, and where the cursor is in them."""

@@ -81,6 +81,12 @@ class CellRows:
         return f" class:again{self._marks}"
 
 
+def cells_of(row: Row) -> list[int]:
+    """Return how many cells each character of a row takes, without the blanks at its end."""
+    end = max((cell + 1 for cell, char in row.items() if char.char.strip() and char.char != REST), default=0)
+    return [row[cell].width for cell in range(end) if row[cell] is not _COVERED]
+
+
 @lru_cache(maxsize=4_096)
 def _char(text: str, style: str, width: int) -> Char:
     """Return a character that is `width` cells wide; prompt-toolkit would add up those that an emoji is joined of."""

@@ -6,17 +6,92 @@ bottom belongs to the terminal, so it has to be known exactly how far up the bot
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenuto.tui.emulator import Habit
 
 STABLE_SECONDS = 0.3
 """A width that has not changed for so long is taken for the last one."""
 
+Row = Sequence[int]
+"""The cells of each character of a row."""
 
-def rows_above_cursor(widths: Sequence[int], column: int, columns: int, *, wraps: bool) -> int:
+
+class Painted(Struct, frozen=True):
+    """The rows of the bottom as they were painted, and in which of them, and in which cell, the cursor is."""
+
+    rows: Sequence[Row]
+    cursor_row: int
+    cursor_column: int
+
+
+def rows_above_cursor(painted: Painted, widths: Sequence[int], habit: Habit) -> int:
     """Return how many rows of the bottom are above the cursor now.
 
-    `widths` are the cells of the rows above it, as they were painted, `column` is its own; `columns` is the new width.
+    `widths` are those that the terminal has had: the one that was painted for, then each that came after it.
     """
-    if not wraps:
-        return len(widths)
-    return sum(max(1, -(-width // columns)) for width in widths) + column // columns
+    match habit:
+        case "cuts":
+            return painted.cursor_row
+        case "wraps":
+            above = sum(wrapped_rows(row, widths[-1]) for row in painted.rows[: painted.cursor_row])
+            return above + _row_of(painted.rows[painted.cursor_row : painted.cursor_row + 1], painted, widths[-1])
+        case "counts":
+            return _counted(painted, widths)
+
+
+def wrapped_rows(row: Row, columns: int) -> int:
+    """Return how many rows a row takes that is wrapped at this width; a wide character is never parted."""
+    return len(_starts(row, columns))
+
+
+def _starts(row: Row, columns: int) -> list[int]:
+    """Return the cells at which the pieces of a wrapped row begin."""
+    starts, cell = [0], 0
+    for cells in row:
+        if cell + cells - starts[-1] > columns and cell > starts[-1]:
+            starts.append(cell)
+        cell += cells
+    return starts
+
+
+def _row_of(row: Sequence[Row], painted: Painted, columns: int) -> int:
+    """Return in which piece of its wrapped row the cursor is."""
+    starts = _starts(row[0], columns) if row else [0]
+    piece = sum(start <= painted.cursor_column for start in starts) - 1
+    return piece + (painted.cursor_column - starts[piece]) // columns
+
+
+def _counted(painted: Painted, widths: Sequence[int]) -> int:
+    """Return where the cursor is after all these widths, in rows from the first; each row is wrapped by itself."""
+    cursor = painted.cursor_row
+    rows = list(painted.rows)
+    heights = [1] * len(rows)
+    for before, columns in itertools.pairwise(widths):
+        ends = [sum(heights[: place + 1]) for place in range(len(rows))]
+        moved = cursor
+        for place in reversed(range(len(rows))) if columns < before else range(len(rows)):
+            present = moved if columns < before else cursor
+            if ends[place] - heights[place] <= present < ends[place]:
+                rows[place] = _cut(rows[place], before, columns)  # the rest is left to the program
+                continue
+            height = wrapped_rows(rows[place], columns)
+            moved += height - heights[place]
+            heights[place] = height
+        cursor = moved
+    return cursor
+
+
+def _cut(row: Row, before: int, columns: int) -> Row:
+    """Return what is left of a row, wrapped at `before`, that is cut at `columns`."""
+    kept: list[int] = []
+    starts, cell = _starts(row, before), 0
+    for cells in row:
+        start = max(start for start in starts if start <= cell)
+        if cell + cells - start <= columns:
+            kept.append(cells)
+        cell += cells
+    return kept
