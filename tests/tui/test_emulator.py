@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.tui.emulator import notification_form, recognise, recognise_name, shows_progress
+from tenuto.tui.emulator import is_xterm, notification_form, recognise, recognise_name, shows_progress
 from tenuto.tui.multiplexer import wrap
 
 
@@ -45,3 +45,16 @@ def test_sequences_are_wrapped_for_what_stands_between():
     assert wrap("\x1b]9;x\x07", {"TMUX": "x"}) == "\x1bPtmux;\x1b\x1b]9;x\x07\x1b\\"
     assert wrap("\x1b]9;x\x07", {"STY": "x"}) == "\x1bP\x1b]9;x\x07\x1b\\"
     assert wrap("\x1b]99;x\x1b\\", {"STY": "x"}) == "", "screen would end it too early and print the rest"
+
+
+def test_what_is_started_from_xterm_is_not_taken_for_it() -> None:
+    xterm = {"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}
+    assert is_xterm(xterm) and is_xterm({**xterm, "TERM": "xterm-256color"})
+    for other in (
+        {"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"},
+        {"TERM": "xterm-256color", "VTE_VERSION": "7600"},
+        {"TERM": "xterm-256color", "ALACRITTY_WINDOW_ID": "1"},
+        {"TERM": "foot"},
+        {"TMUX": "x"},
+    ):
+        assert not is_xterm({**xterm, **other})

@@ -10,7 +10,7 @@ from typing import Literal
 
 Emulator = Literal[
     "kitty", "ghostty", "wezterm", "iterm2", "foot", "rxvt", "warp", "zed", "vscode", "windows-terminal", "conemu"
-    , "konsole", "vte", "apple", "xterm", "other"
+    , "konsole", "vte", "apple", "alacritty", "xterm", "other"
 ]  # fmt: skip
 NotificationForm = Literal["", "osc9", "osc99", "osc777"]
 Habit = Literal["cuts", "wraps", "counts"]
@@ -36,6 +36,7 @@ _BY_VARIABLE: tuple[tuple[str, Emulator], ...] = (
     ("WT_SESSION", "windows-terminal"),
     ("KONSOLE_VERSION", "konsole"),
     ("VTE_VERSION", "vte"),
+    ("ALACRITTY_WINDOW_ID", "alacritty"),
 )
 _BY_NAME: tuple[tuple[str, Emulator], ...] = (
     ("kitty", "kitty"),
@@ -46,6 +47,7 @@ _BY_NAME: tuple[tuple[str, Emulator], ...] = (
     ("rxvt", "rxvt"),
     ("vte", "vte"),
     ("konsole", "konsole"),
+    ("alacritty", "alacritty"),
     ("xterm", "xterm"),
 )
 _NOTIFICATION_FORMS: dict[Emulator, NotificationForm] = {
@@ -97,8 +99,8 @@ def recognise_name(*names: str) -> Emulator:
 
 def is_xterm(environ: Mapping[str, str]) -> bool:
     """Say whether the terminal is xterm itself; most others call themselves that."""
-    named = bool(environ.get("XTERM_VERSION")) and environ.get("TERM", "").startswith("xterm")
-    return named and not in_multiplexer(environ)
+    # What is started from it inherits its variable.
+    return bool(environ.get("XTERM_VERSION")) and recognise(environ) == "xterm"
 
 
 def in_multiplexer(environ: Mapping[str, str]) -> bool:

@@ -21,7 +21,7 @@ from tenuto.tui.writer import TerminalWriter
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)
 """The first version of tmux that is trusted with synchronised output."""
-NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
+NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?25h"
 """What prompt-toolkit writes for a frame that is like the one before: it leaves the terminal as that left it."""
 REST = "\u2060\u2060"
 """What stands for the rest of a row: it is erased, and the cursor is one cell on, as prompt-toolkit believes."""
@@ -76,6 +76,12 @@ class InlineOutput(Vt100_Output):
             self.write_raw(pin(data))
         else:
             super().write(data.replace(BLANK, "") if BLANK in data else data)
+
+    def show_cursor(self) -> None:
+        """Show the cursor as the person has it: prompt-toolkit would stop its blinking, for good."""
+        if not self._cursor_visible:
+            self._cursor_visible = True
+            self.write_raw("\x1b[?25h")
 
     def erase_down(self) -> None:
         """Erase from the cursor to the end of the screen."""
