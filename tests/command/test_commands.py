@@ -484,6 +484,8 @@ async def test_resume_shows_how_a_session_began_and_offers_those_of_other_direct
     other = Session.create(tmp_path / "home", elsewhere)
     other.append(UserMessage(parts=(TextPart(text="far away"),)))
     other.close()
+    (tmp_path / "work" / ".git").mkdir(parents=True)
+    (tmp_path / "work" / ".git" / "HEAD").write_text("ref: refs/heads/fix/zebra (two)\n")
     async with agent(tmp_path, echo) as running:
         await running.ask("how it began")
         await running.ask("how it ended")
@@ -493,7 +495,7 @@ async def test_resume_shows_how_a_session_began_and_offers_those_of_other_direct
         rows = {choice.kind: choice for choice in offer.choices}
         assert [row_filter.kinds for row_filter in offer.filters] == [(HERE,), ()], "first those of this directory"
         assert rows[HERE].preview.splitlines()[:2] == ["began how it began", "last how it ended"]
-        assert str(tmp_path / "work") in rows[HERE].preview
+        assert f"{tmp_path / 'work'} · fix/zebra (two) · " in rows[HERE].preview
         assert str(elsewhere) in rows[ELSEWHERE].preview
         assert await running.runtime.run_command(f"/resume {rows[ELSEWHERE].value}") == []
         assert running.runtime.live.session.cwd == elsewhere

@@ -21,12 +21,18 @@ HERE, ELSEWHERE = "here", "elsewhere"
 
 
 def session_row(session: SessionSummary, now: float, folder: Path) -> Choice:
-    """Return the row of a session: what it is called, how old it is; below the list how it began and where it is.
+    """Return the row of a session: its name and age; below the list how it began, where it is, on which branch.
 
     `now` is seconds since the epoch, `folder` where the sessions of this project lie.
     """
     detail = f"{age(now - session.updated)} · {plural(session.messages, 'message')} · {session.id[:8]}"
-    facts = [session.cwd, session.model, format_cost(session.cost) if session.cost else "", session.error]
+    facts = [
+        session.cwd,
+        session.branch,
+        session.model,
+        format_cost(session.cost) if session.cost else "",
+        session.error,
+    ]
     preview = [
         f"began  {session.first_text}" if session.first_text else "",
         f"last   {session.last_text}" if session.last_text and session.last_text != session.first_text else "",

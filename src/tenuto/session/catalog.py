@@ -24,6 +24,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     directory: Path
     cwd: str = ""
     folder: str = ""
+    branch: str = ""
     title: str = ""
     model: str = ""
     first_text: str = ""
@@ -135,6 +136,7 @@ def summarise_session(directory: Path) -> SessionSummary | None:
         directory=directory,
         cwd=state.cwd or meta.cwd,
         folder=state.folder,
+        branch=state.branch,
         title=state.title,
         model=state.model,
         first_text=state.first_text or waiting,

@@ -45,20 +45,23 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.path import newest_of_kind, of_kind
 
 _TEXT_LENGTH = 240
+_BRANCH = " (git branch "
+"""What stands before the branch in the first line that tells the model where it is (`core/gaps.py`)."""
 
 
 class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that a session has beside its messages. Changed by `apply_entry` and `apply_path_entry` alone.
 
-    `cwd` is empty until the session moved, `folder` what the file system calls its directory. `model` is empty and
-    `mode` is `None` until an entry sets them. `plan` is the approved plan that the work follows, empty when there is
-    none or its todo list is done. `usage` is the sum over all calls,
-    `compactions` counts the undone ones too. `first_text`
-    and `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
+    `cwd` is empty until the session moved, `folder` what the file system calls its directory, `branch` the git branch
+    that the model was told of last. `model` is empty and `mode` is `None` until an entry sets them. `plan` is the
+    approved plan that the work follows, empty when there is none or its todo list is done. `usage` is the sum over all
+    calls, `compactions` counts the undone ones too. `first_text` and `last_text` are the beginnings of the first and
+    last user message. Times are seconds since the epoch.
     """
 
     cwd: str = ""
     folder: str = ""
+    branch: str = ""
     model: str = ""
     effort: str = ""
     mode: Mode | None = None
@@ -220,6 +223,13 @@ def _files(state: SessionState, entry: ToolResultMessage | DeveloperMessage) -> 
         state.files[use.path] = use
 
 
+def _told(state: SessionState, entry: DeveloperMessage) -> None:
+    _files(state, entry)
+    if entry.kind == "environment":
+        branch = entry.text.partition("\n")[0].rpartition(_BRANCH)
+        state.branch = branch[2].removesuffix(")") if branch[1] else ""
+
+
 _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] = {
     HeaderEntry: _header,
     ModelEntry: _model,
@@ -237,5 +247,5 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     CompactionEntry: _compaction,
     BranchSummaryEntry: _cost,
     ToolResultMessage: _files,
-    DeveloperMessage: _files,
+    DeveloperMessage: _told,
 }
