@@ -52,6 +52,8 @@ def read(request: pytest.FixtureRequest):
         ("\x1b[105;5u", "tab"), ("\x1b[109;5u", "enter"), ("\x1b[91;5u", "escape"), ("\x1b[91;133u", "escape"),
         ("\x1b[13;5u", "ctrl+enter"), ("\x1b[13;2u", "shift+enter"), ("\x1b[27;5;13~", "ctrl+enter"),
         ("\x1b[127;5:2u", "ctrl+backspace"), ("\x1b[1;1:2A", "up"),
+        # Konsole, as it comes
+        ("\x1bOM", "shift+enter"),
     ],
 )  # fmt: skip
 def test_a_key_is_the_same_whatever_is_locked_and_whichever_script_is_written(read, data: str, key: str) -> None:

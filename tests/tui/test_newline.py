@@ -34,7 +34,7 @@ async def learnt(home: Path, **environ: str) -> list[Intent]:
 @pytest.mark.parametrize(
     ("environ", "tells"),
     [({"TERM": "xterm-kitty"}, True), ({"TERM_PROGRAM": "ghostty"}, True), ({"TERM": "foot"}, True),
-     ({"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}, True),
+     ({"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}, True), ({"KONSOLE_VERSION": "221203"}, True),
      ({"TERM_PROGRAM": "Apple_Terminal"}, False), ({"TERM": "xterm-256color"}, False), ({}, False)],
 )  # fmt: skip
 async def test_terminals_that_tell_shift_enter_are_known(tmp_path: Path, environ: dict[str, str], tells: bool) -> None:

@@ -13,10 +13,12 @@ import re
 from typing import Final
 
 MODIFIED_KEY: Final = re.compile(
-    r"\x1b\[(?:27;(?P<xterm>[0-9]+);(?P<code>[0-9]+)~|(?P<codes>[0-9:;?<=>]*)u"
-    r"|(?P<motion>[0-9:;]*)(?P<final>[A-FHP-S~]))"
+    r"\x1b(?:\[(?:27;(?P<xterm>[0-9]+);(?P<code>[0-9]+)~|(?P<codes>[0-9:;?<=>]*)u"
+    r"|(?P<motion>[0-9:;]*)(?P<final>[A-FHP-S~]))|(?P<konsole>OM))"
 )
-"""A whole sequence of such a key."""
+"""A whole sequence of such a key. `ESC O M` is Shift+Enter in Konsole; elsewhere Enter on a keypad that nobody has
+switched to it.
+"""
 KEYS_TOLD_APART: Final = 1 | 4
 """Flags of kitty's protocol: keys that are ambiguous are told apart, with their place on a Latin keyboard.
 
@@ -42,6 +44,8 @@ _SAME_KEY: Final = {ord("i"): 9, ord("m"): 13, ord("["): 27, ord("?"): 127}
 
 def write_plainly(match: re.Match[str]) -> str:
     """Return a key of `MODIFIED_KEY` in one way: the text that it types, or a sequence; empty for what is no key."""
+    if match["konsole"]:
+        return "\x1b[13;2u"
     if match["final"]:
         return _write_motion(match["motion"], match["final"])
     if match["xterm"]:

@@ -12,8 +12,10 @@ from tenuto.tui.emulator import Emulator, is_xterm, recognise
 from tenuto.tui.machine.intent import Intent, KeyboardKnown, Said
 from tenuto.tui.multiplexer import ask_tmux
 
-TELLING = frozenset[Emulator]({"kitty", "ghostty", "foot", "iterm2", "zed"})
-"""Terminals that tell all keys apart when they are asked to by kitty's protocol, as they come."""
+TELLING = frozenset[Emulator]({"kitty", "ghostty", "foot", "iterm2", "zed", "konsole"})
+"""Terminals that tell all keys apart when they are asked to by kitty's protocol, as they come. Konsole has Shift+Enter
+without it.
+"""
 MORE_KEYS, NO_MORE_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
 """Asks xterm and tmux, which do not know kitty's protocol, for the same (`modifyOtherKeys`)."""
 ALT_SENDS_ESCAPE, ALT_AS_BEFORE = "\x1b[?1036s\x1b[?1036h", "\x1b[?1036r"

@@ -447,6 +447,19 @@ async def test_a_click_on_a_head_unfolds_and_a_drag_copies_logical_text() -> Non
         assert view.pointer.selected == ""
 
 
+async def test_escape_closes_what_is_in_front_of_a_selection_with_the_first_press() -> None:
+    async with running_app(opened(), answer("word " * 40, 2)) as screen:
+        first = next(place for place, row in enumerate(screen.rows()) if "word" in row)
+        await screen.pilot.mouse_down("#transcript", offset=(2, first))
+        await screen.pilot.hover("#transcript", offset=(40, first))
+        await screen.pilot.mouse_up("#transcript", offset=(40, first))
+        assert screen.app.transcript.pointer.selected
+        await screen.burst(["f1"])
+        assert "PageUp/PageDown" in screen.text()
+        await screen.burst(["escape"])
+        assert "PageUp/PageDown" not in screen.text() and not screen.app.transcript.pointer.selected
+
+
 async def test_a_click_on_the_row_that_counts_what_is_folded_unfolds_it() -> None:
     output = "\n".join(f"row {number}" for number in range(40))
     async with running_app(opened(), *tool("c1", "make all", output, 2)) as screen:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
+from tenuto.tui.around import ABOVE_PROMPT
 from tenuto.tui.job_control import NO_SHELL, has_shell
 from tenuto.tui.own_editor import OwnEditor
 
@@ -32,7 +33,7 @@ class ScreenActions:
             "help.up": lambda: around.scroll_help(-1),
             "help.down": lambda: around.scroll_help(1),
             "suspend": self._suspend,
-            "escape": transcript.pointer.clear,
+            "escape": self._let_selection_go,
             "cancel": self._copy_selection,
             "scroll.top": transcript.scroll_to_start,
             "scroll.begin": transcript.scroll_to_start,
@@ -58,6 +59,11 @@ class ScreenActions:
         else:
             self._app.around.show_toast(NO_SHELL, "warning")
         return True
+
+    def _let_selection_go(self) -> bool:
+        """Take the selection away; in front of it, what is open closes with the same press."""
+        had = self._app.transcript.pointer.clear()
+        return had and self._app.runner.state.contexts[0] not in ABOVE_PROMPT
 
     def _copy_selection(self) -> bool:
         text = self._app.transcript.pointer.selected or self._app.composer.selected_text
