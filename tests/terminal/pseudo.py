@@ -12,7 +12,7 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -24,24 +24,18 @@ ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[5n": b"\x1b[0n", b"\x1b[?2026$p": 
 """What a terminal says when it is asked: what it is, that it is well, that it can draw in one go."""
 
 
-class PseudoTerminal:
-    """The program in a pseudo-terminal of 100 x 30 cells whose screen pyte keeps."""
+class CommandTerminal:
+    """A command in a pseudo-terminal of 100 x 30 cells whose screen pyte keeps; `environ` is all that it knows."""
 
-    def __init__(self, cwd: Path, home: Path, environ: Mapping[str, str], *arguments: str) -> None:
+    def __init__(self, cwd: Path, environ: Mapping[str, str], command: Sequence[str | Path]) -> None:
         self.screen = pyte.Screen(100, 30)
         self.output = b""
+        self.answers = ANSWERS
         self._stream = pyte.ByteStream(self.screen)
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            settings = {
-                "TERM": "xterm-256color",
-                "LANG": "C.UTF-8",
-                "TENUTO_HOME": str(home),
-                "PATH": os.environ["PATH"],
-                **source_path(),
-            }
-            os.execve(BIN / "tenuto", ["tenuto", *arguments], {**settings, **environ, "HOME": str(home)})
+            os.execvpe(command[0], [Path(command[0]).name, *command[1:]], dict(environ))
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
 
     def read(self, seconds: float = 0.05) -> None:
@@ -52,7 +46,7 @@ class PseudoTerminal:
         with contextlib.suppress(OSError):
             data = os.read(self.descriptor, 65_536)
             self.output += data
-            for question, reply in ANSWERS.items():
+            for question, reply in self.answers.items():
                 for _ in range(data.count(question)):
                     os.write(self.descriptor, reply)
             self._stream.feed(UNKNOWN_TO_PYTE.sub(b"", data))
@@ -102,3 +96,17 @@ class PseudoTerminal:
             os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self.descriptor)
+
+
+class PseudoTerminal(CommandTerminal):
+    """The program itself in a pseudo-terminal."""
+
+    def __init__(self, cwd: Path, home: Path, environ: Mapping[str, str], *arguments: str) -> None:
+        settings = {
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "TENUTO_HOME": str(home),
+            "PATH": os.environ["PATH"],
+            **source_path(),
+        }
+        super().__init__(cwd, {**settings, **environ, "HOME": str(home)}, [BIN / "tenuto", *arguments])
