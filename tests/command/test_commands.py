@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import Choose, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
+from tenuto.command.outcome import Choose, EditFile, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command
 from tenuto.command.session_rows import ELSEWHERE, HERE, age
 from tenuto.core.errors import UsageError
@@ -544,3 +544,30 @@ async def test_init_has_the_instruction_file_written_and_a_present_one_looked_ov
         assert f"Look over {root}/CLAUDE.md" in running.server.requests[1].last_user
         origins = [entry.origin for entry in running.session.entries() if isinstance(entry, UserMessage)]
         assert origins == ["command", "command"]
+
+
+async def test_status_says_where_the_session_stands(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        assert "none; /init" in await say(running, "/status")
+        (running.session.cwd / "AGENTS.md").write_text("Use tabs.", encoding="utf-8")
+        await running.ask("hello")
+        await running.runtime.run_command("/title The zebra")
+        text = await say(running, "/status")
+        for part in ("openai-chat/test", "“The zebra”", "2 messages", str(running.session.directory), "mode", "auto"):
+            assert part in text, part
+        assert f"{running.session.cwd}/AGENTS.md (9 characters)" in text
+
+
+async def test_memory_offers_the_instruction_files_to_be_changed(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        home, work = running.runtime.home, running.session.cwd
+        (work / "CLAUDE.md").write_text("Use tabs.", encoding="utf-8")
+        (choose,) = await running.runtime.run_command("/memory")
+        assert isinstance(choose, Choose)
+        rows = {row.value: row.detail for row in choose.choices}
+        assert rows == {
+            str(work / "CLAUDE.md"): "this project · 9 characters",
+            str(home / "AGENTS.md"): "every project · not there yet",
+        }
+        assert await running.runtime.run_command(f"/memory {work}/CLAUDE.md") == [EditFile(str(work / "CLAUDE.md"))]
+        assert "no instruction file" in (await told(running, "/memory /etc/passwd"))[0]

@@ -109,6 +109,12 @@ class EditKeys(msgspec.Struct, frozen=True):
     """Open the file of the person's own keys in their editor."""
 
 
+class EditFile(msgspec.Struct, frozen=True):
+    """Open a file in the person's editor; it need not exist yet."""
+
+    path: str
+
+
 class ReadOwnFiles(msgspec.Struct, frozen=True):
     """Read again what belongs to the front-end alone: the person's keys."""
 
@@ -144,6 +150,7 @@ CommandOutcome = (
     | ShowContext
     | ShowKeys
     | EditKeys
+    | EditFile
     | ReadOwnFiles
     | Copy
     | Page

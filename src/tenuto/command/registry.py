@@ -112,6 +112,8 @@ COMMANDS: tuple[Command, ...] = (
         aliases=("tasks", "bashes"),
         values=("end",),
     ),
+    Command("status", "where this session stands: model, directory, context, instructions, where it is saved"),
+    Command("memory", "the instruction files that hold here; change them in your editor", offers=True),
     Command("init", "have the model write the project's AGENTS.md, or look the present one over", "[WISHES]"),
     Command("keys", "which key does what; your own keys", "[edit]", values=("edit",)),
     Command("reload", "read instruction files, tools, extensions and your keys again"),

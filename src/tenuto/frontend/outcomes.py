@@ -11,6 +11,7 @@ from tenuto.command.outcome import (
     CommandOutcome,
     Copy,
     Edit,
+    EditFile,
     EditKeys,
     Page,
     Say,
@@ -30,6 +31,8 @@ def describe_outcome(outcome: CommandOutcome) -> str:
             width = max((len(choice.value) for choice in choices), default=0)
             rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in choices]
             return "\n".join([f"{outcome.title}:", *rows])
+        case EditFile(path=path):
+            return path
         case Page(path=path):
             return _read_page(Path(path))
         case ShowKeys() | EditKeys():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import Choose, Copy, Edit, Page, RowChanged, Say, SetMouse, ShowContext
+from tenuto.command.outcome import Choose, Copy, Edit, EditFile, Page, RowChanged, Say, SetMouse, ShowContext
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 
 
-def intent_of(outcome: Say | Choose | RowChanged | ShowContext | Edit | Copy | Page | SetMouse) -> Intent:
+def intent_of(outcome: Say | Choose | RowChanged | ShowContext | Edit | EditFile | Copy | Page | SetMouse) -> Intent:
     """Return the intent for an outcome that needs nothing but the machine."""
     match outcome:
         case Say(text=text, level=level):
@@ -20,6 +20,8 @@ def intent_of(outcome: Say | Choose | RowChanged | ShowContext | Edit | Copy | P
             return intents.ContextShown(report)
         case Edit(text=text, images=images):
             return intents.TextOffered(text, images)
+        case EditFile(path=path):
+            return intents.FileOffered(path)
         case Copy(text=text):
             return intents.CopyOffered(text)
         case Page(path=path):

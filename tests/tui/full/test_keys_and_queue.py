@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from tenuto.command.outcome import ReadOwnFiles, ShowKeys
+from tenuto.command.outcome import Choice, Choose, ReadOwnFiles, ShowKeys
 from tenuto.protocol.operation import EditQueueOperation, InterruptOperation
 from tenuto.tui.effects import EditFile
 from tests.tui.full.fake_runtime import SESSION, opened
@@ -130,3 +132,26 @@ async def test_the_file_of_the_keys_is_made_and_opened(monkeypatch: pytest.Monke
         path = screen.runtime.home / "keys.toml"
         assert opened_files == [str(path)]
         assert '# "mode.cycle" = "shift+tab"' in path.read_text() and path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_an_instruction_file_is_opened_from_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenuto.command.outcome import EditFile as EditFileOutcome
+
+    async with running_app(opened()) as screen:
+        opened_files: list[str] = []
+        carry_out = screen.app._carry_out
+
+        def note(effect: object) -> None:
+            if isinstance(effect, EditFile):
+                opened_files.append(effect.path)
+            else:
+                carry_out(effect)
+
+        monkeypatch.setattr(screen.app, "_carry_out", note)
+        path = str(tmp_path / "AGENTS.md")
+        screen.runtime.outcomes = [Choose("Instructions", "memory", (Choice(path, path),))]
+        await screen.burst([*"/memory", "escape", "enter"])
+        screen.runtime.outcomes = [EditFileOutcome(path)]
+        await screen.burst(["enter"])
+        assert screen.runtime.commands == ["/memory", f"/memory {path}"]
+        assert opened_files == [path]

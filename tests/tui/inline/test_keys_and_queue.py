@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tenuto.command.outcome import ReadOwnFiles
+from tenuto.command.outcome import Choice, Choose, EditFile, ReadOwnFiles
 from tenuto.protocol.operation import InterruptOperation
 from tests.tui.full.fake_runtime import SESSION, opened
 from tests.tui.inline.support import running_app
@@ -79,3 +79,18 @@ async def test_help_is_searched() -> None:
         session.type("\x1b")
         await session.gone("at the next tool boundary")
         assert session.app.editor.text == ""
+
+
+async def test_an_instruction_file_is_opened_from_its_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDITOR", "/nowhere/editor")
+    monkeypatch.delenv("VISUAL", raising=False)
+    async with running_app() as session:
+        rows = (Choice("/tmp/AGENTS.md", "AGENTS.md"),)
+        session.runtime.outcomes = [Choose("Instructions", "memory", rows)]
+        session.type("/memory ")
+        session.type("\r")
+        await session.shows("Instructions", "AGENTS.md")
+        session.runtime.outcomes = [EditFile("/tmp/AGENTS.md")]
+        session.type("\r")
+        await session.shows("/nowhere/editor could not be run")
+        assert session.runtime.commands == ["/memory", "/memory /tmp/AGENTS.md"]
