@@ -8,6 +8,8 @@ import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.segment import Segment
+from textual.strip import Strip
 
 from tenuto.tui import pinning
 from tenuto.tui.inline.cells import CellRows
@@ -97,6 +99,21 @@ def test_only_places_are_added(parts: list[str]) -> None:
 
 def test_a_tone_on_what_has_one_cell_is_left_out() -> None:
     assert "☝" in pin("☝🏽") and "🏽" not in pin("☝🏽")
+
+
+def test_spacing_vowel_signs_take_a_cell_and_stay_with_their_letter() -> None:
+    """As counted by xterm, VTE, Konsole, urxvt, tmux and xterm.js; rich and Python's wcwidth have them as marks."""
+    counted = {"हिन्दी में लिखा": 12, "நிரல் எழுது": 10, "কোড লেখা": 8, "မြန်မာ": 5, "ខ្មែរ": 4, "മലയാളം കോഡ്": 10}
+    assert {text: cell_width(text) for text in counted} == counted
+    found = ["हिन्दी में"[start:end] for start, end, _cells in split_graphemes("हिन्दी में")]
+    assert found == ["हि", "न्", "दी", " ", "में"]
+    assert cell_width("か\u3099") == 2 and cell_width("e\u0301") == 1
+    assert Strip([Segment("हिन्दी में लिखा")]).cell_length == 12, "Textual is of the same opinion"
+
+
+def test_joined_letters_with_a_vowel_are_held_to_their_cells() -> None:
+    assert "\x1b[3C" in pin("न्दी") and cell_width("न्दी") == 3
+    assert pin("हि") == "हि"
 
 
 def test_the_halves_of_a_flag_are_one_character() -> None:

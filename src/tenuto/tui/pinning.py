@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from functools import cache
 
 from tenuto.tui.emulator import recognise
@@ -28,10 +29,15 @@ _EMOJI = (
 _MARK = f"\ufe0e\ufe0f\u20e3{_TONE}\U000e0020-\U000e007f\u0300-\u036f"
 _CHANGED = rf"[#*0-9\xa9-\u200b\u2010-\ud7ff\uf900-\ufaff](?=[\ufe0e\ufe0f\u20e3{_TONE}])"
 """Followed by a selector, a keycap or a tone, anything may be an emoji; but not the end of a control sequence."""
+_INDIC = "\u0900-\u0d7f"
+_VIRAMA = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d"
+_SIGNS = "".join(chr(code) for code in range(0x900, 0xD80) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+_CONJUNCT = rf"[{_INDIC}](?:[{_VIRAMA}]\u200d?[{_INDIC}])+[{_SIGNS}]+"
+"""Letters joined by a virama, with a vowel: one character of two cells in some terminals."""
 _CLUSTER = re.compile(
-    rf"(?:[{_FLAG}]{{1,2}}|[{_EMOJI}]|{_CHANGED})[{_MARK}]*(?:\u200d[{_EMOJI}\xa9-\u200b\u2010-\u2bff][{_MARK}]*)*"
+    rf"{_CONJUNCT}|(?:[{_FLAG}]{{1,2}}|[{_EMOJI}]|{_CHANGED})[{_MARK}]*(?:\u200d[{_EMOJI}\xa9-\u200b\u2010-\u2bff][{_MARK}]*)*"
 )
-_SIGN = re.compile(f"[{_FLAG}{_EMOJI}{_TONE}\ufe0e\ufe0f\u20e3]")
+_SIGN = re.compile(f"[{_VIRAMA}{_FLAG}{_EMOJI}{_TONE}\ufe0e\ufe0f\u20e3]")
 """One of these is in every cluster: most frames have none, and to look for it costs a tenth."""
 _FLAGS = re.compile(f"[{_FLAG}]")
 _TONES = re.compile(f"[{_TONE}]")

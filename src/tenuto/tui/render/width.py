@@ -1,12 +1,15 @@
 """How many terminal cells a text takes (R-100). Every width in the front-ends is asked here.
 
-The tables are rich's, because Textual measures its strips with them: two opinions would tear the screen.
+The tables are rich's, because Textual measures its strips with them: two opinions would tear the screen. Where nearly
+all terminals are of another one, rich is told so.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 Grapheme = tuple[int, int, int]
@@ -15,6 +18,8 @@ Grapheme = tuple[int, int, int]
 ELLIPSIS = "…"
 _REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
 """Two of them are a flag."""
+_SPACED = re.compile("[\u0900-\u1cff\ua800-\uabff\U00011000-\U00011fff]")
+"""The scripts that have vowel signs with a cell of their own (general category Mc), from Devanagari to Khmer."""
 
 
 @lru_cache(maxsize=1)
@@ -24,10 +29,48 @@ def _measure() -> Callable[[str], int]:
     return cell_len
 
 
+@lru_cache(maxsize=1)
+def _space_vowel_signs() -> None:
+    """Tell rich that spacing vowel signs take a cell: it has them as marks without one, and so has kitty alone.
+
+    A line of Hindi was half as long again in the terminal as it was thought to be.
+    """
+    if "kitty" in os.environ.get("TERM", ""):
+        return
+    from rich import cells
+
+    load = cells.load_cell_table  # pyright: ignore[reportPrivateImportUsage]
+
+    @lru_cache
+    def load_ours(version: str = "auto") -> cells.CellTable:
+        table = load(version)
+        return table._replace(widths=[part for entry in table.widths for part in _without_spacing(*entry)])
+
+    cells.load_cell_table = load_ours  # pyright: ignore[reportPrivateImportUsage]
+    cells.get_character_cell_size.cache_clear()
+    cells.cached_cell_len.cache_clear()
+
+
+def _without_spacing(start: int, end: int, width: int) -> Iterator[tuple[int, int, int]]:
+    """Return the parts of an entry of the table that have no width indeed; what is in no entry has one cell."""
+    if width or not (_SPACED.match(chr(start)) or _SPACED.match(chr(end))):
+        yield start, end, width
+        return
+    for code in range(start, end + 1):
+        if not _is_spacing(chr(code)):
+            yield code, code, 0
+
+
+def _is_spacing(character: str) -> bool:
+    return unicodedata.category(character) == "Mc" and _SPACED.match(character) is not None
+
+
 def cell_width(text: str) -> int:
     """Return the number of cells of `text`. Control characters count as nothing: clean the text before."""
     if text.isascii():
         return len(text)
+    if _SPACED.search(text):
+        _space_vowel_signs()
     return _measure()(text)
 
 
@@ -37,17 +80,20 @@ def split_graphemes(text: str) -> list[Grapheme]:
         return [(index, index + 1, 1) for index in range(len(text))]
     from rich.cells import split_graphemes as split
 
+    spaced = _SPACED.search(text)
+    if spaced:
+        _space_vowel_signs()
     found = split(text)[0]
-    return _join_flags(text, found) if _REGIONAL.search(text) else found
+    return _join(text, found) if spaced or _REGIONAL.search(text) else found
 
 
-def _join_flags(text: str, graphemes: Sequence[Grapheme]) -> list[Grapheme]:
-    """Return the graphemes with the two halves of each flag as one."""
+def _join(text: str, graphemes: Sequence[Grapheme]) -> list[Grapheme]:
+    """Return the graphemes with the halves of each flag as one, and vowel signs with what they belong to."""
     joined: list[Grapheme] = []
     half = False
     for start, end, cells in graphemes:
         regional = _REGIONAL.match(text, start) is not None
-        if half and regional:
+        if joined and ((half and regional) or _is_spacing(text[start])):
             begun = joined[-1]
             joined[-1] = (begun[0], end, begun[2] + cells)
         else:
