@@ -493,12 +493,12 @@ async def test_detail_unfolds_everything_and_keeps_what_is_being_read() -> None:
     async with running_app(opened(), *items) as screen:
         await screen.burst(["pageup"] * 3)
         view = screen.app.transcript
-        top = view._ids[view.viewport.index]
+        top = view.order.ids[view.viewport.index]
         await screen.burst(["ctrl+o"])
         assert "row 7" in screen.text()
-        assert view._ids[view.viewport.index] == top
+        assert view.order.ids[view.viewport.index] == top
         await screen.burst(["ctrl+o"])
-        assert view._ids[view.viewport.index] == top
+        assert view.order.ids[view.viewport.index] == top
 
 
 async def test_what_is_sent_before_the_runtime_is_there_waits_for_it() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.timer import Timer
 
 from tenuto.tui.full.selection import Place, Selection, selected_text, whole_line, word_at
+from tenuto.tui.render.frame import tells_of_more
 from tenuto.tui.render.line import Line
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class Pointer:
         view.capture_mouse()
         self._on_bar = view.is_on_bar(event.x)
         if self._on_bar:
-            view.drag_bar(event.y)
+            self._drag_bar(event.y)
             return
         if view.is_on_mark(event.x, event.y):
             view.scroll_to_end()
@@ -73,7 +75,7 @@ class Pointer:
     def move(self, event: events.MouseMove) -> None:
         """Go on with it; outside the screen it scrolls."""
         if self._on_bar:
-            self._view.drag_bar(event.y)
+            self._drag_bar(event.y)
         elif self._dragging:
             self._at = (event.x, event.y)
             self._select_to(event.x, event.y)
@@ -103,7 +105,7 @@ class Pointer:
             return ""
         lines = view.lines_of(place.item)
         if event.chain == 1:
-            view.click_item(place)
+            self._fold(place, lines[place.line :])
             return ""
         ends = word_at(lines[place.line], place.cell) if event.chain == 2 else None
         if ends is not None:
@@ -112,6 +114,16 @@ class Pointer:
             first, last = whole_line(lines, place.line)
             return self._select(Place(place.item, first.row, first.cell), Place(place.item, last.row, last.cell))
         return ""
+
+    def _drag_bar(self, y: int) -> None:
+        self._view.viewport.go_to_thumb(y)
+        self._view.repaint()
+
+    def _fold(self, place: Place, rest: Sequence[Line]) -> None:
+        """Fold or unfold by a click on an item's head, or on the row that says how much is folded."""
+        item = self._view.item_at(place.item)
+        if place.line <= 1 or (item.folded and (len(rest) == 1 or any(map(tells_of_more, rest[:1])))):
+            self._view.toggle(item.id)
 
     def _select(self, anchor: Place, head: Place) -> str:
         self.selection = Selection(anchor, head)

@@ -6,8 +6,8 @@ It reads the machine's items, renders those on the screen, and repaints only the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from operator import itemgetter
 
 from textual import events
@@ -17,16 +17,16 @@ from textual.widget import Widget
 
 from tenuto.tui.full.end_mark import MARK_ROWS, mark_text, row_of_mark
 from tenuto.tui.full.line_cache import LineCache, LineRenderer
+from tenuto.tui.full.order import ItemOrder
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import Pointer
-from tenuto.tui.full.selection import Place, Selection, moved
+from tenuto.tui.full.selection import Selection, moved
 from tenuto.tui.full.viewport import Viewport
 from tenuto.tui.machine.gap import GapEnd
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.marks import Marks, RowMarks, present_match
 from tenuto.tui.render.estimate import estimate_height
-from tenuto.tui.render.frame import tells_of_more
 from tenuto.tui.render.items import gap_before
 from tenuto.tui.render.line import EMPTY, Line
 
@@ -56,7 +56,7 @@ class TranscriptView(Widget, can_focus=False):
         super().__init__(id="transcript")
         self._state = state
         self._palette = palette
-        self._toggle = toggle
+        self.toggle = toggle
         self._reached_gap = reached_gap
         self._copy = copy
         self.cache = LineCache(render)
@@ -66,10 +66,8 @@ class TranscriptView(Widget, can_focus=False):
         self._marks = Marks()
         self._kept: tuple[list[int], int] | None = None
         self._wants_start = False
-        self._ids: list[int] = []
-        self._places: dict[int, int] = {}
-        self._measured: dict[int, int] = {}
-        self._measured_width = 0
+        self.order = ItemOrder()
+        self._width = 0
         self.shown: list[Row] = []
         self._painted: list[tuple[Line, RowMarks]] = []
         self._mark_row = -1
@@ -81,23 +79,15 @@ class TranscriptView(Widget, can_focus=False):
         """Everything may be different: read all items anew. What is being read stays, if it is still there."""
         self._forget()
         self.viewport.line = 0
-        self._read_items({})
+        self._read_items()
 
     def add_older(self) -> None:
         """Items came before or between others, or are gone: what is known of the others holds."""
         goes_to_start = self._wants_start and (self.viewport.index, self.viewport.line) == (0, 0)
-        old, items = self._ids, self._state().transcript.items
-        heights = dict(zip(old, self.viewport.heights, strict=True))
-        stood_behind = dict(pairwise([0, *old]))
-        for above, item_id in pairwise([0, *items]):
-            if stood_behind.get(above) != item_id:
-                self._measured.pop(item_id, None)  # the gap before it may be another now
-        for item_id in [item_id for item_id in old if item_id not in items]:
-            self._measured.pop(item_id, None)
-            self.cache.drop(item_id)
-        self._read_items({item_id: heights[item_id] for item_id in self._measured})
+        old = self.order.ids
+        self._read_items()
         if self.pointer.selection is not None:
-            self.pointer.selection = moved(self.pointer.selection, lambda place: self._places.get(old[place]))
+            self.pointer.selection = moved(self.pointer.selection, lambda place: self.order.place_of(old[place]))
         self._painted = []
         if goes_to_start:
             self._go_to_start()
@@ -111,23 +101,16 @@ class TranscriptView(Widget, can_focus=False):
         """An item was added at the end."""
         item = self._state().transcript.get(item_id)
         if item is not None:
-            self._places[item_id] = len(self._ids)
-            self._ids.append(item_id)
+            self.order.append(item_id)
             self.viewport.append(estimate_height(item, self._text_width) + 1)
 
     def remove_item(self, item_id: int) -> None:
         """An item is gone."""
-        place = self._places.pop(item_id, None)
+        place = self.order.remove(item_id)
         if place is None:
             return
-        del self._ids[place]
-        for later in range(place, len(self._ids)):
-            self._places[self._ids[later]] = later
         self.viewport.remove(place)
         self.cache.drop(item_id)
-        self._measured.pop(item_id, None)
-        if place < len(self._ids):
-            self._measured.pop(self._ids[place], None)  # the gap before it may be another now
         if self.pointer.selection is not None:
             self.pointer.selection = self.pointer.selection.without(place)
 
@@ -136,7 +119,7 @@ class TranscriptView(Widget, can_focus=False):
     def keep_place(self) -> None:
         """Remember what is being read."""
         viewport = self.viewport
-        self._kept = ([], 0) if viewport.follow else (self._ids[viewport.index :], viewport.line)
+        self._kept = ([], 0) if viewport.follow else (self.order.ids[viewport.index :], viewport.line)
 
     def restore_place(self) -> None:
         """Go back to what was being read when it was remembered."""
@@ -144,11 +127,11 @@ class TranscriptView(Widget, can_focus=False):
             return
         (ids, line), self._kept = self._kept, None
         self.viewport.held = False
-        place = next((self._places[item_id] for item_id in ids if item_id in self._places), None)
+        place = self.order.first_place(ids)
         if place is None:
             self.viewport.go_to_end()
         else:
-            same = self._ids[place] == ids[0]
+            same = self.order.ids[place] == ids[0]
             self.viewport.go_to_item(place)
             self.viewport.scroll(line if same else 0)
 
@@ -156,11 +139,11 @@ class TranscriptView(Widget, can_focus=False):
         """Bring the present match of the search on the screen."""
         search = self._state().search
         hit = search.current if search is not None else None
-        index = self._places.get(hit.id) if hit is not None else None
+        index = self.order.place_of(hit.id) if hit is not None else None
         if search is None or hit is None or index is None:
             return
         lines = self.lines_of(index)
-        found = self._marks.matches(self._item(index), lines, search.query)
+        found = self._marks.matches(self.item_at(index), lines, search.query)
         present = present_match(found, hit, search.ordinal)
         row = found[present][0].row if present is not None else min(self._gap(index), max(0, len(lines) - 1))
         self._hold()
@@ -168,18 +151,19 @@ class TranscriptView(Widget, can_focus=False):
 
     def show_block(self) -> None:
         """Bring the block under the cursor on the screen."""
-        index = self._places.get(self._state().block)
+        index = self.order.place_of(self._state().block)
         self._hold()
         if index is not None:
             self.viewport.reveal_item(index)
 
     def last_seen(self) -> int:
         """Return the id of the last item that begins or goes on on the screen, 0 where there is none."""
-        return self._ids[self.shown[-1][0]] if self.shown and self.shown[-1][0] < len(self._ids) else 0
+        ids = self.order.ids
+        return ids[self.shown[-1][0]] if self.shown and self.shown[-1][0] < len(ids) else 0
 
     def _hold(self) -> None:
         """Follow no new text while somebody looks at a match or a block."""
-        self.viewport.held = self._state().looked_at in self._places
+        self.viewport.held = self._state().looked_at in self.order
 
     # --- scrolling; each returns `True`, as an action that was done ---
 
@@ -201,9 +185,10 @@ class TranscriptView(Widget, can_focus=False):
     def _go_to_start(self) -> None:
         """Go there; where the session begins with what is not loaded, that is where the person wants to be."""
         self.viewport.go_to_start()
-        self._wants_start = bool(self._ids) and self._ids[0] in self._state().gaps
+        first = next(iter(self.order.ids), 0)
+        self._wants_start = first in self._state().gaps
         if self._wants_start:
-            self._reached_gap(self._ids[0], "oldest")
+            self._reached_gap(first, "oldest")
 
     def scroll_to_end(self) -> bool:
         """Go to the end and follow."""
@@ -248,9 +233,9 @@ class TranscriptView(Widget, can_focus=False):
         if not gaps or self.viewport.follow:
             return
         for index, _ in self.shown:
-            gap = gaps.get(self._ids[index])
+            gap = gaps.get(self.order.ids[index])
             if gap is not None and not gap.asked:
-                self._reached_gap(self._ids[index], "oldest" if index > self.shown[0][0] else "newest")
+                self._reached_gap(self.order.ids[index], "oldest" if index > self.shown[0][0] else "newest")
                 return
 
     def _marked_lines(self) -> list[tuple[Line, RowMarks]]:
@@ -258,10 +243,11 @@ class TranscriptView(Widget, can_focus=False):
         state = self._state()
         if state.search is None and not state.block:
             self._marks.forget()
-            return [(self.lines_of(index)[line], ()) for index, line in self.shown]
+            lines_of = {index: self.lines_of(index) for index in dict(self.shown)}
+            return [(lines_of[index][line], ()) for index, line in self.shown]
         marked: list[tuple[Line, RowMarks]] = []
         for index, rows in groupby(self.shown, key=itemgetter(0)):
-            item, lines = self._item(index), self.lines_of(index)
+            item, lines = self.item_at(index), self.lines_of(index)
             marks = self._marks.of_item(item, lines, state, self._gap(index))
             marked += [(lines[number], marks(number)) for _, number in rows]
         return marked
@@ -292,63 +278,60 @@ class TranscriptView(Widget, can_focus=False):
 
     def _take_width(self) -> None:
         """Measure all anew for another width, which is there before word of it: something may be painted in between."""
-        if self._measured_width == self._text_width:
+        if self._width == self._text_width:
             return
-        self._measured_width = self._text_width
-        self._measured.clear()
+        self._width = self._text_width
+        self.order.forget_heights()
         self.pointer.selection = None
         self.viewport.rows = self.size.height
         self._estimate_again()
 
-    def _item(self, index: int) -> Item:
-        item = self._state().transcript.get(self._ids[index])
+    def item_at(self, index: int) -> Item:
+        """Return the item that stands there."""
+        item = self._state().transcript.get(self.order.ids[index])
         assert item is not None, "the order and the items agree"
         return item
 
     def _gap(self, index: int) -> int:
-        return gap_before(self._item(index - 1) if index else None, self._item(index))
+        return gap_before(self.item_at(index - 1) if index else None, self.item_at(index))
 
     def lines_of(self, index: int) -> Sequence[Line]:
         """Return the lines of the item at `index`, with the empty row that sets it apart from the one before."""
-        return self.cache.lines(self._item(index), self._text_width, self._gap(index))
+        return self.cache.lines(self.item_at(index), self._width or self._text_width, self._gap(index))
 
     def _measure(self, index: int) -> int:
-        item = self._item(index)
-        if self._measured.get(item.id) != item.version:
-            self._measured[item.id] = item.version
-            return len(self.lines_of(index))
-        return self.viewport.heights[index]
+        item = self.item_at(index)
+        return len(self.lines_of(index)) if self.order.measure(item) else self.viewport.heights[index]
 
-    def _read_items(self, known: Mapping[int, int]) -> None:
-        """Take all items over; `known` are the heights that hold. The row at the top stays, if its item is there."""
-        viewport, old = self.viewport, self._ids
+    def _read_items(self) -> None:
+        """Take all items over, with the heights that hold. The row at the top stays, if its item is there."""
+        viewport, order, old = self.viewport, self.order, self.order.ids
         items = self._state().transcript.ordered()
-        self._ids = [item.id for item in items]
-        self._places = {item_id: place for place, item_id in enumerate(self._ids)}
+        heights = dict(zip(old, viewport.heights, strict=True))
+        for item_id in order.replace([item.id for item in items]):
+            self.cache.drop(item_id)
         width = self._text_width
-        heights = [known.get(item.id) or estimate_height(item, width) + 1 for item in items]
+        known = [heights.get(item.id, 0) if order.is_measured(item.id) else 0 for item in items]
+        taken = [height or estimate_height(item, width) + 1 for height, item in zip(known, items, strict=True)]
         viewport.rows = self.size.height
         read = [] if viewport.follow else old[viewport.index :]
-        top = next((item_id for item_id in read if item_id in self._places), None)
+        top = order.first_place(read)
         if top is None:
-            viewport.reset(heights)
+            viewport.reset(taken)
             return
-        line = viewport.line if top == read[0] else 0
-        seen = next(
-            (item_id for item_id in reversed(old[: len(old) - viewport.unseen]) if item_id in self._places), top
-        )
-        unseen = len(items) - 1 - self._places[seen]
-        viewport.reset_at(heights, self._places[top], line, unseen)
+        line = viewport.line if order.ids[top] == read[0] else 0
+        seen = order.first_place(reversed(old[: len(old) - viewport.unseen]))
+        viewport.reset_at(taken, top, line, len(items) - 1 - (top if seen is None else seen))
 
     def _estimate_again(self) -> None:
         width = self._text_width
         items = self._state().transcript
-        heights = [estimate_height(item, width) + 1 for item_id in self._ids if (item := items.get(item_id))]
+        heights = [estimate_height(item, width) + 1 for item_id in self.order.ids if (item := items.get(item_id))]
         self.viewport.estimate_again(heights)
 
     def _forget(self) -> None:
         self.cache.clear()
-        self._measured.clear()
+        self.order.forget_heights()
         self._painted = []
         self.pointer.selection = None
 
@@ -363,27 +346,14 @@ class TranscriptView(Widget, can_focus=False):
         first = self.size.width - SCROLLBAR_CELLS - len(mark_text(self.viewport.unseen))
         return y == self._mark_row and x >= first
 
-    def drag_bar(self, y: int) -> None:
-        """Scroll to where the scrollbar is held."""
-        _, total = self.viewport.extent()
-        rows = max(1, self.size.height - 1)
-        self.viewport.go_to_row(max(0, total - self.size.height) * max(0, min(y, rows)) // rows)
-        self.repaint()
-
-    def click_item(self, place: Place) -> None:
-        """Fold or unfold by a click on an item's head, or on the row that says how much is folded."""
-        item = self._item(place.item)
-        rest = self.lines_of(place.item)[place.line :]
-        if place.line <= 1 or (item.folded and (len(rest) == 1 or any(map(tells_of_more, rest[:1])))):
-            self._toggle(item.id)
-
     def on_resize(self) -> None:
         """Another width renders everything anew; another height only shows more or less.
 
         The end stays on the screen where it was, and so does what is looked at.
         """
         looked_at = self._state().looked_at
-        shown = any(self._ids[index] == looked_at for index, _ in self.shown if index < len(self._ids))
+        place = self.order.place_of(looked_at)
+        shown = any(index == place for index, _ in self.shown)
         self._take_width()
         self._painted = []
         self.viewport.rows = self.size.height

@@ -170,6 +170,11 @@ class Viewport:
 
     # --- the scrollbar ---
 
+    def go_to_thumb(self, row: int) -> None:
+        """Go to where the scrollbar is held: at that row of the window."""
+        last = max(1, self.rows - 1)
+        self.go_to_row(max(0, self._total - self.rows) * max(0, min(row, last)) // last)
+
     def extent(self) -> tuple[int, int]:
         """Return (rows above the window, rows in all), by the present estimates."""
         return sum(self.heights[: self.index]) + self.line, self._total
