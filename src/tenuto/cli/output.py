@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typing import NoReturn, TextIO
 
 
+_replaced: list[TextIO] = []
+"""One that nobody has any more closes what it wrote to."""
+
+
 class OutputFailedError(Exception):
     """Standard output takes no more. The message says why; it is empty when whoever read it is gone."""
 
@@ -78,6 +82,7 @@ def watch_output() -> None:
 
 
 def _like(ready: TextIO, kind: type[io.TextIOWrapper]) -> TextIO:
+    _replaced.append(ready)
     binary = ready.buffer
     if not isinstance(ready, io.TextIOWrapper):
         return ready
