@@ -53,3 +53,10 @@ def test_the_usual_lines_need_no_argparse() -> None:
         "assert not {'argparse', 'gettext', 'shutil'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_mistyped_mode_is_told_with_those_that_there_are_and_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse_arguments(["-p", "hello", "--mode", "paln"]) == 2
+    said = capsys.readouterr().err
+    assert "--mode: “paln” is none of ask, edits, auto, plan; did you mean plan?" in said
+    assert said.count("\n") == 1

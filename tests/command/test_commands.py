@@ -75,7 +75,9 @@ def test_names_are_unique_and_each_command_has_its_module() -> None:
         ("/zzzzzz argument", "There is no command /zzzzzz"),
         ("/help nope", "There is no command /nope"),
         ("/mode wild", "ask, edits, auto, plan"),
-        ("/mode plan now", "not a mode"),
+        ("/mode plan now", "There is no mode “plan now”"),
+        ("/mode paln", "there are ask, edits, auto, plan; did you mean plan?"),
+        ("/help comapct", "did you mean /compact?"),
         ("/model nonsense", "provider/name"),
         ("/model nobody/x", "nobody"),
         ("/model openai/", "provider/name"),
@@ -127,6 +129,20 @@ async def test_help_keeps_its_descriptions_in_one_column(tmp_path: Path) -> None
         places = {match.end() for match, line in zip(columns, listed, strict=True) if match and match.end() < len(line)}
         assert places == {26}
         assert any(match and match.end() == len(line) for match, line in zip(columns, listed, strict=True))
+
+
+@pytest.mark.parametrize("line", ["/model anthropc/x", "/resume nope", "/unpin 9", "/mode paln", "/mouse weel"])
+async def test_what_names_nothing_is_a_warning_whatever_it_names(tmp_path: Path, line: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.runtime.run_command("/pin a text")
+        outcomes = await running.runtime.run_command(line)
+        told = [
+            (said.level, said.text)
+            for said in (*outcomes, *running.of(NoticeEvent))
+            if line.split()[1].partition("/")[0] in said.text
+        ]
+        assert [level for level, _text in told] == ["warning"], told
+        assert all(level == "warning" for level in (said.level for said in outcomes if isinstance(said, Say)))
 
 
 async def test_model_offers_what_can_be_used_and_changes_to_it(tmp_path: Path) -> None:

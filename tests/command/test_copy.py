@@ -60,7 +60,7 @@ async def test_what_cannot_be_copied_is_said(tmp_path):
     async with agent(tmp_path, script) as running:
         (said,) = await running.runtime.run_command("/copy the thing")
         assert isinstance(said, Say)
-        assert said.level == "error"
+        assert said.level == "warning"
 
 
 async def test_the_mouse_is_offered_and_taken(tmp_path):

@@ -52,7 +52,7 @@ async def test_the_same_name_again_needs_force(tmp_path: Path) -> None:
         before = (tmp_path / "work" / "notes.md").read_text(encoding="utf-8")
         await running.ask("and more")
         refused = await said(running, "/export notes.md")
-        assert refused.level == "error" and "--force" in refused.text and "\n" not in refused.text
+        assert refused.level == "warning" and "--force" in refused.text and "\n" not in refused.text
         assert (tmp_path / "work" / "notes.md").read_text(encoding="utf-8") == before
         await said(running, "/export --force notes.md")
         assert "and more" in (tmp_path / "work" / "notes.md").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ async def test_bad_arguments_give_one_clear_line(tmp_path: Path, line: str, part
     async with agent(tmp_path, echo) as running:
         await running.ask("hello")
         outcome = await said(running, line)
-        assert outcome.level == "error"
+        assert outcome.level == "warning"
         assert part in outcome.text and "\n" not in outcome.text
         assert list((tmp_path / "work").iterdir()) == []
 

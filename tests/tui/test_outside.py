@@ -202,7 +202,8 @@ async def test_copying_says_what_it_did(monkeypatch):
 def test_a_name_in_the_settings_that_means_nothing_is_named():
     watched = Watched(status_items=("mode", "clock"))
     watched.outside.begin()
-    assert watched.toasts == ["ui.status_items: there is no clock"]
+    (said,) = watched.toasts
+    assert said.startswith("ui.status_items: there is no clock: there are mode, model, ")
 
 
 def test_other_effects_are_somebody_elses():

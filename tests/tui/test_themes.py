@@ -191,6 +191,13 @@ def test_a_theme_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
         assert part in problem
 
 
+@pytest.mark.parametrize(("name", "meant"), [("lihgt", "light"), ("mien", "mine")])
+def test_a_theme_that_is_mistyped_is_told_with_the_nearest(tmp_path: Path, name: str, meant: str) -> None:
+    write_theme(tmp_path, "mine", "")
+    (problem,) = ThemeChooser(name, MANY, tmp_path).problems
+    assert problem.endswith(f"; did you mean {meant}?")
+
+
 def test_an_own_theme_cannot_take_the_name_of_one_of_ours(tmp_path: Path) -> None:
     write_theme(tmp_path, "dark", '[colours]\naccent = "#fff"')
     write_theme(tmp_path, "mine", "")

@@ -42,6 +42,18 @@ def _complain(message: str) -> int:
     return BAD_USAGE
 
 
+def _read_mode(word: str) -> str:
+    """Return the mode that a word names. Raises `ArgumentTypeError` with those that there are."""
+    import argparse
+
+    from tenuto.text.nearest import did_you_mean
+
+    if word not in MODES:
+        hint = did_you_mean(word, MODES)
+        raise argparse.ArgumentTypeError(f"“{word}” is none of {', '.join(MODES)}{hint}")
+    return word
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the main command."""
     import argparse
@@ -66,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: go on in a copy")
     parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
-    parser.add_argument("--mode", choices=MODES, help="what needs approval")
+    parser.add_argument("--mode", type=_read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
     parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
     parser.add_argument("--no-session", action="store_true", help="keep nothing on disk afterwards")
     parser.add_argument("--inline", action="store_true", help="print into the terminal's own scrollback")

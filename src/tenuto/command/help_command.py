@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.command.registry import COMMANDS
 from tenuto.core.runtime import Runtime
+from tenuto.text.nearest import did_you_mean
 
 HEAD_CELLS = 24
 """Behind a longer command its description stands in the next row."""
@@ -22,7 +23,9 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     del runtime
     shown = [entry for entry in COMMANDS if argument.lstrip("/") in ("", entry.name, *entry.aliases)]
     if not shown:
-        return [Say(f"There is no command /{argument.lstrip('/')}; /help lists them", "warning")]
+        word = argument.lstrip("/")
+        hint = did_you_mean(word, [entry.name for entry in COMMANDS], "/{}") or "; /help lists them"
+        return [Say(f"There is no command /{word}{hint}", "warning")]
     rows = [(f"/{entry.name} {entry.argument_hint}".strip(), entry) for entry in shown]
     width = min(HEAD_CELLS, max(len(head) for head, _ in rows))
     lines = [_row(head, f"{entry.description}{_alias_note(entry.aliases)}", width) for head, entry in rows]

@@ -8,6 +8,7 @@ from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.operation import ChangeModeOperation
+from tenuto.text.nearest import did_you_mean
 
 EXPLANATIONS: dict[Mode, str] = {
     "ask": "ask before each edit and each command",
@@ -26,6 +27,10 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [Choose(f"Mode (now {present})", "mode", rows)]
     mode = MODES.get(argument)
     if mode is None:
-        return [Say(f"“{argument}” is not a mode; there are {', '.join(MODES)}", "warning")]
+        return [
+            Say(
+                f"There is no mode “{argument}”: there are {', '.join(MODES)}{did_you_mean(argument, MODES)}", "warning"
+            )
+        ]
     await runtime.submit(ChangeModeOperation(session_id=runtime.session_id, mode=mode))
     return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, MouseMode, SetMouse
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.text.nearest import did_you_mean
 
 MODES: dict[MouseMode, str] = {
     "full": "the wheel scrolls, dragging selects, a click folds; with Shift the terminal selects",
@@ -21,5 +22,5 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         rows = tuple(Choice(mode, mode, description) for mode, description in MODES.items())
         return [Choose("What is the mouse for? (ui.mouse is for good)", "mouse", rows)]
     if word not in MODES:
-        raise UsageError(f"/mouse takes {', '.join(MODES)}")
+        raise UsageError(f"There is no /mouse “{word}”: there are {', '.join(MODES)}{did_you_mean(word, MODES)}")
     return [SetMouse(word)]

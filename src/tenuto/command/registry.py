@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
-from tenuto.core.errors import EXPECTED_FAILURES
+from tenuto.core.errors import EXPECTED_FAILURES, names_nothing
+from tenuto.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
@@ -137,14 +138,11 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     command = find_command(name)
     if command is None:
         names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
-        import difflib
-
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean /{close[0]}?" if close else "; /help lists them"
+        hint = did_you_mean(name, names, "/{}") or "; /help lists them"
         return [Say(f"There is no command /{name}{hint}", "warning")]
     module = importlib.import_module(module_of(command))
     try:
         outcomes: list[CommandOutcome] = await module.run(runtime, rest[0] if rest else "")
     except EXPECTED_FAILURES as error:
-        return [Say(str(error), "error")]
+        return [Say(str(error), "warning" if names_nothing(error) else "error")]
     return outcomes

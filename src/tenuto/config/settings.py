@@ -272,7 +272,9 @@ def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[st
         except msgspec.ValidationError as error:
             fault, _, place = str(error).partition(" - at ")
             path = _fault_path(fault, place.strip("`"))
-            problems.append(f"{source}: {'.'.join(path) or 'settings'}: {fault}; the value is ignored")
+            from tenuto.config.faults import describe_fault
+
+            problems.append(f"{source}: {describe_fault(fault, path, Settings)}")
             if not _remove(values, path):
                 return {}
         else:
@@ -281,7 +283,7 @@ def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[st
 
 def _fault_path(fault: str, place: str) -> list[str]:
     """Turn msgspec's words into the keys that lead to the fault; `*` stands for any key of a table."""
-    path = [key for key in place.removeprefix("$").replace("[...]", ".*").split(".") if key]
+    path = [key.partition("[")[0] for key in place.removeprefix("$").replace("[...]", ".*").split(".") if key]
     if "unknown field" in fault:
         path.append(fault.rsplit("`", 2)[1])
     return path

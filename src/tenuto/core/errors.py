@@ -32,6 +32,11 @@ EXPECTED_FAILURES = (TenutoError, ModelError, SessionError)
 """Errors whose text is written for a person; every other one is a fault of ours."""
 
 
+def names_nothing(failure: BaseException) -> bool:
+    """Return whether a person asked for what there is not, or what does not fit: nothing has changed, nothing broke."""
+    return isinstance(failure, UsageError) or (isinstance(failure, ModelError) and failure.kind == "not_found")
+
+
 def describe_failure(failure: BaseException) -> str:
     """Return one line for a person. An unexpected error names its place, so that a report of it is useful."""
     if isinstance(failure, EXPECTED_FAILURES):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tenuto.core.bus import EventBus
 from tenuto.core.earlier import earlier_events
-from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
+from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure, names_nothing
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import change_model, find_model, is_too_small
 from tenuto.core.task import AgentTask
@@ -110,7 +110,7 @@ class Executor(OperationHandler):
                     session_id=operation.session_id,
                     submission_id=operation.submission_id,
                     text=describe_failure(error),
-                    level="error",
+                    level="warning" if names_nothing(error) else "error",
                 )
             )
         return operation.submission_id

@@ -10,6 +10,7 @@ from tenuto.model.auth import read_keys
 from tenuto.model.endpoint import Endpoint, ProviderKind, host_of
 from tenuto.model.local_servers import USUAL_PORTS, LocalServer
 from tenuto.protocol.model import ModelError
+from tenuto.text.nearest import nearest
 
 BUILT_IN: Mapping[str, tuple[ProviderKind, str, str, str]] = {
     "anthropic": ("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
@@ -47,8 +48,11 @@ class Endpoints:
             return self._make(provider, own.kind, own.base_url, own.api_key_env, own.headers)
         if provider in LOCAL_PORTS:
             return self._make(provider, "openai-chat", f"http://127.0.0.1:{LOCAL_PORTS[provider]}/v1", "", {})
-        known = ", ".join([*self.names(), *LOCAL_PORTS, "offline"])
-        hint = f"known are {known}; add others under [providers.{provider}] in {self._home / 'settings.toml'}"
+        known = [*self.names(), *LOCAL_PORTS, "offline"]
+        place = f"[providers.{provider}] in {self._home / 'settings.toml'}"
+        near = nearest(provider, known)
+        meant = f"did you mean {near}? " if near else ""
+        hint = f"{meant}known are {', '.join(known)}; others are added under {place}"
         raise ModelError("not_found", f"there is no provider “{provider}”", hint=hint)
 
     def local(self, servers: Iterable[LocalServer]) -> list[Endpoint]:

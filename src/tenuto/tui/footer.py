@@ -77,6 +77,16 @@ def unknown_items(items: Sequence[str]) -> list[str]:
     return [name for name in items if name not in RENDERERS and name != GAP]
 
 
+def describe_unknown(names: Sequence[str]) -> str:
+    """Return what to say of names that mean nothing: what there is, and the nearest."""
+    from tenuto.text.nearest import did_you_mean
+
+    known = (*RENDERERS, GAP)
+    return (
+        f"ui.status_items: there is no {', '.join(names)}: there are {', '.join(known)}{did_you_mean(names[0], known)}"
+    )
+
+
 def _sides(shown: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     place = shown.index(GAP) if GAP in shown else len(shown)
     return shown[:place], [name for name in shown[place:] if name != GAP]

@@ -15,7 +15,7 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui.clipboard import copy_text
 from tenuto.tui.effects import Bell, ScreenEffect
 from tenuto.tui.emulator import in_multiplexer, in_screen, notification_form, recognise, shows_progress
-from tenuto.tui.footer import unknown_items
+from tenuto.tui.footer import describe_unknown, unknown_items
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.multiplexer import ask_outer, wrap
 from tenuto.tui.notify import BEL, Calls, Notification, describe_bell, notification_sequence
@@ -93,7 +93,7 @@ class Outside:
         self._write(SAVE_TITLE if self._has_title else "")
         unknown = unknown_items(self._ui.status_items)
         if unknown:
-            self._warn(f"ui.status_items: there is no {', '.join(unknown)}")
+            self._warn(describe_unknown(unknown))
 
     def end(self) -> None:
         """Give it back, once."""

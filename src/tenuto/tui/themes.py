@@ -126,8 +126,11 @@ def load_theme(home: Path, name: str) -> tuple[Theme | None, tuple[str, ...]]:
 
     file = home / FOLDER / f"{name}.toml"
     if name not in own_themes(home):
-        names = ", ".join((*DESCRIPTIONS, *own_themes(home)))
-        return None, (f"There is no theme “{name}”; there are {names}, and the files that you put into {file.parent}",)
+        from tenuto.text.nearest import did_you_mean
+
+        names = (*DESCRIPTIONS, *own_themes(home))
+        known = f"there are {', '.join(names)}, and the files that you put into {file.parent}"
+        return None, (f"There is no theme “{name}”: {known}{did_you_mean(name, names)}",)
     try:
         with file.open("rb") as stream:
             text = stream.read(MAX_BYTES).decode("utf-8")

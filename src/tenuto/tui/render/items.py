@@ -147,11 +147,11 @@ def _notice(item: NoticeItem, frame: Frame) -> list[Line]:
     style = {"info": "notice", "warning": "warning", "error": "error"}[item.level]
     if item.kind == "command" and item.level == "info":
         mark, style = "", "text"
-    return _sentences(mark, style, _as_sentence(item.text) if item.level == "error" else item.text, frame)
+    return _sentences(mark, style, _as_sentence(item.text) if item.level != "info" else item.text, frame)
 
 
 def _as_sentence(text: str) -> str:
-    """Return an error, which others put behind a name and a colon, as a line of its own; names stay as they are."""
+    """Return a fault, which others put behind a name and a colon, as a line of its own; names stay as they are."""
     return f"{text[0].upper()}{text[1:]}" if text.split(" ", 1)[0].isalpha() else text
 
 
