@@ -20,8 +20,10 @@ MORE_KEYS, NO_MORE_KEYS = "\x1b[>4;1m", "\x1b[>4;0m"
 """Asks xterm and tmux, which do not know kitty's protocol, for the same (`modifyOtherKeys`)."""
 ALT_SENDS_ESCAPE, ALT_AS_BEFORE = "\x1b[?1036s\x1b[?1036h", "\x1b[?1036r"
 """Asks xterm, where Alt with B types `â` by itself, for an Escape and the key; xterm remembers what it was before."""
-NO_MORE_FLAGS = "\x1b[<u"
-"""Takes back what was asked for by kitty's protocol; where nothing was, nothing happens."""
+NO_MORE_FLAGS = "\x1b7\x1b[<u"
+"""Takes back what was asked for by kitty's protocol; where nothing was, nothing happens. Konsole takes it for "put the
+cursor where it was saved", so it is saved before.
+"""
 CLEAN_KEYBOARD = "\x1b[=0;1u"
 """Takes back what a program that crashed has left switched on."""
 TOLD_FILE = Path("told") / "tmux-extended-keys"

@@ -12,14 +12,14 @@ from collections.abc import Callable, Generator
 from types import FrameType
 from typing import TextIO
 
-from tenuto.tui.newline import CLEAN_KEYBOARD
+from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS
 from tenuto.tui.writer import TerminalWriter
 
 NO_MOUSE_NO_SIZES = "\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2048l"
 """Ends reports of the mouse and of the size, also those that a program that was killed has left switched on."""
 RESTORE = (
     f"\x1b[?2026l\x1b[?2004l{NO_MOUSE_NO_SIZES}\x1b[?1004l\x1b[?2031l"
-    f"\x1b[>4;0m\x1b[<u{CLEAN_KEYBOARD}\x1b[?7h\x1b[?1049l{CLEAN_KEYBOARD}\x1b[?25h\x1b[0m"
+    f"\x1b[>4;0m{NO_MORE_FLAGS}{CLEAN_KEYBOARD}\x1b[?7h\x1b[?1049l{CLEAN_KEYBOARD}\x1b[?25h\x1b[0m"
 )
 """Ends every mode that the driver may have begun: synchronised output, paste, mouse, focus, size, background,
 keyboard (each screen has its own), screen.

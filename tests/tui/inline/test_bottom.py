@@ -16,7 +16,7 @@ from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, replay, user
-from tests.tui.inline.support import Session, running_app
+from tests.tui.inline.support import Session, Terminal, running_app
 from tests.tui.pictures.scenes import OPENED, STARTED, call, working_through_a_list
 
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -255,3 +255,17 @@ async def test_what_a_terminal_shows_of_an_emoji_beyond_its_cells_goes_with_it()
         await session.until(lambda: cursor_of(session)[0] == len("❯ ab") + 2)
         row = cursor_of(session)[1]
         assert row.endswith(" same rest") and "🏽" not in row
+
+
+async def test_konsole_keeps_its_cursor_when_the_keyboard_is_given_back() -> None:
+    """It takes the end of kitty's keys for "put the cursor where it was saved": a printed row went with the prompt."""
+    async with running_app(size=(60, 24)) as session:
+        terminal = session.terminal
+        terminal.write = lambda data: Terminal.write(terminal, data.replace("\x1b[<u", "\x1b8"))  # type: ignore[method-assign]
+        await session.emit(answer("First.\n\nLast.", 2))
+        await session.shows("First.", "Last.")
+        async with session.app.application.lend():
+            assert "First." in session.text() and "Last." in session.text() and "❯" not in session.text()
+            assert terminal.screen.cursor.y == next(y for y, row in enumerate(terminal.rows()) if "Last." in row) + 1
+        await session.shows("❯")
+        assert session.text().count("Last.") == 1

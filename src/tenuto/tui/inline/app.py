@@ -36,7 +36,7 @@ from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.modified_keys import KEYS_TOLD_APART
 from tenuto.tui.motion import motion_of
-from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_KEYS, more_keys, no_more_keys
+from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, NO_MORE_KEYS, more_keys, no_more_keys
 from tenuto.tui.outside import Outside
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Span
@@ -49,7 +49,7 @@ from tenuto.tui.themes import ThemeChooser
 LEAKED = f"{NO_MOUSE_NO_SIZES}{CLEAN_KEYBOARD}\x1b[?47l"
 """Ends what a program that was killed may have left: the mouse, the other screen with its keyboard; moves no cursor."""
 BEGIN_MODES = f"{LEAKED}{CLEAN_KEYBOARD}\x1b[>{KEYS_TOLD_APART}u\x1b[?1004h{BACKGROUND_REPORTS}"
-END_MODES = f"{NO_MORE_KEYS}\x1b[<u{CLEAN_KEYBOARD}\x1b[?1004l{NO_BACKGROUND_REPORTS}"
+END_MODES = f"{NO_MORE_KEYS}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Keys told apart (kitty's protocol), word of being looked at, and of another background."""
 
 
