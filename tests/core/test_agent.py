@@ -321,6 +321,18 @@ async def test_a_command_that_outlasts_the_turn_is_what_runs_then_and_the_next_o
         assert b"begun" in running.server.requests[1].raw
 
 
+async def test_what_a_command_said_beside_the_turn_stands_before_the_next_prompt(tmp_path):
+    async with agent(tmp_path, [Reply("slow " * 20, delay_per_event=0.05), Reply("Second.")]) as running:
+        await running.send("go")
+        await running.until(AssistantTextDeltaEvent)
+        await shell(running, "echo beside")
+        await running.until(ShellFinishedEvent)
+        await running.send("and what did it say?")
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        sent = running.server.requests[1].last_user
+        assert -1 < sent.find("echo beside") < sent.find("and what did it say?")
+
+
 async def test_leaving_ends_the_command_beside_the_turn(tmp_path):
     async with agent(tmp_path, [Reply("slow " * 400, delay_per_event=0.05)]) as running:
         await running.send("go")

@@ -70,8 +70,7 @@ class AgentTask:
         ended = live.tool_context.jobs.take_finished()
         if ended:
             live.session.append(finished_jobs_message(ended))
-        if live.beside is not None:
-            live.beside.store()
+        self._store_beside()
         tell_pins(live)
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
         live.watch_saving()
@@ -87,6 +86,11 @@ class AgentTask:
                 keep=True,
             )
         return message
+
+    def _store_beside(self) -> None:
+        """What a command of the person said beside the task stands before what they say after it."""
+        if self._live.beside is not None:
+            self._live.beside.store()
 
     async def _compact_between_steps(self) -> None:
         """Compact when the context is over the trigger; a failure ends the task only where the window is full."""
@@ -108,6 +112,7 @@ class AgentTask:
         """Put the oldest queued text into the history, with what has to be told before it; `False`: nothing queued."""
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
+            self._store_beside()
             self._tell_what_changed()
             if await self._send(queue[0]):
                 self._repeated.clear()
@@ -116,6 +121,7 @@ class AgentTask:
 
     async def _send_steering(self) -> None:
         """Deliver the texts that the person wants heard at this tool boundary."""
+        self._store_beside()
         for entry in self._live.session.state.queue:
             if entry.steer:
                 await self._send(entry)
