@@ -214,6 +214,7 @@ def test_no_colour_is_no_colour() -> None:
         ([100, 81, 50], 50, 40, "cuts", 2),
         ([0, 20, 98], 98, 45, "wraps", 4),
         ([0, 20, 98], 98, 45, "counts", 2),  # the row of the cursor is cut
+        ([0, 98, 98], 98, 45, "wraps-above", 4),
     ],
 )
 def test_where_the_bottom_begins_after_a_change_of_width(
@@ -252,6 +253,7 @@ def test_terminals_that_wrap_again_and_that_show_frames_at_once() -> None:
     assert habit_of({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"}) == "cuts"
     assert habit_of({"TERM": "linux"}) == habit_of({"TERM": "rxvt-unicode-256color"}) == "cuts"
     assert habit_of({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}) == "counts"
+    assert habit_of({"TERM": "xterm-256color", "KONSOLE_VERSION": "221203"}) == "wraps-above"
     assert synchronises({"TERM": "xterm-kitty"})
     assert not synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.3a"})
     assert synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.7"})

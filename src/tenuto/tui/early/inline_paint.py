@@ -74,4 +74,6 @@ def habit_of(environ: Mapping[str, str]) -> Habit:
     term = environ.get("TERM", "")
     if "XTERM_VERSION" in environ or term == "linux" or term.startswith(("screen", "rxvt")):
         return "cuts"
+    if environ.get("KONSOLE_VERSION"):
+        return "wraps-above"
     return "counts" if environ.get("TERM_PROGRAM", "").lower() in XTERM_JS else "wraps"

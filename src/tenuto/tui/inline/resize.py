@@ -36,9 +36,10 @@ def rows_above_cursor(painted: Painted, widths: Sequence[int], habit: Habit) -> 
     match habit:
         case "cuts":
             return painted.cursor_row
-        case "wraps":
+        case "wraps" | "wraps-above":
             above = sum(wrapped_rows(row, widths[-1]) for row in painted.rows[: painted.cursor_row])
-            return above + _row_of(painted.rows[painted.cursor_row : painted.cursor_row + 1], painted, widths[-1])
+            present = painted.rows[painted.cursor_row : painted.cursor_row + 1]
+            return above + (_row_of(present, painted, widths[-1]) if habit == "wraps" else 0)
         case "counts":
             return _counted(painted, widths)
 
