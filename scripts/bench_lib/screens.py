@@ -60,6 +60,7 @@ BARS = {
     ("tui-stream-200", "cpu s"): 1.0,
     ("tui-10000", "key idle p95 ms"): 2.0,
     ("tui-10000", "key streaming p95 ms"): 6.0,
+    ("tui-10000", "memory growth MB"): 15.0,
     ("tui-10000", "idle cpu %"): 1.0,
     ("tui-10000", "width change cpu ms"): 150.0,
     ("tui-within", "append cpu ms"): 5.0,
@@ -91,10 +92,7 @@ def start(lab: Lab, program: Program) -> Figures:
 def rest(lab: Lab, program: Program) -> Figures:
     """What is used and written while nothing happens."""
     with lab.open(program) as terminal:
-        _settle(terminal)
-        while _opened(terminal) is None and not terminal.ended and terminal.now < PATIENCE:
-            terminal.read(PATIENCE - terminal.now)  # the session is opened behind the first frames
-        terminal.wait_quiet(LONG_QUIET, 15.0)
+        _come_to_rest(terminal)
         return _rest(terminal)
 
 
@@ -130,15 +128,15 @@ def long_transcript(lab: Lab, program: Program) -> Figures:
     """
     directory = _long_session(lab)
     with lab.open(program) as terminal:
-        _settle(terminal)
+        _come_to_rest(terminal)
         empty = _resident(terminal)
     lab.server.play("trickle:8")
     with lab.open(program, f"--resume {directory.name}") as terminal:
-        _settle(terminal)
+        _come_to_rest(terminal)
         terminal.write(CLEAR_KEY)
         if "--inline" not in program.interactive:
             _read_all(terminal)
-        terminal.wait_quiet(SHORT_QUIET, 5.0)
+        terminal.wait_quiet(LONG_QUIET, 15.0)
         figures = {"memory growth MB": _resident(terminal) - empty}
         if "--inline" not in program.interactive:
             figures |= _act(terminal, "home", lambda: terminal.write(HOME_KEY))
@@ -182,6 +180,14 @@ def paths(lab: Lab, program: Program) -> Figures:
 def _settle(terminal: Terminal) -> None:
     type_until_echo(terminal)
     terminal.wait_quiet(0.6, 8.0)
+
+
+def _come_to_rest(terminal: Terminal) -> None:
+    """Wait until the session is open, which happens behind the first frames, and everything is imported."""
+    _settle(terminal)
+    while _opened(terminal) is None and not terminal.ended and terminal.now < PATIENCE:
+        terminal.read(PATIENCE - terminal.now)
+    terminal.wait_quiet(LONG_QUIET, 15.0)
 
 
 def _opened(terminal: Terminal) -> float | None:
