@@ -17,6 +17,7 @@ from textual import events
 
 from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.resize import NOT_PAINTED_AGAIN, PAINTED_AGAIN
 from tenuto.tui.key_names import normal_key
 from tests.server import Reply
 from tests.terminal.conftest import MODEL, Workplace
@@ -129,3 +130,33 @@ def test_from_the_first_frame_to_the_last_in_a_real_terminal(
     assert after.state() == before.state()
     assert b"\x1b[?12l" not in terminal.output, "whether the cursor blinks is the person's"
     assert not re.search(r"rgb:|\[\?|\$y|\d;\d+c", terminal.text()), "no answer is left on the screen"
+
+
+@pytest.mark.terminal
+def test_kitty_is_told_which_rows_are_painted_again_and_that_they_are_not_at_the_end(place: Workplace) -> None:
+    place.serve(lambda _request: Reply("An answer."))
+    terminal = RealTerminal(place, TERMINALS["kitty"], ACCENTS["dark"][0], "--inline")
+    try:
+        terminal.wait_for(MODEL)
+        terminal.write(b"hello\r")
+        terminal.wait_for("An answer.")
+        terminal.read_until_quiet()
+        last = terminal.output.rfind(b"An answer.")
+        assert PAINTED_AGAIN.encode() in terminal.output[last:], "the rows below what was printed last are marked"
+        for columns, rows in ((100, 40), (60, 40), (90, 45)):
+            terminal.resize(columns, rows)
+            # What kitty does: the rows that are painted again are empty, and the cursor is where it was.
+            marked = next(row for row in range(rows) if terminal.screen.display[row].startswith("❯")) - 1
+            for row in range(marked, rows):
+                terminal.screen.buffer[row].clear()
+            painted = terminal.read_until_quiet()
+            assert painted.count(PAINTED_AGAIN.encode()) == 1
+            shown = terminal.text().split("\n")
+            assert [line[:5] for line in shown if line.startswith("❯")] == ["❯ Ask"], "once, and all of it"
+            assert sum("An answer." in line for line in shown) == 1
+        terminal.write(b"\x04\x04")
+        terminal.read_until_quiet()
+        taken_back = terminal.output.rfind(NOT_PAINTED_AGAIN.encode())
+        assert taken_back > terminal.output.rfind(PAINTED_AGAIN.encode())
+    finally:
+        terminal.close()

@@ -13,7 +13,7 @@ Emulator = Literal[
     , "konsole", "vte", "apple", "alacritty", "xterm", "other"
 ]  # fmt: skip
 NotificationForm = Literal["", "osc9", "osc99", "osc777"]
-Habit = Literal["cuts", "wraps", "wraps-above", "counts"]
+Habit = Literal["cuts", "wraps", "wraps-above", "counts", "clears"]
 """What a terminal does with rows that have become too long: cut them; wrap them, and the cursor stays with its
 character; wrap those above the one with the cursor (Konsole); wrap all but the one with the cursor, which is moved by
 all rows that there are more, also by those below it (xterm.js).

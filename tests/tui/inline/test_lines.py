@@ -212,6 +212,7 @@ def test_no_colour_is_no_colour() -> None:
         ([80, 10, 0, 4], 4, 40, "wraps", 4),
         ([100, 81, 50], 50, 40, "wraps", 7),
         ([100, 81, 50], 50, 40, "cuts", 2),
+        ([100, 81, 50], 50, 40, "clears", 2),
         ([0, 20, 98], 98, 45, "wraps", 4),
         ([0, 20, 98], 98, 45, "counts", 2),  # the row of the cursor is cut
         ([0, 98, 98], 98, 45, "wraps-above", 4),

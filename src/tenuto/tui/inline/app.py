@@ -18,7 +18,6 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.around import TOAST_STYLES, Around, ReadingPanels
-from tenuto.tui.early.inline_paint import habit_of
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.actions import ScreenActions
@@ -30,6 +29,7 @@ from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.inline.reading import Reading
+from tenuto.tui.inline.resize import habit_in
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
@@ -143,7 +143,7 @@ class InlineApp:
             paint=self._paint_frame,
             press=self._press,
             paste=self._paste,
-            habit=habit_of(self._environ),
+            habit=habit_in(self._environ),
             modes=("", "") if on_console else modes,
             found=found,
         )

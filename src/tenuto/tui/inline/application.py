@@ -24,7 +24,14 @@ from tenuto.tui.emulator import Habit
 from tenuto.tui.inline.bottom import Bottom
 from tenuto.tui.inline.keys import Pasted, Press
 from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.inline.resize import STABLE_SECONDS, Painted, rows_above_cursor
+from tenuto.tui.inline.resize import (
+    CLEARING_SECONDS,
+    NOT_PAINTED_AGAIN,
+    PAINTED_AGAIN,
+    STABLE_SECONDS,
+    Painted,
+    rows_above_cursor,
+)
 from tenuto.tui.job_control import stop_in_background, stop_job
 from tenuto.tui.typed_ahead import give_back, hear_out, patience
 
@@ -69,7 +76,7 @@ class InlineApplication(Application[None]):
         self._bottom = bottom
         self._paint = paint
         self._habit: Habit = habit
-        self._modes = modes
+        self._modes = (modes[0], NOT_PAINTED_AGAIN + modes[1]) if habit == "clears" else modes
         self._found = found
         self._raw: Attributes = []
         self._stopping: asyncio.Task[None] | None = None
@@ -176,12 +183,26 @@ class InlineApplication(Application[None]):
             super()._redraw(render_as_done)
             self.write(self._modes[1])
         elif self.can_paint and not self.frame_output.stalled():
-            if self._begun and self.output.get_size().columns != self._painted.columns:
+            if self._begun and self._is_resized:
                 self._on_resize()  # word of it is on its way; what is painted now would stand in the wrong place
                 return
             self._begin()
-            self._paint(super()._redraw)
+            self._paint(self._repaint)
             self._painted = self.output.get_size()
+
+    def _repaint(self) -> None:
+        anew = self.renderer.last_rendered_screen is None
+        super()._redraw()
+        if anew and self._habit == "clears":
+            row = self._painted_rows().cursor_row
+            up = f"\x1b[{row}A" if row else ""
+            self.output.write_raw(f"\x1b7{up}{PAINTED_AGAIN}\x1b8")
+
+    @property
+    def _is_resized(self) -> bool:
+        """Whether the rows are not where they were painted; at another height they are, if nothing clears them."""
+        size = self.output.get_size()
+        return size.columns != self._painted.columns or (self._habit == "clears" and size.rows != self._painted.rows)
 
     def _begin(self) -> None:
         """Ask the terminal for what we want of it, now that it does not echo any more what comes back."""
@@ -192,6 +213,9 @@ class InlineApplication(Application[None]):
 
     def _on_resize(self) -> None:
         size = self.output.get_size()
+        if self._habit == "clears":
+            self._resizing = self._resizing or asyncio.get_running_loop().call_later(CLEARING_SECONDS, self._end_resize)
+            return
         if size.columns == self._painted.columns and self._resizing is None:
             self.invalidate()
             return

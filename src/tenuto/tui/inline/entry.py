@@ -15,6 +15,7 @@ from tenuto.tui.early.reader import Handover
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
+from tenuto.tui.inline.resize import NOT_PAINTED_AGAIN, habit_in
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
@@ -41,7 +42,8 @@ def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: E
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
     found = early.found if early else None
-    with borrow_terminal(str(noise), found, restore=RESTORE) as terminal, contextlib.ExitStack() as stack:
+    restore = RESTORE + (NOT_PAINTED_AGAIN if habit_in(os.environ) == "clears" else "")
+    with borrow_terminal(str(noise), found, restore=restore) as terminal, contextlib.ExitStack() as stack:
         if early is not None:
             stack.callback(early.close)
         texts = opening_texts(prompt, choose=choose)

@@ -7,14 +7,25 @@ bottom belongs to the terminal, so it has to be known exactly how far up the bot
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from tenuto.tui.emulator import Habit
+from tenuto.tui.early.inline_paint import habit_of
+from tenuto.tui.emulator import Habit, recognise
 
 STABLE_SECONDS = 0.3
 """A width that has not changed for so long is taken for the last one."""
+
+CLEARING_SECONDS = 0.03
+"""A terminal that clears what is painted again shows nothing of it until then."""
+PAINTED_AGAIN = "\x1b]133;A;k=s\x1b\\"
+"""Tells kitty that the rows from this one on are painted again at another size; it clears them, and wraps none.
+
+Left to itself it says the wrong row for the cursor. `k=s`: this is no prompt that its keys should jump to.
+"""
+NOT_PAINTED_AGAIN = "\x1b]133;A;k=s;redraw=0\x1b\\"
+"""Takes that back: the next program's rows are not to be cleared."""
 
 Row = Sequence[int]
 """The cells of each character of a row."""
@@ -28,13 +39,18 @@ class Painted(Struct, frozen=True):
     cursor_column: int
 
 
+def habit_in(environ: Mapping[str, str]) -> Habit:
+    """Return what the terminal does with the rows of the bottom at another size."""
+    return "clears" if recognise(environ) == "kitty" else habit_of(environ)
+
+
 def rows_above_cursor(painted: Painted, widths: Sequence[int], habit: Habit) -> int:
     """Return how many rows of the bottom are above the cursor now.
 
     `widths` are those that the terminal has had: the one that was painted for, then each that came after it.
     """
     match habit:
-        case "cuts":
+        case "cuts" | "clears":
             return painted.cursor_row
         case "wraps" | "wraps-above":
             above = sum(wrapped_rows(row, widths[-1]) for row in painted.rows[: painted.cursor_row])
