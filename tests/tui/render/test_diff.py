@@ -37,6 +37,12 @@ def test_only_the_words_that_changed_are_marked():
     assert changed_words("completely different", "no word the same!") == ((), ())
 
 
+def test_a_mark_parts_no_character():
+    removed, added = changed_words("x = 1  # ⚠️ हिन्दी 👩‍👧 end", "x = 1  # ✔️ हिन्द 👩‍👦 end")
+    assert ["x = 1  # ⚠️ हिन्दी 👩‍👧 end"[start:end] for start, end in removed] == ["⚠️", "हिन्दी", "👩‍👧"]
+    assert ["x = 1  # ✔️ हिन्द 👩‍👦 end"[start:end] for start, end in added] == ["✔️", "हिन्द", "👩‍👦"]
+
+
 def test_marks_reach_the_rows():
     styles = {text: style for line in diff_lines(view(DIFF), 60, UNICODE) for text, style in line.spans}
     assert styles["old"] == "diff.removed.word"
@@ -148,3 +154,19 @@ def test_a_very_long_line_is_cut_while_folded_and_whole_otherwise():
 def test_what_is_left_out_of_a_diff_is_said():
     rows = diff_lines(view("@@ -1 +1 @@\n-a\n+b\n@@ 1,234 more lines of this diff are not shown @@"), 60, UNICODE)
     assert rows[-1].text.strip() == "… 1,234 more lines of this diff are not shown"
+
+
+def test_a_folded_diff_compares_the_words_of_what_it_shows(monkeypatch: pytest.MonkeyPatch):
+    compared: list[str] = []
+    monkeypatch.setattr(
+        "tenuto.tui.render.diff_model.changed_words",
+        lambda before, after: compared.append(before) or changed_words(before, after),
+    )
+    lines = [f"-the old line {n} of it\n+the new line {n} of it\n same {n}" for n in range(500)]
+    runs = "\n".join([f"-the old line {n}" for n in range(300)] + [f"+the new line {n}" for n in range(300)])
+    for diff, most in ((f"@@ -1,1000 +1,1000 @@\n{chr(10).join(lines)}", 8), (f"@@ -1,300 +1,300 @@\n{runs}", 20)):
+        whole = diff_lines(view(diff), 100, UNICODE)
+        compared.clear()
+        folded = diff_lines(view(diff), 100, UNICODE, limit=20)
+        assert folded[:-1] == whole[:20]
+        assert len(compared) <= most

@@ -15,7 +15,9 @@ _FILE_NOTE = re.compile(
 )
 _NO_NEWLINE = "no newline at the end"
 _CARRIAGE_RETURN = "CR"
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_MARK = r"[\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"
+_WORD = re.compile(rf"[\w\u0300-\u036f\u0900-\u1cff]+{_MARK}*|\s+|[^\w\s](?:{_MARK}|(?<=\u200d)[^\w\s])*")
+"""Of one character as people see it, nothing is marked alone."""
 _MARKED_CHARACTERS = 400
 """Longer lines are not compared word by word: nobody reads them so, and it costs their square."""
 _COMPARED_PAIRS = 64
