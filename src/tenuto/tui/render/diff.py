@@ -37,7 +37,7 @@ def diff_lines(
 
     Without a limit nothing is left out, however long a line is.
     """
-    rows = parse_diff(view.diff)
+    rows = parse_diff(view.diff, limit)
     shown = rows if limit is None or len(rows) <= limit else rows[:limit]
     digits = len(str(max((max(row.old, row.new) for row in rows), default=1)))
     drawn = _Drawing(width, digits, glyphs, None if limit is None else FOLDED_PARTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
@@ -41,12 +42,15 @@ class DiffRow(NamedTuple):
     ending: str = ""
 
 
-def parse_diff(diff: str) -> list[DiffRow]:
-    """Return the rows of a unified diff, with or without git's head; what is no part of a diff is left out."""
+def parse_diff(diff: str, marked: int | None = None) -> list[DiffRow]:
+    """Return the rows of a unified diff, with or without git's head; what is no part of a diff is left out.
+
+    Only the first `marked` rows are compared word by word, which costs more than all else (`None`: all).
+    """
     reader = _Reader()
     for line in diff.removesuffix("\n").split("\n"):
         reader.read(line)
-    return _mark_words(reader.rows)
+    return _mark_words(reader.rows, len(reader.rows) if marked is None else marked)
 
 
 class _Reader:
@@ -102,9 +106,9 @@ class _Reader:
         self._new, self._new_left = self._new + new, self._new_left - new
 
 
-def _mark_words(rows: list[DiffRow]) -> list[DiffRow]:
-    for start, middle, end in _changes(rows):
-        for first, second in _partners(rows, start, middle, end):
+def _mark_words(rows: list[DiffRow], marked: int) -> list[DiffRow]:
+    for start, middle, end in takewhile(lambda change: change[0] < marked, _changes(rows)):
+        for first, second in takewhile(lambda pair: pair[0] < marked, _partners(rows, start, middle, end)):
             before, after = rows[first], rows[second]
             removed, added = changed_words(before.text, after.text)
             rows[first] = before._replace(marks=removed)
