@@ -18,6 +18,9 @@ collect_ignore = ["fixtures"]
 for _name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
     os.environ.pop(_name, None)
 
+# What the screens paint in does not depend on the terminal that the tests are started from.
+os.environ["COLORTERM"] = "truecolor"
+
 # An example that takes long on a busy machine is no fault: no test measures time.
 hypothesis.settings.register_profile("tenuto", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("tenuto")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -231,7 +232,7 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         facts[0] = ("Compaction proposed, nothing is written yet", style)
     if item.error:  # something was written, and it was not enough (R-004)
         mark, style, facts = frame.glyphs.failed, "warning", [(f"Compaction: {sanitize_line(item.error)}", "warning")]
-    lines = head(mark, style, facts, frame, whole=True)
+    lines = head(mark, style, _over_rows(facts, frame), frame, whole=True)
     if frame.unfolded:
         lines.append(EMPTY)
         lines.extend(render_markdown(item.entry.summary or "(no text)", width, options))
@@ -247,6 +248,21 @@ def _compaction(item: CompactionItem, frame: Frame, width: int, options: RenderO
         ways = f" {frame.glyphs.middle} ".join(("/compact accept", "/compact edit", "/compact drop"))
         lines.extend(below(wrap([(ways, "dim")], frame.body)))
     return lines
+
+
+def _over_rows(facts: Sequence[Span], frame: Frame) -> list[Span]:
+    """Return facts with a line end before each that would not fit the row: none is parted that fits one."""
+    separator = f" {frame.glyphs.middle} "
+    shown, used = [facts[0]], cell_width(facts[0][0])
+    for text, style in facts[1:]:
+        if used + cell_width(text) > frame.width and text.startswith(separator):
+            fact = text.removeprefix(separator)
+            shown.append((f"\n{fact}", style))
+            used = min(HANGING, frame.width // 4) + cell_width(fact)
+        else:
+            shown.append((text, style))
+            used += cell_width(text)
+    return shown
 
 
 def _way_back(entry: CompactionEntry, frame: Frame, *, is_undone: bool) -> str:
