@@ -348,6 +348,7 @@ class Opener:
                 sees_images=live.facts.images,
                 mode=live.mode,
                 title=state.title,
+                began=state.first_text,
                 resumed=resumed,
                 missing=not session.cwd.is_dir() and not session.is_read_only,
                 read_only=session.is_read_only,

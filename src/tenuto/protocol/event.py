@@ -34,13 +34,14 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
 
     `missing` says that its working directory is not there any more. `read_only`: nothing can be sent, because it is
     open elsewhere; with `locked` the person has not been asked yet what is to be done about that. `sees_images` says
-    whether the model takes images.
+    whether the model takes images. `began` is how the conversation began, for want of a title.
     """
 
     cwd: str
     model: str
     mode: Mode
     title: str = ""
+    began: str = ""
     effort: str = ""
     resumed: bool = False
     missing: bool = False

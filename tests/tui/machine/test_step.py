@@ -2,15 +2,22 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 import pytest
 
-from tenuto.protocol.event import AnyEvent, NoticeEvent, TitleChangedEvent, UserMessageEvent
+from tenuto.protocol.event import (
+    AnyEvent,
+    NoticeEvent,
+    ReplayFinishedEvent,
+    TitleChangedEvent,
+    UserMessageEvent,
+)
 from tenuto.protocol.part import TextPart
 from tenuto.tui.effects import Title
 from tenuto.tui.machine.change import HandlerTable, merge_tables
 from tenuto.tui.machine.intent import Intent, Tick
 from tenuto.tui.machine.step import HANDLERS
-from tests.tui.machine.driving import Driver, finished, started
+from tests.tui.machine.driving import Driver, finished, opened, started, user
 
 
 def test_every_event_and_intent_has_a_handler():
@@ -41,6 +48,18 @@ def test_title_is_set_on_change_only_and_carries_no_control_characters():
     assert Title("✳ fix]0;evil it — project") in driver.feed(started())
     assert not [effect for effect in driver.feed(event) if isinstance(effect, Title)]
     assert Title("fix]0;evil it — project") in driver.feed(finished())
+
+
+def test_without_a_title_the_terminal_says_how_it_began():
+    driver = Driver()
+    driver.feed(started())
+    began = user(3, "fix the parser of\nnested quotes, and then look at the lexer")
+    assert Title("✳ fix the parser of nested quotes, and… — project") in driver.feed(began)
+    assert not [effect for effect in driver.feed(user(5, "go on")) if isinstance(effect, Title)]
+    assert Title("✳ lexer — project") in driver.feed(TitleChangedEvent(session_id="s", title="lexer"))
+    resumed = msgspec.structs.replace(opened(resumed=True), began="x" * 50)
+    driver.feed(finished(), resumed, user(9, "a later one"), ReplayFinishedEvent(session_id="s"))
+    assert driver.state.terminal_title == f"{'x' * 40}… — project"
 
 
 def test_a_state_at_rest_needs_no_ticks():

@@ -23,6 +23,8 @@ from tenuto.tui.machine.item import Item, NoticeItem, TimedItem
 from tenuto.tui.machine.state import Hint, UiState
 
 Input = TypeVar("Input")
+TITLE_ROOM = 40
+"""Characters of how a conversation began that stand in the terminal's title, for want of one."""
 Handler = Callable[["Change", Any], None]
 
 
@@ -156,13 +158,22 @@ class Change(Struct):
         """Set the terminal's title, when it changed: what goes on, and where."""
         status = self.state.status
         folder = status.cwd.rstrip("/").rpartition("/")[2] or status.cwd
-        name = " — ".join(part for part in (status.title or "tenuto", folder) if part)
+        task = status.title or _first_words(status.began) or "tenuto"
+        name = " — ".join(part for part in (task, folder) if part)
         text = "".join(character for character in name if character.isprintable())
         if self.state.running:
             text = f"✳ {text}"
         if text != self.state.terminal_title and not self.state.replaying:
             self.state.terminal_title = text
             self.emit(Title(text))
+
+
+def _first_words(text: str) -> str:
+    """Return how a conversation began as far as a tab has room for it, whole words where that is possible."""
+    line = " ".join(text.split())
+    if len(line) <= TITLE_ROOM:
+        return line
+    return f"{line[:TITLE_ROOM].rpartition(' ')[0] or line[:TITLE_ROOM]}…"
 
 
 class HandlerTable:

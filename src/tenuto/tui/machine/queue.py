@@ -16,6 +16,8 @@ from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 TAKEN_BACK = "taken back"
+BEGINNING = 240
+"""Characters that are kept of how the conversation began."""
 
 
 @TABLE.on(UserMessageEvent)
@@ -35,6 +37,9 @@ def add_user_message(change: Change, event: UserMessageEvent) -> None:
     item.seq, item.final = event.seq, True
     change.settle([item.id])
     change.touch(item)
+    if not state.status.began and text.strip():
+        state.status.began = text[:BEGINNING]
+        change.title()
     if event.from_queued and any(row.seq == event.from_queued for row in state.queue):
         state.queue = [row for row in state.queue if row.seq != event.from_queued]
         change.panel()

@@ -64,6 +64,7 @@ def open_session(change: Change, event: SessionOpenedEvent) -> None:
             mode=event.mode,
             cwd=event.cwd,
             title=event.title,
+            began=event.began,
             directory=event.directory,
             branch=state.status.branch if event.cwd == state.status.cwd else "",
         ),

@@ -50,7 +50,8 @@ ContextName = Literal[
 class StatusLine(msgspec.Struct, kw_only=True):
     """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars.
 
-    `dirty` says that tracked files are not as committed; `jobs` is how many background jobs run.
+    `dirty` says that tracked files are not as committed; `jobs` is how many background jobs run; `began` is how the
+    conversation began.
     """
 
     model: str = ""
@@ -60,6 +61,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     branch: str = ""
     dirty: bool = False
     title: str = ""
+    began: str = ""
     directory: str = ""
     sees_images: bool = True
     tokens: int = 0
