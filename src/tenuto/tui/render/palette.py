@@ -203,8 +203,9 @@ CONTRAST_LIGHT: Final = Palette(
     ),
     {},
 )
+# Bright blue: the plain one of xterm, PuTTY and the consoles can hardly be read on black.
 ANSI: Final = Palette(
-    _colours("accent=6 quiet=dim faint=dim line=dim red=1 green=2 yellow=3 blue=4 magenta=5 cyan=6 orange=3"),
+    _colours("accent=6 quiet=dim faint=dim line=dim red=1 green=2 yellow=3 blue=12 magenta=5 cyan=6 orange=3"),
     {
         "diff.added": "green",
         "diff.removed": "red",
