@@ -17,7 +17,7 @@ DONE = "shall I list the orders"
 
 def conversation(folder: Path, theme: str = "dark") -> str:
     """Nine logs read, compacted, a bug mended."""
-    with on_stage(folder, "--mode", "auto", rows=49, theme=theme) as stage:
+    with on_stage(folder, "--mode", "auto", rows=49, theme=theme, slow_summary=0.02) as stage:
         _up_to_the_mended_bug(stage)
         return stage.picture("Tenuto reads nine logs, compacts, mends a bug and runs the tests")
 
@@ -61,7 +61,7 @@ def compaction(folder: Path) -> str:
 
 def summary(folder: Path) -> str:
     """The block of a compaction, unfolded."""
-    with on_stage(folder, "--mode", "auto", rows=42) as stage:
+    with on_stage(folder, "--mode", "auto", rows=55, slow_summary=0.02) as stage:
         stage.say(READ, "All others are right")
         stage.say("/compact", "Compacted ·")
         stage.screen.keys("C-o")
@@ -71,7 +71,7 @@ def summary(folder: Path) -> str:
 
 def context(folder: Path) -> str:
     """What fills the window."""
-    with on_stage(folder, "--mode", "auto", rows=34) as stage:
+    with on_stage(folder, "--mode", "auto", rows=38) as stage:
         _up_to_the_mended_bug(stage)
         stage.send("/context")
         stage.screen.wait_for("The context over the session")
