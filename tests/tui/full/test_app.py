@@ -8,7 +8,7 @@ import pytest
 from textual import events
 from textual.geometry import Size
 
-from tenuto.command.outcome import Choice, Choose, RowChanged
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, RowChanged
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
@@ -206,6 +206,26 @@ async def test_a_shell_command_runs_beside_the_turn_and_shows_above_what_comes()
         )
         text = screen.text()
         assert text.count("nothing to commit") == 1 and text.count("Beginning of the answer. End of it.") == 1
+
+
+async def test_what_is_typed_before_a_list_is_there_is_its_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_app() as screen:
+        screen.runtime.outcomes = [Choose("Which model?", "model", (Choice("a", "alpha"), Choice("b", "beta")))]
+        found, answer = asyncio.Event(), screen.runtime.run_command
+
+        async def late(line: str) -> list[CommandOutcome]:
+            await found.wait()
+            return await answer(line)
+
+        monkeypatch.setattr(screen.runtime, "run_command", late)
+        await screen.burst([*"/model ", "enter", *"be"])
+        assert screen.app.composer.text == "be"
+        found.set()
+        await screen.settle()
+        assert "❯ beta" in screen.text() and "alpha" not in screen.text()
+        assert screen.app.composer.text == ""
+        await screen.burst([*"ta", "enter"])
+        assert screen.runtime.commands == ["/model", "/model b"]
 
 
 async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer() -> None:

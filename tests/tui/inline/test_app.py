@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from prompt_toolkit.input import create_pipe_input
 
-from tenuto.command.outcome import Choice, Choose, Edit, RowChanged
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, RowChanged
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import ShellEntry, TodoItem
 from tenuto.protocol.event import (
@@ -284,6 +284,25 @@ async def test_a_background_job_is_ended_from_its_list_after_a_question() -> Non
         session.type("\r")
         await session.shows("ended by you")
         assert session.runtime.commands[-1] == "/jobs job-1 end yes"
+
+
+async def test_what_is_typed_before_a_list_is_there_is_its_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_app() as session:
+        session.runtime.outcomes = [Choose("Which model?", "model", (Choice("a", "alpha"), Choice("b", "beta")))]
+        found, answer = asyncio.Event(), session.runtime.run_command
+
+        async def late(line: str) -> list[CommandOutcome]:
+            await found.wait()
+            return await answer(line)
+
+        monkeypatch.setattr(session.runtime, "run_command", late)
+        session.type("/model ")
+        session.type("\rbe")
+        await session.shows("❯ be")
+        found.set()
+        await session.shows("❯ beta")
+        session.type("ta\r")
+        await session.until(lambda: session.runtime.commands == ["/model", "/model b"])
 
 
 async def test_completion_of_commands() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.effects import DraftSet, Remember, RunCommand
@@ -11,6 +13,7 @@ from tenuto.tui.machine.intent import (
     MovePicker,
     PickChoice,
     ScrollPreview,
+    SendDraft,
     TextOffered,
 )
 from tenuto.tui.panels import picker_panel
@@ -118,3 +121,29 @@ def test_a_text_that_is_offered_takes_the_drafts_place_and_the_draft_is_one_up_a
     driver.feed(TextOffered("x" * 50_000))
     assert len(driver.state.draft.text) < 100
     assert driver.state.pastes.expand(driver.state.draft.text) == "x" * 50_000
+
+
+def test_what_is_typed_while_a_list_is_looked_for_is_its_filter():
+    driver = Driver()
+    rows = (Choice("a", "anthropic/test"), Choice("b", "anthropic/small"))
+    driver.type("/model")
+    driver.feed(SendDraft())
+    driver.after(0.1).type("small")
+    effects = driver.after(0.1).feed(ChoiceOffered("Model", "model", rows))
+    picker = driver.state.picker
+    assert picker is not None and picker.filter == "small"
+    assert picker.current is not None and picker.current.value == "b"
+    assert DraftSet("", 0) in effects and not driver.state.draft.text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("small", 5.0), ("a whole prompt that somebody has gone on to write", 0.1)]
+)
+def test_a_prompt_that_was_begun_meanwhile_stays_one(text: str, seconds: float):
+    driver = Driver()
+    driver.type("/model")
+    driver.feed(SendDraft())
+    driver.after(0.1).type(text)
+    driver.after(seconds).feed(ChoiceOffered("Model", "model", (Choice("a", "anthropic/test"),)))
+    assert driver.state.picker is not None and driver.state.picker.filter == ""
+    assert driver.state.draft.text == text

@@ -27,6 +27,10 @@ from tenuto.tui.machine.shell_word import put_common
 from tenuto.tui.machine.state import CompletionPopup, Picker
 
 TABLE = HandlerTable()
+ASKED_SECONDS = 2.0
+"""Seconds in which a list is what the person waits for who sent a command; later they have gone on to a prompt."""
+FILTER_CHARACTERS = 40
+"""More than that typed meanwhile is a prompt."""
 PREVIEW_COLUMNS = 40
 """No preview is taken for longer than in a column of so many cells."""
 
@@ -99,8 +103,15 @@ def close_completion(change: Change) -> None:
 
 @TABLE.on(ChoiceOffered)
 def open_picker(change: Change, intent: ChoiceOffered) -> None:
-    """Show the choices."""
-    show_picker(change, picker_of(intent))
+    """Show the choices; what was typed while they were looked for is the filter, as it was meant."""
+    picker = picker_of(intent)
+    state = change.state
+    asked, draft = state.ladder.asked_at, state.draft
+    if draft.changed_at >= asked >= change.now - ASKED_SECONDS and 0 < len(draft.text) <= FILTER_CHARACTERS:
+        picker.filter = draft.text
+        apply_filter(picker)
+        change.set_draft("")
+    show_picker(change, picker)
 
 
 def picker_of(intent: ChoiceOffered) -> Picker:

@@ -116,6 +116,7 @@ def send(change: Change, shown: str, images: tuple[ImagePart, ...], *, steer: bo
         send_waiting_queue(change)
     elif COMMAND.match(line):
         change.emit(RunCommand(text.strip()))
+        change.state.ladder.asked_at = change.now
         finish_sending(change, shown)
     elif line.startswith("!"):
         send_shell_command(change, shown, text)

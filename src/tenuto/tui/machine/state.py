@@ -252,12 +252,13 @@ class Picker(msgspec.Struct):
 
 
 class Ladder(msgspec.Struct):
-    """When the keys that count twice were pressed last, and when the running task was asked to stop."""
+    """When the keys that count twice were pressed last, a command was sent, and the running task was asked to stop."""
 
     escape_at: float = float("-inf")
     cancel_at: float = float("-inf")
     end_at: float = float("-inf")
     leave_at: float = float("-inf")
+    asked_at: float = float("-inf")
     interrupted_at: float | None = None
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
