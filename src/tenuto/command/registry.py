@@ -52,7 +52,7 @@ COMMANDS: tuple[Command, ...] = (
         offers=True,
     ),
     Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
-    Command("resume", "open an earlier session", "[id]", offers=True),
+    Command("resume", "open an earlier session", "[id|WORDS]", aliases=("sessions", "continue"), offers=True),
     Command(
         "move", "go on with this session in another directory: its project was renamed or moved", "DIR", folders=True
     ),
@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("label", "name a place in the session, for the tree", "[#SEQ] [TEXT]"),
     Command("undo", "take the last turn's edits of files back; again: one turn further"),
     Command("context", "what fills the model's window"),
-    Command("cost", "tokens and money used by this session"),
+    Command("cost", "tokens and money used by this session", aliases=("usage",)),
     Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ"),
     Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
     Command("pins", "what is pinned", "[remove N]"),
