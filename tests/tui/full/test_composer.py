@@ -33,6 +33,18 @@ async def paste(screen: Screen, text: str) -> None:
     await screen.settle()
 
 
+@pytest.mark.parametrize("emoji", ["⚠️", "👩‍👩‍👧", "🇩🇪", "👍🏽", "1️⃣", "नि"])
+async def test_the_caret_covers_a_whole_character_and_nothing_moves_as_it_goes_by(emoji: str) -> None:
+    async with running_app(size=(80, 24)) as screen:
+        await screen.burst(f"ab{emoji}cd")
+        for _ in range(6):
+            row = screen.app.composer.render_line(0)
+            assert row.text.rstrip() == f"ab{emoji}cd" and row.cell_length == screen.app.composer.size.width
+            pieces = [text for text, _style, _control in row]
+            assert all(emoji in piece or not set(piece) & set(emoji) for piece in pieces), pieces
+            await screen.burst(["left"])
+
+
 async def test_a_dropped_image_is_a_chip_and_goes_along(tmp_path: Path) -> None:
     (tmp_path / "my shot.png").write_bytes(png(820, 600))
     async with running_app(size=(80, 24)) as screen:

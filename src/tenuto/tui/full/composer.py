@@ -22,6 +22,7 @@ from textual.widgets import TextArea
 from tenuto.guard.sanitize import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
+from tenuto.tui.full.caret import keep_whole
 from tenuto.tui.key_names import typed_by
 
 MAX_SHARE = 3
@@ -238,7 +239,7 @@ class Composer(TextArea):
 
     def render_line(self, y: int) -> Strip:
         """Return a row without the blanks, which some terminals do not know to take no room."""
-        strip = super().render_line(y)
+        strip = keep_whole(super().render_line(y))
         if BLANK not in strip.text:
             return strip
         return Strip([Segment(text.replace(BLANK, ""), style) for text, style, _ in strip], strip.cell_length)
