@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tenuto.command.outcome import Choose, EditFile, Leave, Page, ReadOwnFiles, 
 from tenuto.command.registry import COMMANDS, find_command
 from tenuto.command.session_rows import ELSEWHERE, HERE, age
 from tenuto.core.errors import UsageError
+from tenuto.frontend.outcomes import describe_outcome
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,
@@ -587,3 +589,29 @@ async def test_memory_offers_the_instruction_files_to_be_changed(tmp_path: Path)
         }
         assert await running.runtime.run_command(f"/memory {work}/CLAUDE.md") == [EditFile(str(work / "CLAUDE.md"))]
         assert "no instruction file" in (await told(running, "/memory /etc/passwd"))[0]
+
+
+async def test_diff_shows_changes_and_new_files_and_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        work = running.session.cwd
+        assert "no git repository" in (await told(running, "/diff"))[0]
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+        subprocess.run([*git, "init", "-q"], cwd=work, check=True)
+        assert await say(running, "/diff") == "Nothing has changed since the last commit."
+        (work / "old.py").write_text("first\nsecond\n")
+        subprocess.run([*git, "add", "."], cwd=work, check=True)
+        subprocess.run([*git, "commit", "-qm", "x"], cwd=work, check=True)
+        (work / "old.py").write_text("first\nother\x1b[2J\n")
+        (work / "new file.txt").write_text("brand new\n")
+        (page,) = await running.runtime.run_command("/diff")
+        assert isinstance(page, Page)
+        text = Path(page.path).read_text(encoding="utf-8")
+        assert "\x1b[32m+" in text and "\x1b[2J" not in text and "brand new" in text
+        said = describe_outcome(page)
+        assert "-second" in said and "+other" in said and "+brand new" in said and "\x1b" not in said
+        (page,) = await running.runtime.run_command("/diff old.py")
+        assert isinstance(page, Page) and "brand new" not in describe_outcome(page)
+        with (work / ".git" / "config").open("a") as config:
+            config.write('[filter "x"]\n\tclean = touch canary\n')
+        assert "!!git diff" in (await told(running, "/diff"))[0]
+        assert not (work / "canary").exists()

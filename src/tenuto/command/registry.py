@@ -113,6 +113,7 @@ COMMANDS: tuple[Command, ...] = (
         aliases=("tasks", "bashes"),
         values=("end",),
     ),
+    Command("diff", "what has changed in the work tree since the last commit, new files too", "[PATH]", folders=True),
     Command("status", "where this session stands: model, directory, context, instructions, where it is saved"),
     Command("memory", "the instruction files that hold here; change them in your editor", offers=True),
     Command("init", "have the model write the project's AGENTS.md, or look the present one over", "[WISHES]"),

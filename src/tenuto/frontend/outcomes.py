@@ -18,6 +18,7 @@ from tenuto.command.outcome import (
     ShowContext,
     ShowKeys,
 )
+from tenuto.guard.sanitize import sanitize_for_terminal
 
 
 def describe_outcome(outcome: CommandOutcome) -> str:
@@ -46,7 +47,7 @@ def describe_outcome(outcome: CommandOutcome) -> str:
 def _read_page(path: Path) -> str:
     """Return what a pager would show; the file was made for it."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return sanitize_for_terminal(path.read_text(encoding="utf-8", errors="replace"))
     finally:
         path.unlink(missing_ok=True)
 
