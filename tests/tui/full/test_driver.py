@@ -43,6 +43,22 @@ def test_keys(data: bytes, keys: list[str]) -> None:
     assert read(data) == keys
 
 
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (b"\x1b[A" * 5, ["shift+up"] * 5),  # kitty
+        (b"\x1bOB" * 3, ["shift+down"] * 3),  # alacritty
+        (b"\x1b[A\x1b[A", ["up", "up"]),
+        (b"a" + b"\x1b[B" * 3 + b"b", ["a", *["shift+down"] * 3, "b"]),
+    ],
+)
+def test_the_wheel_scrolls_where_the_terminal_has_the_mouse(data: bytes, keys: list[str]) -> None:
+    reader = InputReader()
+    reader.has_mouse = lambda: False
+    assert [message.key for message in reader.feed(data) if isinstance(message, events.Key)] == keys
+    assert [key.replace("shift+", "") for key in keys] == read(data)
+
+
 def test_a_character_in_two_reads_is_one_key() -> None:
     reader = InputReader()
     first, second = "字".encode()[:2], "字".encode()[2:]

@@ -19,6 +19,7 @@ import signal
 import termios
 import time
 from codecs import getincrementaldecoder
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from textual import constants, events
@@ -29,7 +30,7 @@ from textual.message import Message
 
 from tenuto.command.outcome import MouseMode
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
-from tenuto.tui.full.key_sequences import rewrite_keys
+from tenuto.tui.full.key_sequences import read_wheel, rewrite_keys
 from tenuto.tui.job_control import stop_in_background, stop_job
 from tenuto.tui.modified_keys import KEYS_TOLD_APART
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, more_keys, no_more_keys
@@ -237,6 +238,7 @@ class TerminalDriver(LinuxDriver):
 
     def read_input(self, reader: InputReader) -> None:
         """Read the terminal with this reader until the app ends."""
+        reader.has_mouse = lambda: self._mouse
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -273,7 +275,7 @@ class TerminalDriver(LinuxDriver):
 
 
 class InputReader:
-    """Bytes of the terminal to Textual's messages."""
+    """Bytes of the terminal to Textual's messages. `has_mouse` says whether the terminal gives us the mouse."""
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
@@ -282,6 +284,7 @@ class InputReader:
         self._heard: list[Message] = []
         self._answers = AnswerFilter(lambda light: self._heard.append(BackgroundHeard(light)))
         self._last_input = time.monotonic()
+        self.has_mouse: Callable[[], bool] = lambda: True
 
     @property
     def timeout(self) -> float | None:
@@ -323,7 +326,7 @@ class InputReader:
         return messages
 
     def _keys(self, text: str) -> list[Message]:
-        text = normalise(text)
+        text = normalise(text if self.has_mouse() else read_wheel(text))
         # To Textual's parser, nothing is the end of all input.
         return list(self._parser.feed(text)) if text else []
 

@@ -11,6 +11,7 @@ import re
 from tenuto.tui.modified_keys import MODIFIED_KEY, write_plainly
 
 _ALT_SEQUENCE = re.compile(r"\x1b\x1b(?:O|\[([0-9]*)(?:;[0-9]*)?)([A-HP-S~])")
+_WHEEL = re.compile(r"(?:\x1b[\[O]A){3,}|(?:\x1b[\[O]B){3,}")
 _ALT_CHARACTER = re.compile(r"\x1b([ -NQ-WYZ`-~])")
 
 
@@ -22,6 +23,14 @@ def rewrite_keys(text: str) -> str:
     text = _ALT_CHARACTER.sub(lambda match: f"\x1b[{ord(match[1])};3u", text.replace("\x1b\r", "\x1b[13;3u"))
     text = MODIFIED_KEY.sub(write_plainly, text.replace("\x1b\x7f", "\x1b[127;3u"))
     return f"{text[:-2]}\x1b[27u\x1b" if text.endswith("\x1b\x1b") else text
+
+
+def read_wheel(text: str) -> str:
+    """Return input with the wheel as the keys that scroll, for a terminal that has the mouse to itself.
+
+    Most turn the wheel into arrow keys then, three or five at once, which would go through the history of prompts.
+    """
+    return _WHEEL.sub(lambda match: f"\x1b[1;2{match[0][-1]}" * (len(match[0]) // 3), text)
 
 
 def _write_alt(match: re.Match[str]) -> str:
