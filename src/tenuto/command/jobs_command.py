@@ -47,7 +47,7 @@ def _offer(jobs: list[Job]) -> CommandOutcome:
         return Say("Nothing runs in the background.")
     newest_first = sorted(jobs, key=lambda job: (job.is_running, job.started), reverse=True)
     rows = tuple(_row(job) for job in newest_first)
-    return Choose("Background jobs; Enter shows the output", "jobs", rows, in_order=True, acts=("end",))
+    return Choose("Background jobs (Enter: output)", "jobs", rows, in_order=True, acts=("end",))
 
 
 def _row(job: Job) -> Choice:

@@ -14,7 +14,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """List them, and those that there could be; open the one that is named. Raises `UsageError` for another file."""
     rows = _rows(runtime)
     if not argument:
-        return [Choose("Instructions; Enter opens a file in your editor, /reload reads it then", "memory", rows)]
+        return [Choose("Instructions (Enter: editor; then /reload)", "memory", rows)]
     if argument not in {row.value for row in rows}:
         raise UsageError(f"{argument} is no instruction file that holds here; /memory lists them")
     return [EditFile(argument)]
