@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
+from tenuto.tui.render.width import split_graphemes
 
 FAMILY = "👨‍👩‍👧‍👦"
 MARK = Pastes().mark("x\ny")
@@ -44,6 +45,14 @@ def test_stops_always_move_and_stay_inside(text: str, cursor: int) -> None:
     cursor = min(cursor, len(text))
     assert 0 <= stop_before(text, cursor) < max(1, cursor)
     assert min(cursor, len(text) - 1) < stop_after(text, cursor) <= len(text) or not text
+
+
+@pytest.mark.parametrize("emoji", ["⚠️", "1️⃣", "👩‍👩‍👧", "👍🏽"])
+def test_no_word_begins_or_ends_inside_an_emoji(emoji: str) -> None:
+    text = f"a {emoji}{emoji}é漢 {emoji} b"
+    bounds = {0, len(text)} | {start for start, _end, _cells in split_graphemes(text)}
+    for place in bounds:
+        assert word_before(text, place) in bounds and word_after(text, place) in bounds
 
 
 def test_inside_a_mark_both_sides_are_its_ends() -> None:

@@ -45,9 +45,9 @@ def word_before(text: str, cursor: int) -> int:
     The mark of a paste is never taken apart.
     """
     start = cursor
-    while start and not _is_word(text[start - 1]):
+    while start and not _is_word(text, start - 1):
         start -= 1
-    while start and _is_word(text[start - 1]):
+    while start and _is_word(text, start - 1):
         start -= 1
     return _outside_mark(text, start, side=0)
 
@@ -55,9 +55,9 @@ def word_before(text: str, cursor: int) -> int:
 def word_after(text: str, cursor: int) -> int:
     """Return where the word after the cursor ends."""
     end = cursor
-    while end < len(text) and not _is_word(text[end]):
+    while end < len(text) and not _is_word(text, end):
         end += 1
-    while end < len(text) and _is_word(text[end]):
+    while end < len(text) and _is_word(text, end):
         end += 1
     return _outside_mark(text, end, side=1)
 
@@ -72,8 +72,11 @@ def blank_before(text: str, cursor: int) -> int:
     return _outside_mark(text, start, side=0)
 
 
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+def _is_word(text: str, place: int) -> bool:
+    """Say whether a character belongs to a word; a mark does if what it stands on does."""
+    while place and unicodedata.category(text[place])[0] == "M":
+        place -= 1
+    return text[place].isalnum() or text[place] == "_"
 
 
 def _outside_mark(text: str, place: int, side: Literal[0, 1]) -> int:
