@@ -74,7 +74,8 @@ def blank_before(text: str, cursor: int) -> int:
 
 def _is_word(text: str, place: int) -> bool:
     """Say whether a character belongs to a word; a mark does if what it stands on does."""
-    while place and unicodedata.category(text[place])[0] == "M":
+    least = max(0, place - REACH)
+    while place > least and unicodedata.category(text[place])[0] == "M":
         place -= 1
     return text[place].isalnum() or text[place] == "_"
 
