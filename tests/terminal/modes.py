@@ -7,7 +7,7 @@ import re
 ON_AT_FIRST = {7, 25}
 """Wrapping, and the cursor."""
 OTHER_SCREEN = {47, 1047, 1049}
-_SEQUENCE = re.compile(rb"\x1b\[(?:\?([0-9;]+)([hl])|([<>=])([0-9;]*)u|>4;?([0-9]*)m)")
+_SEQUENCE = re.compile(rb"\x1b\[(?:\?([0-9;]+)([hlsr])|([<>=])([0-9;]*)u|>4;?([0-9]*)m)")
 
 
 class Modes:
@@ -17,6 +17,7 @@ class Modes:
         self.on = set(ON_AT_FIRST)
         self.other_screen = False
         self.more_keys = 0
+        self._saved: set[int] = set()
         self._flags: tuple[list[int], list[int]] = ([], [])
 
     def state(self) -> tuple[object, ...]:
@@ -29,11 +30,17 @@ class Modes:
         for modes, switch, action, numbers, more in _SEQUENCE.findall(output):
             if switch:
                 for mode in map(int, modes.split(b";")):
-                    self._switch(mode, switch == b"h")
+                    self._do(mode, switch)
             elif action:
                 self._change_flags(action, [int(one or 0) for one in numbers.split(b";")])
             else:
                 self.more_keys = int(more or 0)
+
+    def _do(self, mode: int, switch: bytes) -> None:
+        if switch == b"s":
+            (self._saved.add if mode in self.on else self._saved.discard)(mode)
+        else:
+            self._switch(mode, mode in self._saved if switch == b"r" else switch == b"h")
 
     def _switch(self, mode: int, on: bool) -> None:
         if mode in OTHER_SCREEN:

@@ -75,7 +75,7 @@ def test_r080_ctrl_c_twice_leaves_and_names_the_way_back(place: Workplace) -> No
     assert_hint_leads_back(screen, left)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_t34_r080_a_signal_leaves_the_terminal_as_it_was(place: Workplace, number: signal.Signals) -> None:
     screen, before = begin(place)
     os.kill(screen.program_pid(), number)

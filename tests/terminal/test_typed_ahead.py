@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tenuto.tui.typed_ahead import QUESTION
-from tests.tui.early.pseudo import TENUTO, Pseudo
+from tests.terminal.job import Job
+from tests.tui.early.pseudo import SOURCES, TENUTO, Pseudo
 
 LEGACY = Path("/proc/sys/dev/tty/legacy_tiocsti")
 SCREENS = pytest.mark.parametrize("screen", ["full", "inline"])
@@ -99,3 +100,29 @@ def test_an_editor_gets_what_was_typed_and_nothing_that_the_terminal_said(tmp_pa
         speak_and_type(program, "", "one line\n", since)
         program.read_until(got)
         assert got.read_text() == "one line\n"
+
+
+@SCREENS
+def test_ctrl_c_and_ctrl_backslash_in_an_editor_are_the_editors(tmp_path: Path, screen: str) -> None:
+    got, editor = tmp_path / "got", tmp_path / "editor.sh"
+    editor.write_text(f"trap 'echo interrupted >> {got}' INT QUIT\necho begun > {got}\nuntil read line; do :; done\n")
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "TENUTO_HOME": str(tmp_path / "home"),
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(SOURCES),
+        "EDITOR": f"sh {editor}",
+    }
+    with Job(tmp_path, COMMANDS[screen], environ) as job:
+        job.wait_until(lambda: "offline/tenuto" in job.text, "the front-end")
+        job.say(b"\x07")
+        job.wait_until(got.exists, "the editor")
+        for number, key in enumerate((b"\x03", b"\x1c"), 1):
+            job.say(key)
+            job.wait_until(lambda number=number: got.read_text().count("interrupted") == number, "the editor's signal")
+        job.say(b"\n")
+        job.wait_until(lambda: 1004 in job.modes.on, "the screen")
+        job.say(b"typed")
+        job.wait_until(lambda: "❯ typed" in job.text, "a key")

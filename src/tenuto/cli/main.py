@@ -13,28 +13,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
 
-FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
+INTERRUPTED = 130
 GC_THRESHOLDS = (100_000, 20, 50)
 """Imports make many objects and no garbage: at its usual pace the collector would cost 10 ms of the start."""
 
 
 def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
-    from tenuto.cli.output import OutputFailedError, complain, watch_output
-
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _fill_descriptors()
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - descriptor 1 is closed
-        complain(" is closed")
-        os._exit(BAD_USAGE)
-    watch_output()
-    try:
+    if sys.stdout is not None and sys.stdout.isatty():  # pyright: ignore[reportUnnecessaryComparison] - it was closed
         code = _answer(sys.argv[1:])
-        sys.stdout.flush()
-    except OutputFailedError as error:
-        code = FAILED
-        if str(error):
-            complain(f": {error}")
+    else:
+        from tenuto.cli.output import watch_output
+
+        code = watch_output(lambda: _answer(sys.argv[1:]))
     _leave(code)
 
 
@@ -65,9 +58,11 @@ def _fill_descriptors() -> None:
 def _leave(code: int) -> None:
     """Exit at once: everything is on disk, and taking the interpreter apart would cost 15 ms."""
     try:
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison] - it was closed
+                stream.flush()
     except (OSError, ValueError):
-        code = code or FAILED
+        code = code or 1
     os._exit(code)
 
 

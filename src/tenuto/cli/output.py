@@ -7,12 +7,15 @@ error does not take is lost, and changes nothing.
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import NoReturn, TextIO
+
+FAILED, BAD_USAGE = 1, 2
 
 
 _replaced: list[TextIO] = []
@@ -75,10 +78,25 @@ def _fail(error: OSError) -> NoReturn:
     raise OutputFailedError(reason) from error
 
 
-def watch_output() -> None:
-    """Let both be as they are here from now on."""
-    sys.stdout = _like(sys.stdout, Output)
-    sys.stderr = _like(sys.stderr, Remarks)
+def watch_output(answer: Callable[[], int]) -> int:
+    """Return the exit code of `answer`, which writes to both, or that of an output that takes no more."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - descriptor 1 is closed
+        return _complain(" is closed", BAD_USAGE)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _like(sys.stdout, Output), _like(sys.stderr, Remarks)
+    try:
+        code = answer()
+        sys.stdout.flush()
+        return code
+    except OutputFailedError as error:
+        # What is left is not to be written again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _complain(f": {error}", FAILED) if str(error) else FAILED
+    finally:
+        for watched in (sys.stdout, sys.stderr):
+            if isinstance(watched, (Output, Remarks)):
+                watched.detach()  # or it would close what it is made of
+        sys.stdout, sys.stderr = before
 
 
 def _like(ready: TextIO, kind: type[io.TextIOWrapper]) -> TextIO:
@@ -95,6 +113,6 @@ def _like(ready: TextIO, kind: type[io.TextIOWrapper]) -> TextIO:
     )
 
 
-def complain(reason: str) -> None:
-    """Say on standard error what is wrong with standard output."""
+def _complain(reason: str, code: int) -> int:
     print(f"tenuto: standard output{reason}", file=sys.stderr)  # noqa: T201
+    return code

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 
 
 def find_program(environ: Mapping[str, str], variables: Sequence[str], usual: Sequence[str]) -> list[str]:
@@ -32,10 +35,28 @@ async def run_program(
     # Standard error of this process is not the terminal while the app runs.
     terminal = os.open(os.ctermid(), os.O_RDWR)
     try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=stdin, stderr=terminal, env=environ)
-        return await process.wait()
+        with _keys_are_its_own():
+            process = await asyncio.create_subprocess_exec(*command, stdin=stdin, stderr=terminal, env=environ)
+            return await process.wait()
     finally:
         os.close(terminal)
+
+
+@contextlib.contextmanager
+def _keys_are_its_own() -> Generator[None]:
+    """Not be ended by Ctrl+C and Ctrl+backslash, which the terminal tells all of the job, when a pager takes them."""
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)]
+    # Not SIG_IGN: the program would have that from us.
+    before = [signal.signal(number, _do_nothing) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """It is not for us."""
 
 
 def could_not_run(command: Sequence[str], error: OSError) -> str:

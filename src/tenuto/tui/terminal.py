@@ -96,7 +96,7 @@ def borrow_terminal(
 def leave_on_signals(
     loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal
 ) -> Generator[list[int]]:
-    """Let SIGTERM, SIGHUP and SIGQUIT end the app in order; a second one ends the process, with the terminal put back.
+    """Let the signals that end a program end the app in order; a second one does at once, with the terminal put back.
 
     Yields the numbers of the signals that came. A second SIGQUIT leaves a core where the system keeps them: it is for
     a program that does not react any more. SIGHUP is never a second one: of a line that breaks both the kernel and the
@@ -113,7 +113,7 @@ def leave_on_signals(
             loop.call_soon_threadsafe(leave)
         received.append(number)
 
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
     before = [signal.signal(number, handle) for number in numbers]
     try:
         yield received

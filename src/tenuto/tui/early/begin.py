@@ -28,15 +28,15 @@ def begin_early(front_end: str) -> EarlyReader | None:
         screen = EarlyScreen(front_end, wanted_theme(environ), environ)
         if not screen.has_room:
             return None
-        # Until there is a child to put the terminal back, the end has to wait.
-        ends = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT]
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, ends)
+        # Until there is a child to put the terminal back, and that knows what to ignore, the end or a stop has to wait.
+        waits = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGINT, _signal.SIGTSTP]
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, waits)
         try:
             screen.begin()
             reader = EarlyReader(screen)
             reader.start()
         finally:
-            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, ends)
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, waits)
     except (OSError, termios.error):
         if screen is not None:
             screen.leave()

@@ -97,6 +97,8 @@ class EarlyReader:
         _signal.signal(_signal.SIGCHLD, self._child_ended)
         _signal.signal(_signal.SIGTSTP, self._stop_job)
         _signal.signal(_signal.SIGCONT, self._go_on)
+        for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
+            _signal.signal(number, self._end)
         self._child_ended(0, None)
 
     def turn_to(self, front_end: str) -> None:
@@ -168,6 +170,12 @@ class EarlyReader:
         _signal.signal(_signal.SIGCONT, continued)
         self._tell(GO_ON)
 
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        """End by this signal, with the terminal put back before the shell hears of it."""
+        self.close()
+        _signal.signal(number, _signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
     def _go_on(self, _number: int, _frame: FrameType | None) -> None:
         """After a stop that nobody announced the terminal may have been the shell's; a front-end sees to it itself."""
         self._tell(GO_ON)
@@ -203,7 +211,7 @@ class _Child:
         os.set_blocking(self._wake, False)
         # What ends or stops the program is the parent's to hear; the pipe says what is to be done, and when it is gone.
         # SIGTTIN stops it while the terminal is the shell's: of a job that goes on nothing typed is lost.
-        for number in ("SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGTTOU", "SIGPIPE"):
+        for number in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGTTOU", "SIGPIPE"):
             _signal.signal(getattr(_signal, number), _signal.SIG_IGN)
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
         _signal.signal(_signal.SIGWINCH, _do_nothing)

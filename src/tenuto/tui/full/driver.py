@@ -61,6 +61,8 @@ _NOT_KEYS = re.compile(
     r"|\x1b\[\?[0-9;]*c"  # DA1
     r"|\x1b\[<[0-9;]*NaN[0-9;Na]*[Mm]"  # a mouse report of a terminal that lost count
 )
+_UNENDED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*)?\Z")
+ESC = "\x1b"
 
 
 class HungUp(Message):
@@ -115,9 +117,10 @@ class TerminalDriver(LinuxDriver):
 
     def _end_reports(self) -> str:
         """End everything that makes the terminal speak; return what a person has typed meanwhile."""
+        seconds = patience(os.environ) if self.attrs_before is not None else 0.0  # it goes to somebody else
         ends = f"{NO_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}"
         source = self.fileno if self._input is None else self._input
-        return hear_out(source, lambda question: self.write(ends + question), patience(os.environ))
+        return hear_out(source, lambda question: self.write(ends + question), seconds)
 
     def _attributes(self) -> Attributes:
         try:
@@ -212,9 +215,12 @@ class TerminalDriver(LinuxDriver):
             return
         stop_in_background(self.fileno)
         self.make_raw()
+        # What is typed meanwhile is ours: nothing is read, and the terminal makes no lines.
+        found, self.attrs_before = self.attrs_before, None
         self.suspend_application_mode()
         self._suspended = True
         self._go_on()
+        self.attrs_before = found
 
     def _go_on(self) -> None:
         stop_in_background(self.fileno)
@@ -283,13 +289,14 @@ class InputReader:
         self._parser = XTermParser()
         self._heard: list[Message] = []
         self._answers = AnswerFilter(lambda light: self._heard.append(BackgroundHeard(light)))
+        self._unended = ""
         self._last_input = time.monotonic()
         self.has_mouse: Callable[[], bool] = lambda: True
 
     @property
     def timeout(self) -> float | None:
         """Seconds after which `idle` wants to be called; `None` while nothing is waited for."""
-        held = self._splitter.holding or self._answers.holding
+        held = self._splitter.holding or self._answers.holding or self._unended
         waiting = held or self._parser._timeout_time is not None  # pyright: ignore[reportPrivateUsage]
         return POLL_WAITING if waiting else PASTE_SILENCE if self._splitter.inside else None
 
@@ -308,11 +315,13 @@ class InputReader:
         return messages + (self._end_waiting() if silence >= ESCAPE_PATIENCE else [])
 
     def _end_waiting(self) -> list[Message]:
-        """Return what the parser waits with: it had its time in the splitter already."""
+        """Return what was waited with: it had its time in the splitter already."""
+        unended, self._unended = self._unended, ""
+        messages = list(self._parser.feed(unended)) if unended else []
         if self._parser._timeout_time is None:  # pyright: ignore[reportPrivateUsage]
-            return []
+            return messages
         self._parser._timeout_time = 0.0  # pyright: ignore[reportPrivateUsage]
-        return list(self._parser.tick())
+        return [*messages, *self._parser.tick()]
 
     def _parse(self, parts: list[str]) -> list[Message]:
         messages: list[Message] = []
@@ -326,6 +335,11 @@ class InputReader:
         return messages
 
     def _keys(self, text: str) -> list[Message]:
+        """Whole sequences only: what Textual does not know, and gets in pieces, it takes for typed text."""
+        text, self._unended = self._unended + text, ""
+        if ESC in text and (unended := _UNENDED.search(text)):
+            self._unended = unended[0]
+            text = text[: unended.start()]
         text = normalise(text if self.has_mouse() else read_wheel(text))
         # To Textual's parser, nothing is the end of all input.
         return list(self._parser.feed(text)) if text else []

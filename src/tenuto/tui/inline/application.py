@@ -117,7 +117,7 @@ class InlineApplication(Application[None]):
                     give_back(self.input.fileno(), typed)
                     yield
         finally:
-            self.write(self._modes[0])
+            self.write(f"\r\x1b[K{self._modes[0]}")  # what was typed before the terminal is ours is echoed there
             self._lent = False
             self.invalidate()
 
@@ -146,7 +146,8 @@ class InlineApplication(Application[None]):
         stop_in_background(self.input.fileno())
         self._set_attributes(self._raw)
         self.renderer.reset(leave_alternate_screen=False)
-        self.write(f"\r{self._modes[0]}")
+        begin, end = self._modes
+        self.write(f"\r{end}{begin}")  # the terminal keeps count of what was begun
         self.invalidate()
 
     def _attributes(self) -> Attributes:
