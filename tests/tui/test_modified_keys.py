@@ -50,6 +50,8 @@ def read(request: pytest.FixtureRequest):
         ("\x1b[47;5u", "ctrl+/"),
         # what one key is in other terminals
         ("\x1b[105;5u", "tab"), ("\x1b[109;5u", "enter"), ("\x1b[91;5u", "escape"), ("\x1b[91;133u", "escape"),
+        ("\x1b[127;2u", "backspace"), ("\x1b[127;130u", "backspace"), ("\x1b[27;2u", "escape"),
+        ("\x1b[27;2;127~", "backspace"), ("\x1b[127;6u", "ctrl+shift+backspace"),
         ("\x1b[13;5u", "ctrl+enter"), ("\x1b[13;2u", "shift+enter"), ("\x1b[27;5;13~", "ctrl+enter"),
         ("\x1b[127;5:2u", "ctrl+backspace"), ("\x1b[1;1:2A", "up"),
         # Konsole, as it comes

@@ -80,7 +80,10 @@ _MODIFIER_SPELLINGS = {
 }
 _SIGNS = {"⌃": "ctrl+", "⌥": "alt+", "⇧": "shift+", "⌘": "cmd+"}
 _COMMAND_KEYS = frozenset({"cmd", "command", "win", "windows"})
-_SAME_BYTE = {"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+[": "Esc", "ctrl+h": "Backspace", "ctrl+?": "Backspace"}
+_SAME_BYTE = {
+    **{"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+[": "Esc", "ctrl+h": "Backspace", "ctrl+?": "Backspace"},
+    **{"shift+escape": "Esc", "shift+backspace": "Backspace"},
+}
 _SHOWN = {
     "pageup": "PageUp",
     "pagedown": "PageDown",

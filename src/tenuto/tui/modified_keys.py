@@ -38,6 +38,8 @@ _KEYPAD_MOTIONS: Final = dict(
     zip(range(57_417, 57_427), ("D", "C", "A", "B", "5~", "6~", "H", "F", "2~", "3~"), strict=True)
 )
 _NO_TEXT: Final = frozenset((8, 9, 13, 27, 127))
+_WITHOUT_SHIFT: Final = (8, 27, 127)
+"""Backspace and Esc: Shift, still held down after a capital, changes nothing in terminals without the protocol."""
 _SAME_KEY: Final = {ord("i"): 9, ord("m"): 13, ord("["): 27, ord("?"): 127}
 """What Ctrl makes of these keys in terminals that do not tell them apart, for fingers that are used to it."""
 
@@ -78,6 +80,8 @@ def _write(code: int, shifted: int, held: int, text: str) -> str:
     held &= _SHIFT | _OTHERS
     if held == _CTRL:
         code, held = (_SAME_KEY[code], 0) if code in _SAME_KEY else (code, held)
+    if held == _SHIFT and code in _WITHOUT_SHIFT:
+        held = 0
     if not held & _OTHERS and code not in _NO_TEXT:
         if text or code in _PRIVATE:
             return text
