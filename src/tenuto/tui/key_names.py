@@ -81,8 +81,13 @@ _MODIFIER_SPELLINGS = {
 _SIGNS = {"⌃": "ctrl+", "⌥": "alt+", "⇧": "shift+", "⌘": "cmd+"}
 _COMMAND_KEYS = frozenset({"cmd", "command", "win", "windows"})
 _SAME_BYTE = {
-    **{"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+[": "Esc", "ctrl+h": "Backspace", "ctrl+?": "Backspace"},
-    **{"shift+escape": "Esc", "shift+backspace": "Backspace"},
+    "ctrl+i": "Tab",
+    "ctrl+m": "Enter",
+    "ctrl+[": "Esc",
+    "ctrl+h": "Backspace",
+    "ctrl+?": "Backspace",
+    "shift+escape": "Esc",
+    "shift+backspace": "Backspace",
 }
 _SHOWN = {
     "pageup": "PageUp",
