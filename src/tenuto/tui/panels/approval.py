@@ -17,7 +17,7 @@ from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, ROOMY_ROWS, Panel, editor_spans, hidden_rows, padded
+from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, hidden_rows, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.fit import filled, fit, fit_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
@@ -27,6 +27,8 @@ from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap, wrap_code
 from tenuto.tui.status import spans_width
 
+ROOMY_ROWS = 12
+"""With fewer, what would happen has the rows of why it is asked, and the empty ones."""
 DETAIL_ROWS = 12
 """Rows of a command or change that an approval shows before Ctrl+E shows all."""
 PLAN_ROWS = 18

@@ -12,8 +12,6 @@ from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.width import cell_width, pad, truncate
 
 LABEL_SHARE = 0.6
-ROOMY_ROWS = 12
-"""With fewer, a panel leaves out what is not the question or an answer."""
 PAD = "  "
 POINTER = "❯ "
 ENTRY_MARGINS = 8

@@ -12,7 +12,6 @@ from tenuto.tui.panels.panel import (
     NOTHING,
     PAD,
     POINTER,
-    ROOMY_ROWS,
     Panel,
     editor_spans,
     entry_line,
@@ -28,6 +27,8 @@ from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap
 from tenuto.tui.status import spans_width
 
+ROOMY_ROWS = 11
+"""With fewer, nothing of the selected row is shown beside the list."""
 PICKER_ROWS = 12
 FILTER_CELLS = 12
 """Cells for what is typed to filter, before the key of the other filters is named."""
