@@ -130,17 +130,27 @@ class Screen:
         """Wait until a text shows."""
         return self.wait_until(lambda shown: text in shown, repr(text), timeout)
 
+    def wait_for_all(self, *texts: str, without: str = "") -> str:
+        """Wait until all of these show at once, and something else does not; return that screen."""
+        return self.wait_until(
+            lambda shown: all(text in shown for text in texts) and not (without and without in shown),
+            f"{texts}" + (f" without {without!r}" if without else ""),
+        )
+
     def wait_gone(self, text: str, timeout: float = PATIENCE) -> str:
         """Wait until a text shows no more."""
         return self.wait_until(lambda shown: text not in shown, f"no {text!r}", timeout)
 
     def wait_settled(self, *texts: str, timeout: float = PATIENCE) -> str:
-        """Wait until all texts show and nothing works any more; return the screen."""
-        return self.wait_until(
-            lambda shown: all(text in shown for text in texts) and READY in shown and not works(shown),
-            f"{texts} and an idle prompt",
-            timeout,
-        )
+        """Wait until all texts show, nothing works any more and nothing changes; return the screen."""
+        seen = [""]
+
+        def is_settled(shown: str) -> bool:
+            seen.append(shown)
+            idle = all(text in shown for text in texts) and READY in shown and not works(shown)
+            return idle and seen[-2] == shown  # else it may be half of a frame
+
+        return self.wait_until(is_settled, f"{texts} and an idle prompt", timeout)
 
     # --- doing ---
 

@@ -40,8 +40,7 @@ def test_help_names_every_command(screen: Screen) -> None:
 
 def test_a_question_mark_shows_the_keys(screen: Screen) -> None:
     screen.type("?")
-    shown = screen.wait_for("Esc closes")
-    assert "Shift+Tab" in shown
+    screen.wait_for_all("Esc closes", "Shift+Tab")
     screen.keys("Escape")
     screen.wait_gone("Esc closes")
     screen.submit("what? why?")
@@ -50,8 +49,7 @@ def test_a_question_mark_shows_the_keys(screen: Screen) -> None:
 
 def test_the_model_is_picked_and_the_next_request_goes_to_it(place: Workplace, screen: Screen) -> None:
     screen.submit("/model")
-    shown = screen.wait_for("type to filter")
-    assert f"❯ {MODEL} " in shown, "the picker opens on the present model"
+    screen.wait_for_all("type to filter", f"❯ {MODEL} ")  # it opens on the present model
     screen.keys("Down")
     screen.wait_for(f"❯ {OTHER_MODEL}")
     screen.keys("Enter")
@@ -77,8 +75,7 @@ def test_the_mode_is_changed_by_command_by_picker_and_by_key(screen: Screen) -> 
     screen.submit("/mode plan")
     screen.wait_until(lambda shown: footer(shown).startswith("plan ·"), "plan")
     screen.submit("/mode")
-    shown = screen.wait_for("type to filter")
-    assert "❯ plan" in shown
+    screen.wait_for_all("type to filter", "❯ plan")
     screen.keys("Up")
     screen.wait_for("❯ auto")
     screen.keys("Enter")
@@ -117,9 +114,7 @@ def test_cost_and_context_show_numbers(screen: Screen) -> None:
     screen.submit("/cost")
     screen.wait_for("cache read")
     screen.submit("/context")
-    shown = screen.wait_for("compacts over")
-    assert "system prompt" in shown
-    assert "200,000" in shown
+    screen.wait_for_all("compacts over", "system prompt", "200,000")
 
 
 def test_exit_leaves(screen: Screen) -> None:

@@ -228,6 +228,6 @@ def test_an_overflow_in_the_middle_of_a_task_is_compacted_and_the_task_ends_by_i
     assert "the context was over full" in shown
     assert DONE.search(shown)
     assert "✗" not in shown
-    assert "/12k " in screen.rows()[-1], "the real window is known now"
+    screen.wait_until(lambda shown: "/12k " in shown.split("\n")[-1], "the real window, which is known now")
     screen.submit("once more")
     screen.wait_until(lambda shown: shown.count("The task is done.") == 2, "the next answer")

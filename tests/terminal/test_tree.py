@@ -48,8 +48,7 @@ def test_another_way_and_back_to_the_first_one_and_back_again(place: Workplace):
     pick(screen, "/tree", "you: two", "You: two")
     screen.wait_for("and what is left?")
     screen.keys("Enter")
-    shown = screen.wait_for("❯ two")
-    assert "You said three" not in shown and "The conversation goes on from before “two”" in shown
+    screen.wait_for_all("❯ two", "The conversation goes on from before “two”", without="You said three")
     screen.keys("C-u")
     say(screen, "other")
     screen.submit("/tree")
@@ -87,8 +86,7 @@ def test_esc_esc_goes_back_with_the_files(place: Workplace):
     screen.keys("Enter")
     screen.wait_for("The conversation and the files")
     screen.keys("Enter")
-    shown = screen.wait_for("❯ write it")
-    assert "It is written." not in shown and "removed again" in shown
+    screen.wait_for_all("❯ write it", "removed again", without="It is written.")
     assert not (place.work / "made.txt").exists()
 
 
@@ -119,5 +117,4 @@ def test_esc_and_then_kill_while_the_notes_are_written(place: Workplace):
     screen = place.start("--mode", "auto", "-c", rows=40)
     screen.wait_settled("You said two.")
     screen.submit(f"/tree {seq} summary")
-    shown = screen.wait_for("Notes on what was left")
-    assert "You said two." not in shown
+    screen.wait_for_all("Notes on what was left", without="You said two.")

@@ -114,8 +114,7 @@ def test_another_width_leaves_one_prompt_and_each_block_once(place: Workplace) -
     for columns in (60, 45, 120, 80):
         screen.resize(columns, 30)
         screen.wait_until(lambda shown: "❯ a draft" in shown and MODEL[:6] in shown.rstrip().split("\n")[-1], "bottom")
-        submitted = screen.whole()
-        assert submitted.count("An answer to hello.") == 1
+        screen.wait_until(lambda _: screen.whole().count("An answer to hello.") == 1, "the answer, once")
     screen.keys("Enter")
     screen.wait_settled("An answer to a draft.")
     whole = screen.whole()
