@@ -279,7 +279,7 @@ def test_a_dumb_terminal_is_left_by_the_keys_that_it_knows(tmp_path: Path, words
     with Pseudo(tmp_path, TERM="dumb") as program:
         program.read_until(b"> ")
         program.type(b"/keys\n")
-        program.read_until(b"Ctrl+C interrupts")
+        program.read_until(b"interrupts; twice it quits")
         program.read(0.2)
         for word in words:
             program.type(word)
