@@ -12,7 +12,8 @@ import pytest
 
 from tests.server import Call, Reply, Request, scripts
 from tests.terminal.conftest import MODEL, Workplace, said
-from tests.terminal.screen import Screen, processes
+from tests.terminal.pseudo import PseudoTerminal
+from tests.terminal.screen import READY, Screen, processes
 
 pytestmark = pytest.mark.terminal
 
@@ -99,6 +100,25 @@ def test_t34_r080_a_hangup_that_two_tell_of_loses_nothing(place: Workplace) -> N
     assert "tenuto --resume" in left
     screen.start("--continue", "--model", MODEL, ready=False)
     screen.wait_for("❯ a draft")
+
+
+def test_where_there_is_no_other_screen_nothing_of_the_frame_stays(place: Workplace) -> None:
+    """As in mosh and on consoles: pyte has only one, too."""
+    server = place.serve(answer)
+    terminal = PseudoTerminal(place.work, place.home, server.environ(), "--model", MODEL)
+    try:
+        terminal.wait_for(READY)
+        terminal.write(b"hello\r")
+        terminal.wait_for("An answer.")
+        terminal.wait_for(READY)
+        for _ in range(2):
+            terminal.write(b"\x04")
+            terminal.read(0.2)
+        left = terminal.wait_for("tenuto --resume")
+    finally:
+        terminal.close()
+    assert [row for row in left.split("\n") if row.strip()][:1] == ["▌ hello"]
+    assert "❯" not in left and READY not in left
 
 
 def test_t34_r080_a_fault_of_ours_leaves_the_terminal_as_it_was(place: Workplace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import termios
+import time
 
 from tenuto.tui.early.colours import QUERY, may_ask
 from tenuto.tui.early.paint import END_LEFT_BEHIND, MIN_COLUMNS, MIN_ROWS, NO_FLAGS, choose_look
@@ -143,11 +144,14 @@ class EarlyScreen:
         self._raw = []
 
     def drain(self) -> None:
-        """Read what the terminal still has to answer: it would be typed into the shell."""
-        data = b""
+        """Read what the terminal still has to answer: it would be typed into the shell.
+
+        Whoever goes on pressing keys makes it no longer: of a terminal that answers nothing each was waited for anew.
+        """
+        data, deadline = b"", time.monotonic() + self.patience
         try:
             while b"c" not in data.partition(b"\x1b[?")[2] and len(data) < MAX_DRAINED:
-                if not select.select([0], [], [], self.patience)[0]:
+                if not select.select([0], [], [], max(0.0, deadline - time.monotonic()))[0]:
                     return
                 data += os.read(0, 1) or b"\x1b[?c"
         except OSError:
@@ -155,7 +159,7 @@ class EarlyScreen:
 
     @property
     def patience(self) -> float:
-        """Seconds of silence after which a terminal that was asked will not answer any more."""
+        """Seconds after which a terminal that was asked will not answer any more."""
         return FAR if self._environ.get("SSH_CONNECTION") or self._environ.get("SSH_TTY") else NEAR
 
     def open_keyboard(self) -> int:

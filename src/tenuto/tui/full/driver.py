@@ -52,6 +52,8 @@ ESCAPE_PATIENCE = constants.ESCAPE_DELAY + POLL_WAITING
 """Seconds without input after which a lone ESC, or `ESC [`, is a key and no beginning of an answer on a slow line."""
 NO_REPORTS = f"\x1b[?2004l\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Ends marks around pastes, and word of the focus and of the background."""
+EMPTIED = "\x1b[0m\x1b[H\x1b[J"
+"""Empties the screen that is left: where there is no other one (mosh, consoles), what comes next would stand in it."""
 CLOSE_SECONDS = 2.0
 """How long the end waits for a terminal to take what is left."""
 
@@ -111,6 +113,7 @@ class TerminalDriver(LinuxDriver):
         """End; what a program that was killed has left switched on ends as well, on both screens (T-34)."""
         self.disable_input()
         typed = self._end_reports()
+        self.write(EMPTIED)
         super().stop_application_mode()
         self.write(CLEAN_KEYBOARD)
         give_back(self.fileno, typed)
