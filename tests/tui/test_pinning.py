@@ -15,7 +15,7 @@ from tenuto.tui import pinning
 from tenuto.tui.inline.cells import CellRows
 from tenuto.tui.inline.output import ERASE_REST, REST
 from tenuto.tui.paint import Paint
-from tenuto.tui.pinning import is_unsure, pin, pin_row
+from tenuto.tui.pinning import is_unsure, is_unsure_alone, pin, pin_alone, pin_row
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.theme import find_theme
 from tenuto.tui.render.width import cell_width, split_graphemes
@@ -113,7 +113,8 @@ def test_spacing_vowel_signs_take_a_cell_and_stay_with_their_letter() -> None:
 
 def test_joined_letters_with_a_vowel_are_held_to_their_cells() -> None:
     assert "\x1b[3C" in pin("न्दी") and cell_width("न्दी") == 3
-    assert pin("हि") == "हि"
+    assert pin("हि") == "हि" and is_unsure_alone("हि") and not is_unsure_alone("ह") and not is_unsure_alone("e\u0301")
+    assert pin_alone("हि").endswith("\x1b7हि\x1b8\x1b[2C")
 
 
 def test_the_halves_of_a_flag_are_one_character() -> None:

@@ -62,6 +62,21 @@ def is_unsure(text: str) -> bool:
     return not text.isascii() and _SIGN.search(text) is not None
 
 
+def is_unsure_alone(character: str) -> bool:
+    """Say so of one character as people see it, for whoever moves from cell to cell: vowel signs count there, too.
+
+    Between their letters in a row they are let be: words would have gaps where a terminal gives them no cell.
+    """
+    if character.isascii():
+        return False
+    return is_unsure(character) or (len(character) > 1 and any(unicodedata.category(one) == "Mc" for one in character))
+
+
+def pin_alone(character: str) -> str:
+    """Return one such character held to its cells."""
+    return _held(character)
+
+
 @cache
 def _paints_over() -> bool:
     """Say whether the terminal paints a joined emoji over as many cells as its parts take, whatever is in them.
@@ -72,7 +87,10 @@ def _paints_over() -> bool:
 
 
 def _pinned(found: re.Match[str]) -> str:
-    cluster = found[0]
+    return _held(found[0])
+
+
+def _held(cluster: str) -> str:
     cells = cell_width(cluster)
     if not cells:
         return ""

@@ -13,7 +13,7 @@ from prompt_toolkit.layout.screen import Char
 from tenuto.guard.sanitize import blank_for_terminal
 from tenuto.tui.inline.output import REST
 from tenuto.tui.paint import Paint
-from tenuto.tui.pinning import is_unsure
+from tenuto.tui.pinning import is_unsure_alone
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import split_graphemes
@@ -62,7 +62,7 @@ class CellRows:
                     continue
                 if cell + width > self._columns:
                     return row
-                if not mark and is_unsure(safe[start:end]):
+                if not mark and is_unsure_alone(safe[start:end]):
                     mark = self._next_mark()
                 row[cell] = _char(safe[start:end], style + mark, width)
                 for covered in range(cell + 1, cell + width):

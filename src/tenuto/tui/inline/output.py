@@ -15,7 +15,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from tenuto.guard.sanitize import BLANK
 from tenuto.tui.early.inline_paint import ERASE_DOWN
 from tenuto.tui.paint import Depth
-from tenuto.tui.pinning import is_unsure, pin
+from tenuto.tui.pinning import is_unsure_alone, pin_alone
 from tenuto.tui.writer import TerminalWriter
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
@@ -72,8 +72,8 @@ class InlineOutput(Vt100_Output):
         """Paint a text, without the blanks, which some terminals do not know to take no room."""
         if data == REST:
             self.write_raw(ERASE_REST)
-        elif is_unsure(data):
-            self.write_raw(pin(data))
+        elif is_unsure_alone(data):
+            self.write_raw(pin_alone(data))
         else:
             super().write(data.replace(BLANK, "") if BLANK in data else data)
 
