@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -87,6 +89,17 @@ def test_what_is_left_out_of_a_change_is_counted_and_can_be_read(rows):
     whole = asked(40, rows, scenes.asking_for_a_change(), full=True)
     assert sum(line.startswith("    ") for line in whole) >= 5, "the answers that are not selected make room"
     assert "Esc denies" in whole[-1]
+
+
+@pytest.mark.parametrize("width", [20, 30, 40, 60])
+def test_a_single_row_of_what_would_happen_counts_the_others(width):
+    events = [
+        replace(event, lasting=True) if isinstance(event, ApprovalRequestedEvent) else event
+        for event in scenes.asking_for_a_change()
+    ]
+    (row,) = (line for line in asked(width, 7, events) if line.lstrip().startswith("10 -"))
+    assert re.search(r"  \+\d+( · Ctrl\+E)?$", row), row
+    assert ("Ctrl+E" in row) == (width >= 40)
 
 
 @pytest.mark.parametrize("scene", [scenes.asking_for_a_change, scenes.asking_for_a_command])

@@ -205,8 +205,10 @@ def _bounded(
         return lines, 0
     if rows == 1:
         first = min(scroll, len(lines) - 1)
-        more = f"  +{len(lines) - 1} · {names.label('approval.full')}"
-        if width < 3 * len(more):
+        more = f"  +{len(lines) - 1}"
+        with_key = f"{more} · {names.label('approval.full')}"
+        more = with_key if 2 * width >= 5 * cell_width(with_key) else more
+        if width < 2 * len(more):
             return [fit(lines[first].spans, width)], first
         return [Line((*fit(lines[first].spans, width - len(more)).spans, (more, "dim")))], first
     room = max(1, rows - 1)
