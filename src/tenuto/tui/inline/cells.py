@@ -57,12 +57,13 @@ class CellRows:
         for text, name in spans:
             style = self._paint.name(name)
             safe = blank_for_terminal(text).replace("\t", " ")
+            watched = not safe.isascii()
             for start, end, width in split_graphemes(safe):
                 if not width:
                     continue
                 if cell + width > self._columns:
                     return row
-                if not mark and is_unsure_alone(safe[start:end]):
+                if watched and not mark and is_unsure_alone(safe[start:end]):
                     mark = self._next_mark()
                 row[cell] = _char(safe[start:end], style + mark, width)
                 for covered in range(cell + 1, cell + width):
