@@ -143,6 +143,10 @@ class Story:
         self.wait(0.1)
         self.fetch()
 
+    def wait_until_taken(self) -> None:
+        """Until then the terminal itself answers keys."""
+        self.wait_for(lambda: not termios.tcgetattr(self.job.slave)[3] & termios.ECHO, "a terminal without echo")
+
     def wait_until_read(self) -> None:
         """What nobody has read is the shell's when the job stops."""
         self.wait_for(lambda: fcntl.ioctl(self.job.slave, termios.FIONREAD, bytes(4)) == bytes(4), "all is read")
@@ -155,7 +159,7 @@ class Story:
         self.job.go_on(how)
         if not self.lent:
             self.type(self.source.choice(LETTERS))  # the terminal may still make lines: no key of editing yet
-            self.wait_for(lambda: not termios.tcgetattr(self.job.slave)[3] & termios.ECHO, "a terminal without echo")
+            self.wait_until_taken()
 
     def wait(self, most: float) -> None:
         self.job.pass_time(self.source.uniform(0, most))
@@ -175,7 +179,8 @@ class Story:
         self.wait_for(lambda: self.at_cursor().endswith(token), f"the cursor behind {token!r}")
         for _ in token:
             self.press(BACKSPACE)
-        self.wait_for(lambda: token not in self.joined(), f"{token!r} gone")
+        prompt = f"❯ {self.text[: self.cursor]}"
+        self.wait_for(lambda: self.at_cursor().endswith(prompt), f"{token!r} gone")
         if modes:
             self.modes = self.modes or job.modes.state()
             self.wait_for(lambda: job.modes.state() == self.modes, f"modes {self.modes}")
@@ -245,6 +250,7 @@ class Story:
         assert self.drafted.read_text().rstrip("\n") == self.text, self.tell()
         self.drafted.unlink()
         self.lent = False
+        self.wait_until_taken()
         self.look()
 
     def do_stop_editor(self) -> None:
@@ -259,6 +265,8 @@ class Story:
             ways = ["sigterm", "sighup", "keys"]
         way = self.source.choice(ways)
         self.note(f"end by {way}")
+        if phase not in ("early", "taking over"):
+            self.look()
         if way in ENDS:
             os.kill(self.job.pid, ENDS[way])
             return 128 + ENDS[way], way

@@ -126,3 +126,35 @@ def test_ctrl_c_and_ctrl_backslash_in_an_editor_are_the_editors(tmp_path: Path, 
         job.wait_until(lambda: 1004 in job.modes.on, "the screen")
         job.say(b"typed")
         job.wait_until(lambda: "❯ typed" in job.text, "a key")
+
+
+WAITS = """
+import os, sys, time
+class Wait:
+    def find_spec(self, name, path, target=None):
+        if name == "tenuto.command.runtime":
+            sys.meta_path.remove(self)
+            while not os.path.exists({go!r}):
+                time.sleep(0.01)
+sys.meta_path.insert(0, Wait())
+"""
+"""For the interpreter's start: the core is as slow to import as the test wants."""
+
+
+@SCREENS
+def test_a_draft_of_the_time_before_there_was_a_session_is_in_the_next_one(tmp_path: Path, screen: str) -> None:
+    hook, go = tmp_path / "hook", tmp_path / "go"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(WAITS.format(go=str(go)))
+    with Pseudo(tmp_path, COMMANDS[screen], PYTHONPATH=f"{hook}:{SOURCES}") as program:
+        program.read_until(b"\x1b[?1004h")
+        program.type(b"half a draft")
+        program.read_until(b"half a draft")
+        os.kill(program.pid, signal.SIGHUP)
+        program.read(0.2)
+        go.touch()
+        assert program.wait() == 128 + signal.SIGHUP
+    with Pseudo(tmp_path, COMMANDS[screen]) as program:
+        program.read_until(b"half a draft")
+        program.type(b"\x03")
+        program.read(0.2)
