@@ -277,7 +277,7 @@ def _answers(
 
 def _way_out(state: UiState, request: ApprovalRequestedEvent) -> str:
     if state.approvals.feedback is not None:
-        return state.keys.phrase("escape", "back")
+        return state.keys.phrase("escape", "goes back")
     return state.keys.phrase("escape", "goes on planning" if request.kind == "plan" else "denies")
 
 

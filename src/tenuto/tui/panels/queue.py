@@ -44,7 +44,7 @@ def queue_panel(state: UiState, width: int, most_rows: int = FOCUSED_ROWS + 1) -
         lines.append(plain(f"{PAD}… {', '.join(beyond)}", "dim"))
     if focused and len(lines) < most_rows:
         lines.append(
-            plain(f"{PAD}{fit_phrases(_hint(state), state.keys.phrase('escape', 'back'), width - 2)}", "faint")
+            plain(f"{PAD}{fit_phrases(_hint(state), state.keys.phrase('escape', 'leaves'), width - 2)}", "faint")
         )
     return Panel(lines, choices)
 
@@ -79,5 +79,5 @@ def _hint(state: UiState) -> str:
         keys.phrase("queue.delete", "deletes"),
         keys.phrase("queue.steer", "steers"),
         f"{moves} moves" if moves else "",
-        keys.phrase("escape", "back"),
+        keys.phrase("escape", "leaves"),
     )
