@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.guard.sanitize import BLANK
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent, TaskStartedEvent, TodoChangedEvent
 from tenuto.protocol.message import TodoView
 from tenuto.tui.inline.cells import CellRows
+from tenuto.tui.inline.prompt import break_prompt
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
+from tenuto.tui.render.width import cell_width
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, replay, user
 from tests.tui.inline.support import Session, Terminal, running_app
@@ -269,3 +274,28 @@ async def test_konsole_keeps_its_cursor_when_the_keyboard_is_given_back() -> Non
             assert terminal.screen.cursor.y == next(y for y, row in enumerate(terminal.rows()) if "Last." in row) + 1
         await session.shows("❯")
         assert session.text().count("Last.") == 1
+
+
+@given(st.text(st.sampled_from("ab \t\n字é-"), max_size=60), st.integers(1, 12))
+def test_the_rows_of_a_prompt_have_every_character_once_and_fit(text: str, width: int) -> None:
+    rows = break_prompt(text, width)
+    assert "\n".join(text[start:end] for start, end in rows).replace("\n", "") == text.replace("\n", "")
+    assert all(before[1] in (after[0], after[0] - 1) for before, after in pairwise(rows))
+    for start, end in rows:
+        shown = text[start:end].rstrip()
+        assert cell_width(shown) <= width or len(shown) == 1
+
+
+async def test_a_prompt_is_broken_between_words_and_the_cursor_follows() -> None:
+    async with running_app(size=(24, 16)) as session:
+        editor = session.app.editor
+        session.type("alpha beta gamma delta epsilon")
+        await session.until(lambda: "❯ alpha beta gamma delta" in session.text() and "\n  epsilon" in session.text())
+        session.type("\x1b[A")
+        await session.until(lambda: editor.cursor == 7)
+        session.type("\x05\x1bb")
+        await session.until(lambda: editor.cursor == 23)
+        assert cursor_of(session) == (2, "  epsilon")
+        session.type("\x1b[D")
+        await session.until(lambda: editor.cursor == 22)
+        assert cursor_of(session)[1] == "❯ alpha beta gamma delta", "on the blank at the end of the row"

@@ -153,14 +153,14 @@ class Bottom(Container):
         shown: list[Spans] = []
         for number, (start, end) in enumerate(rows[self._first : self._first + self.rows.prompt], self._first):
             mark = (INDENT, "text") if number else (PROMPT_GLYPH, self._mark_style())
-            shown.append((mark, (text[start:end], "text")))
+            shown.append((mark, (truncate(text[start:end], max(1, columns - len(INDENT)), ""), "text")))
         if self._first + len(shown) == len(rows):
             last = shown[-1]
             said = ghost_hint(text, cursor) if text else self.rows.placeholder
             hint = truncate(said, columns - sum(cell_width(piece) for piece, _style in last))
             shown[-1] = (*last, (hint, "placeholder")) if hint else last
         before = blank_for_terminal(text[rows[present][0] : cursor])
-        return shown, Point(x=len(INDENT) + cell_width(before), y=present - self._first)
+        return shown, Point(x=max(0, min(len(INDENT) + cell_width(before), columns - 1)), y=present - self._first)
 
     def _mark_style(self) -> str:
         return "prompt.shell" if self._state().draft.text.startswith("!") else "prompt"

@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 
 from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.width import cell_width, take_cells
-from tenuto.tui.render.wrap import break_code
+from tenuto.tui.render.wrap import break_text
 
 MAX_UNDO = 100
 
@@ -69,21 +69,12 @@ class PromptEditor:
     # --- rows ---
 
     def rows(self) -> list[Row]:
-        """Return the rows as they show; behind a line that fills its last row there is one for the cursor."""
+        """Return the rows as they show."""
         width = max(1, self._width())
         known = self.text, width
-        if self._known[0] == known:
-            return self._known[1]
-        rows: list[Row] = []
-        offset = 0
-        for line in self.text.split("\n"):
-            pieces = break_code(line, width) or [(0, 0)]
-            rows.extend((offset + start, offset + end) for start, end in pieces)
-            if cell_width(line[pieces[-1][0] :]) >= width:
-                rows.append((offset + len(line), offset + len(line)))
-            offset += len(line) + 1
-        self._known = (known, rows)
-        return rows
+        if self._known[0] != known:
+            self._known = (known, break_prompt(self.text, width))
+        return self._known[1]
 
     def row_of(self, rows: list[Row], cursor: int) -> int:
         """Return the row that the cursor is in."""
@@ -215,6 +206,23 @@ class PromptEditor:
     def delete_right(self) -> None:
         """Take the character after the cursor out, or the mark of a paste."""
         self.delete(self.cursor, stop_after(self.text, self.cursor))
+
+
+def break_prompt(text: str, width: int) -> list[Row]:
+    """Return the rows of a prompt, broken between words; the blanks there belong to the row that they end.
+
+    No character is lost. Behind a line that fills its last row there is one for the cursor.
+    """
+    rows: list[Row] = []
+    offset = 0
+    for line in text.split("\n"):
+        starts = [start for start, _end in break_text(line.replace("\t", " "), width)]
+        ends = [*starts[1:], len(line)]
+        rows.extend((offset + start, offset + end) for start, end in zip(starts, ends, strict=True))
+        if cell_width(line[starts[-1] :]) >= width:
+            rows.append((offset + len(line), offset + len(line)))
+        offset += len(line) + 1
+    return rows
 
 
 def _each(keys: str, action: Callable[[PromptEditor], None]) -> dict[str, Callable[[PromptEditor], None]]:
