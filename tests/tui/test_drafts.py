@@ -224,6 +224,25 @@ def test_a_draft_that_could_not_take_its_place_leaves_nothing_behind(tmp_path: P
     assert [path.name for path in (tmp_path / "drafts").iterdir()] == ["a.json"]
 
 
+@pytest.mark.parametrize("temporary", [False, True])
+async def test_what_was_typed_before_there_was_a_session_is_in_the_next(tmp_path: Path, temporary: bool) -> None:
+    program = f"""
+import asyncio, sys
+from pathlib import Path
+from tenuto.core.start import Start
+from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import Opening
+from tenuto.tui.machine.state import Draft, Echo, UiState
+home = Path(sys.argv[1])
+state = UiState(draft=Draft(text="typed", cursor=5), echoes=[Echo(1, "sent")])
+start = Start(cwd=home, home=home, temporary={temporary})
+asyncio.run(Opening(start, LateRuntime(home), []).close(state))
+"""
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, cwd=Path(__file__).parents[2])
+    taken = DraftFiles(tmp_path).take("new", str(tmp_path))
+    assert (taken.text if taken else "") == ("" if temporary else "sent\n\ntyped")
+
+
 async def test_without_a_session_nothing_that_is_written_stays_on_the_disk(tmp_path: Path) -> None:
     other = StoredDraft(cwd="/tmp", text="of another run")
     DraftFiles(tmp_path).write("0" * 16, other)

@@ -56,6 +56,14 @@ def _whole(pastes: Pastes, shown: str, images: tuple[ImagePart, ...]) -> tuple[s
     return pastes.expand(shown), Extras(images, pastes.folds(shown))
 
 
+def keep_unopened(home: Path, cwd: Path, state: UiState) -> None:
+    """Keep what was typed, and sent, before there was a session (a line that broke): the next of the project has it."""
+    draft = draft_of(state)
+    texts = [*(echo.text for echo in state.echoes), draft.text]
+    whole = msgspec.structs.replace(draft, cwd=str(cwd), text="\n\n".join(filter(None, texts)))
+    DraftFiles(home).write(f"unopened-{os.getpid()}", whole)
+
+
 class DraftFiles:
     """The files. Every method touches the disk; errors of the disk cost a draft and nothing else."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tenuto.config.settings import UiSettings
+from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.motion import motion_of
@@ -95,6 +96,8 @@ class Opening:
     async def close(self, state: UiState) -> str:
         """Close the runtime, if there is one; return how to go on, or what it wants said in its place (R-067)."""
         hint = hint_after(state, temporary=self._start.temporary)
+        if not state.session_id and not self._start.temporary:
+            keep_unopened(self._start.home, self._start.cwd, state)
         if self._runtime is None:
             return hint
         await self._runtime.close()
