@@ -111,7 +111,7 @@ class Story:
     def do_answer(self) -> None:
         """An answer that is late, in one piece or two."""
         answer = self.source.choice(LATE)
-        self.look()  # whoever begins to read in the middle of one cannot know
+        self.look()  # an answer that a stop parts is lost in part
         cut = self.source.randrange(1, len(answer))
         self.job.say(answer[:cut])
         self.wait(0.02)

@@ -89,3 +89,25 @@ def test_t34_later_the_next_key_is_the_first_that_is_waited_for(tmp_path: Path, 
         program.read_until(TAKES_THE_TERMINAL, after=since)
         program.type(b"typed")
         program.read_until(b"typed", after=since)
+
+
+def test_an_answer_in_two_pieces_with_a_sigcont_between_is_no_text(tmp_path: Path) -> None:
+    program, _, go = begin(tmp_path)
+    go.touch()
+    with program:
+        program.read_until(b"offline/tenuto")
+        program.read(0.5)
+        for begun, rest in (
+            (b"\x1b]11;rgb:1e1e/2", b"020/2424\x1b\\"),
+            (b"\x1b[?62;", b"22c"),
+            (b"\x1b[?2048;0", b"$y"),
+        ):
+            since = len(program.output)
+            program.type(begun)
+            program.read(0.01)
+            os.kill(program.pid, signal.SIGCONT)
+            program.read_until(TAKES_THE_TERMINAL, after=since)
+            program.type(rest)
+        program.type(b"typed")
+        program.read_until(b"typed")
+        assert [row for row in program.screen() if row.startswith("❯")] == ["❯ typed"]

@@ -120,7 +120,9 @@ class TerminalDriver(LinuxDriver):
 
     def _end_reports(self) -> str:
         """End everything that makes the terminal speak; return what a person has typed meanwhile."""
-        seconds = patience(os.environ) if self.attrs_before is not None else 0.0  # it goes to somebody else
+        seconds = 0.0
+        if self.attrs_before is not None:  # it goes to somebody else
+            seconds, self._reader = patience(os.environ), None
         ends = f"{NO_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}"
         source = self.fileno if self._input is None else self._input
         return hear_out(source, lambda question: self.write(ends + question), seconds)
@@ -161,6 +163,8 @@ class TerminalDriver(LinuxDriver):
 
     _input: int | None = None
     """The terminal, to be read without ever waiting for it."""
+    _reader: InputReader | None = None
+    """Reads on where another thread did: in the middle of a sequence, maybe."""
     muted = False
     """While another program has the terminal (an editor), nothing is drawn on it; the app itself goes on."""
 
@@ -243,10 +247,11 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read the terminal until the app ends."""
-        self.read_input(InputReader())
+        self.read_input(self._reader or InputReader())
 
     def read_input(self, reader: InputReader) -> None:
         """Read the terminal with this reader until the app ends."""
+        self._reader = reader
         reader.has_mouse = lambda: self._mouse
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)

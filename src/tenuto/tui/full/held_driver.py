@@ -102,7 +102,7 @@ class HeldDriver(TerminalDriver):
         while not self._gate.wait(POLL):
             if self.exit_event.is_set():
                 return
-        reader = InputReader()
+        reader = self._reader or InputReader()
         rest, self._rest = self._rest, b""
         for message in reader.feed(rest) if rest else ():
             self.process_message(message)
