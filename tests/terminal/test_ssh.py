@@ -209,6 +209,17 @@ def test_a_client_that_stands_still_stops_no_work_and_shows_all_when_it_goes_on(
     place.wait_gone()
 
 
+def test_without_a_terminal_it_says_what_it_waits_for(place):
+    client = [word for word in place.ssh.client(*place.words(place.tenuto())) if word != "-tt"]
+    terminal = CommandTerminal(place.folder, place.ssh.environ(), client)
+    try:
+        terminal.wait_for("there is no terminal (ssh -t gives one)")
+        terminal.write(b"hello\r\x04")
+        terminal.wait_for("An **answer**")
+    finally:
+        terminal.close()
+
+
 def test_copies_go_to_the_persons_own_clipboard_and_links_name_the_host(place):
     tools = place.folder / "tools"
     tools.mkdir()

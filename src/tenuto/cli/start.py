@@ -16,6 +16,8 @@ from tenuto.config.settings import home_directory, load_settings
 from tenuto.tui.early.decide import IMMOVABLE, is_accessible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tenuto.tui.early.reader import EarlyReader
 
 STDIN_PATIENCE = 1.0
@@ -71,6 +73,8 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     if not cwd.is_dir():
         return complain(f"{cwd} is not a directory; name an existing one with --cwd")
     terminal = Terminal.present()
+    if not (options.print_mode or options.prompt or terminal.stdin):
+        say_what_is_awaited(os.environ)
     text = "" if terminal.stdin else read_input(options.prompt)
     choice = choose_front_end(options, terminal, bool(text.strip()), inline=terminal.stdin and wants_inline(cwd))
     if choice == "print":
@@ -134,6 +138,14 @@ def complain(message: str) -> int:
     """Print one line to standard error; returns the exit code for bad usage."""
     print(f"tenuto: {message}", file=sys.stderr)  # noqa: T201
     return BAD_USAGE
+
+
+def say_what_is_awaited(environ: Mapping[str, str]) -> None:
+    """Say that a prompt is read where somebody waits for a screen: ssh with a command gives no terminal by itself."""
+    asked_for_none = environ.get("SSH_CONNECTION") and not environ.get("SSH_TTY")
+    if asked_for_none and not select.select([0], [], [], STDIN_PATIENCE)[0]:
+        said = "tenuto: there is no terminal (ssh -t gives one); the prompt is read from standard input, to its end"
+        print(said, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def read_input(prompt: str) -> str:
