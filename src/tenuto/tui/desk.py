@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec.structs import replace
-
 from tenuto.command.outcome import Choice
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.branch import BranchWatch
@@ -102,10 +100,6 @@ class Desk:
             self._draft_timer.cancel()
         if self._draft_session:
             self._drafts.write(self._draft_session, draft_of(self._state))
-        elif self._history is None and self._keeps_texts:
-            # No session was open yet: the next one here has it.
-            draft = replace(draft_of(self._state), cwd=str(Path.cwd()))
-            self._drafts.write(f"unopened-{os.getpid()}", draft)
 
     # --- history, branch ---
 
