@@ -26,7 +26,7 @@ _ANSWER: Final = re.compile(
     r"|\x1b\[\?997;(?P<change>[12])n"  # mode 2031: it has just become dark, light
     rf"|\x1b\]11;{_VALUE}(?!{_VALUE}\x1b?\Z)"  # the rest of it was lost
 )
-_CERTAIN_BEGINNING: Final = re.compile(rf"\x1b\[\?[0-9;]*\Z|\x1b\]11;{_VALUE}\x1b?\Z")
+_CERTAIN_BEGINNING: Final = re.compile(rf"\x1b\[\?[0-9;]*\$?\Z|\x1b\]11;{_VALUE}\x1b?\Z")
 _POSSIBLE_BEGINNING: Final = re.compile(r"\x1b\](?:11?)?\Z")
 
 _KNOWN: Final = (_ANSWER, _CERTAIN_BEGINNING, _POSSIBLE_BEGINNING)

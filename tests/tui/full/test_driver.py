@@ -59,6 +59,19 @@ def test_the_wheel_scrolls_where_the_terminal_has_the_mouse(data: bytes, keys: l
     assert [key.replace("shift+", "") for key in keys] == read(data)
 
 
+@pytest.mark.parametrize(
+    "pieces", [(b"\x1b[?62;", b"22c"), (b"\x1b[?2026;2$", b"y"), (b"\x1b]11;rgb:1e1e/2", b"020/2424\x1b\\")]
+)
+def test_an_answer_in_two_pieces_on_a_slow_line_is_no_text(pieces: tuple[bytes, bytes]) -> None:
+    reader = InputReader()
+    messages = reader.feed(pieces[0])
+    for _ in range(15):
+        time.sleep(0.02)
+        messages += reader.idle()
+    messages += reader.feed(pieces[1] + b"a")
+    assert [message.key for message in messages if isinstance(message, events.Key)] == ["a"]
+
+
 def test_a_character_in_two_reads_is_one_key() -> None:
     reader = InputReader()
     first, second = "字".encode()[:2], "字".encode()[2:]
