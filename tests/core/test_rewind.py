@@ -81,7 +81,7 @@ async def test_talk_leaves_the_files_and_files_the_talk(tmp_path):
         assert len(view_texts(running)) == 3
         for wrong in (f"{seq} sideways", "9999 both", "nine"):
             (said,) = await command(running, f"/rewind {wrong}")
-            assert said.level == "error", wrong
+            assert said.level in {"warning", "error"}, wrong
 
 
 async def test_over_a_compaction_and_a_restart_word_for_word(tmp_path):
