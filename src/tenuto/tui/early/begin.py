@@ -28,8 +28,9 @@ def begin_early(front_end: str) -> EarlyReader | None:
         screen = EarlyScreen(front_end, wanted_theme(environ), environ)
         if not screen.has_room:
             return None
-        # Until there is a child to put the terminal back, and that knows what to ignore, the end or a stop has to wait.
-        waits = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGINT, _signal.SIGTSTP]
+        # Until there is a child to put the terminal back, the end or a stop waits, and word of going on after one.
+        ends = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGINT]
+        waits = [*ends, _signal.SIGTSTP, _signal.SIGCONT]
         _signal.pthread_sigmask(_signal.SIG_BLOCK, waits)
         try:
             screen.begin()
