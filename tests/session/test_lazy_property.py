@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry
@@ -123,6 +123,7 @@ def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
 
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(STEPS)
+@example([0] * 9 + [1, 0, 0, 1263, 0, 310, 11176, 63295, 0, 0, 377])
 def test_a_fork_has_the_path_whatever_was_in_memory(steps):
     with tempfile.TemporaryDirectory() as home:
         for session, source in rounds(steps, Path(home)):
@@ -132,8 +133,10 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             chosen = source.choice(seqs)
             fork = session.fork(Path(home), chosen)
             check_equal(fork, WholeSession(fork.directory))
-            # Behind a point inside a step comes the rest of the step, which a branch may have left.
-            taken = [entry for entry in fork.path() if entry.seq <= chosen]
+            # Behind a point inside a step comes the rest of the step, which a branch may have left; calls that nobody
+            # answered get a result in the fork, maybe with the seq of what was queued and stays behind.
+            copied = (entry for entry in fork.path() if not getattr(entry, "interrupted", False))
+            taken = [entry for entry in copied if entry.seq <= chosen]
             every = [entry.seq for entry in session.entries()]
             original = iter(session.path())
             if len(set(every)) == len(every):  # a seq that stands twice means the first, which may be on another path
