@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from scripts.bench_lib.bars import BARE_MS, Speed
 from scripts.bench_lib.lengths import LENGTH_MEASURES
 from scripts.bench_lib.measures import MEASURES, Lab, Measure
 from scripts.bench_lib.process import FailedRunError
 from scripts.bench_lib.program import ROOT, Program, Surroundings, interpreter, peers, tenuto
 from scripts.bench_lib.report import Results, save, table
-from scripts.bench_lib.screens import BARS, SCREEN_MEASURES, inline_of
+from scripts.bench_lib.screens import SCREEN_MEASURES, inline_of
 from scripts.bench_lib.server import ModelServer
 
 DESCRIPTION = """Measures Tenuto from outside against a scripted model server on this machine.
@@ -104,7 +105,7 @@ def main(arguments: list[str]) -> int:
     own = tenuto(chosen.tenuto, chosen.protocol)
     others = peers(chosen.peer, chosen.peer_print, chosen.peer_version)
     floor = interpreter(str(ROOT / ".venv/bin/python"))
-    results = Results()
+    results, speed = Results(), Speed()
     gc.disable()
     with laboratory() as lab:
         for measure in ALL:
@@ -114,12 +115,15 @@ def main(arguments: list[str]) -> int:
                 print(f"{measure.name} …", file=sys.stderr, flush=True)
             beside = [*others, floor] if measure.name in ("version", "hello") else others
             ours = [own, inline_of(own)] if measure.both_screens else [own]
+            speed.take()
             take(lab, measure, [*ours, *(beside if measure.for_peers else [])], chosen.runs, results)
+            speed.take()
             gc.collect()
     commands = {program.name: asdict(program) for program in [own, *others]}
     written = save(results, commands, own.name, chosen.output, time.strftime("%Y%m%d-%H%M%S"))
-    print(table(results, own.name, BARS))
-    print("\nwritten:", *(path.name for path in written), "in", chosen.output.name)
+    print(table(results, own.name, speed.judge))
+    print(f"\na bare interpreter starts in {speed.bare_ms:.1f} ms here, in {BARE_MS:g} where the bars were taken")
+    print("written:", *(path.name for path in written), "in", chosen.output.name)
     return 1 if results.failures else 0
 
 

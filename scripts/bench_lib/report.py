@@ -7,11 +7,13 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+Judge = Callable[[str, str, str, float], str]
+"""What is said of a measure's figure of a program."""
 BAR_WIDTH, ROW_HEIGHT, LABEL_WIDTH, VALUE_WIDTH = 420, 20, 190, 110
 COLOURS = ("#2f6f4f", "#8a8a8a", "#b08d57", "#5b7c99", "#99605b", "#6f5b99")
 
@@ -59,8 +61,8 @@ def amount(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def table(results: Results, own: str, bars: Mapping[tuple[str, str], float] | None = None) -> str:
-    """Return a text table: median, least and most of the runs, the ratio of another program to ours, the bar."""
+def table(results: Results, own: str, judge: Judge = lambda *_: "") -> str:
+    """Return a text table: median, least and most of the runs, the ratio of another program to ours, its bar."""
     rows = [("measure", "figure", "program", "median", "min … max", "runs", "×", "bar")]
     for measure, figure, group in results.groups():
         ours = next((series for series in group if series.program == own), None)
@@ -68,16 +70,12 @@ def table(results: Results, own: str, bars: Mapping[tuple[str, str], float] | No
             ratio = amount(series.median / ours.median) if ours and series is not ours and ours.median else ""
             span = f"{amount(min(series.values))} … {amount(max(series.values))}"
             count = str(len(series.values))
-            bar = _against((bars or {}).get((measure, figure)), series.median)
+            bar = judge(measure, figure, series.program, series.median)
             rows.append((measure, figure, series.program, amount(series.median), span, count, ratio, bar))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "-" * len(lines[0]))
     return "\n".join([*lines, *(f"not measured: {failure}" for failure in results.failures)])
-
-
-def _against(bar: float | None, value: float) -> str:
-    return "" if bar is None else f"{'ok' if value <= bar else 'OVER'} (≤ {bar:g})"
 
 
 def machine() -> dict[str, Any]:

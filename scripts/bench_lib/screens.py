@@ -50,25 +50,6 @@ LONG_QUIET = 5.0
 """Longer than a line shows that goes away by itself."""
 
 PATHS = 100_000
-BARS = {
-    ("tui-start", "first paint ms"): 15.0,
-    ("tui-start", "key echoed ms"): 20.0,
-    ("tui-start", "memory MB"): 60.0,
-    ("tui-start", "front-end up ms"): 160.0,
-    ("tui-rest", "idle cpu %"): 1.0,
-    ("tui-stream-200", "on screen after ms"): 400.0,
-    ("tui-stream-200", "cpu s"): 1.0,
-    ("tui-10000", "key idle p95 ms"): 2.0,
-    ("tui-10000", "key streaming p95 ms"): 6.0,
-    ("tui-10000", "memory growth MB"): 15.0,
-    ("tui-10000", "idle cpu %"): 1.0,
-    ("tui-10000", "width change cpu ms"): 150.0,
-    ("tui-within", "append cpu ms"): 5.0,
-    ("tui-within", "width change cpu ms"): 150.0,
-    ("tui-within", "growth MB"): 15.0,
-    ("tui-paths", "key worst ms"): 50.0,
-}
-"""The most that a figure may be, on a machine on which a bare interpreter starts in 6 ms."""
 
 
 def inline_of(program: Program) -> Program:
