@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from subprocess import run
 from typing import Final
 
+from scripts.bench_lib.report import amount
+
 BARE_MS: Final = 6.0
 """What starting a bare interpreter took where the bars were taken, in milliseconds."""
 STARTS: Final = 7
@@ -64,5 +66,5 @@ class Speed:
         if bar is None or not program.startswith("tenuto"):
             return ""
         here = bar * self.bare_ms / BARE_MS if figure.endswith((" ms", " s")) else bar
-        scaled = "" if here == bar else f", {here:.3g} here"
+        scaled = "" if here == bar else f", {amount(here)} here"
         return f"{'ok' if value <= here else 'OVER'} (≤ {bar:g}{scaled})"
