@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.segment import Segment
 from textual import events
+from textual.geometry import Region
 
 from tenuto.tui.around import KEYS_HINT, PLACEHOLDER
 from tenuto.tui.bindings import fit_phrases
@@ -63,3 +65,20 @@ async def test_keys_after_looking_away_stay_in_order() -> None:
 def test_the_first_light_says_as_much_as_the_screen_after_it(width: int) -> None:
     assert fit_placeholder(width) == fit_phrases(PLACEHOLDER, KEYS_HINT, width)[:width]
     assert width < len(KEYS_HINT) or fit_placeholder(width).endswith(KEYS_HINT), "a phrase is there whole, or not"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "ansi"])
+async def test_the_words_of_an_empty_prompt_have_the_colour_of_hints(theme: str) -> None:
+    """Dim alone was black on xterm's white: an empty prompt looked like a written one."""
+    async with running_app(scenes.OPENED, size=(80, 24), theme=theme) as screen:
+        wanted = screen.app.palette.style("placeholder")
+        caret, *words = [style for text, style, _ in prompt_segments(screen) if text.strip()]
+        assert caret and caret.reverse and not caret.dim and words
+        assert all(style and (style.color, style.dim) == (wanted.color, wanted.dim) for style in words)
+        await screen.burst("hello")
+        assert not any(style and style.dim for _, style, _ in prompt_segments(screen))
+
+
+def prompt_segments(screen: Screen) -> list[Segment]:
+    (strip,) = screen.app.composer.render_lines(Region(0, 0, 60, 1))
+    return list(strip)

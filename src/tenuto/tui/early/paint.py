@@ -25,7 +25,7 @@ MIN_COLUMNS, MIN_ROWS = 20, 5
 Size = tuple[int, int]
 """Columns and rows."""
 Look = tuple[str, str, str]
-"""The SGR parameters of the rule, of the glyph and the mode, and of the words where nothing is typed (inline)."""
+"""The SGR parameters of the rule, of the glyph and the mode, and of the words where nothing is typed."""
 
 LOOKS: dict[tuple[str, str], Look] = {
     ("dark", "truecolor"): ("38;2;92;99;112", "38;2;229;166;99", "38;2;163;170;182"),
@@ -37,7 +37,7 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("contrast-light", "truecolor"): ("38;2;91;99;109", "38;2;107;47;0", "38;2;49;54;61"),
     ("contrast-light", "256"): ("38;5;241", "38;5;52", "38;5;237"),
     ("ansi", ""): ("2", "36", "2"),
-    ("mono", ""): ("0", "0", "0"),
+    ("mono", ""): ("0", "0", "2"),
 }
 NAMES = frozenset({"dark", "light", "ansi", "contrast-dark", "contrast-light"})
 
@@ -74,17 +74,18 @@ class FullPicture:
 
     def recolour(self, size: Size, look: Look, text: str, cursor: int) -> str:
         """Paint everything over what is there."""
-        (columns, rows), (rule, accent, _quiet) = size, look
+        (columns, rows), (rule, accent, _) = size, look
         return (
             f"\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
             f"\x1b[{rows};1H\x1b[{accent}m{MODE}\x1b[0m"
-            f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m{paint_text(columns - len(GLYPH), text, cursor)}"
+            f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m"
+            f"{paint_text(columns - len(GLYPH), text, cursor, look)}"
         )
 
-    def show(self, size: Size, _look: Look, text: str, cursor: int) -> str:
+    def show(self, size: Size, look: Look, text: str, cursor: int) -> str:
         """Paint the row of the prompt again, behind its glyph."""
         columns, rows = size
-        return f"\x1b[{rows - 1};{len(GLYPH) + 1}H{paint_text(columns - len(GLYPH), text, cursor)}"
+        return f"\x1b[{rows - 1};{len(GLYPH) + 1}H{paint_text(columns - len(GLYPH), text, cursor, look)}"
 
 
 def fit_placeholder(room: int) -> str:
@@ -95,11 +96,11 @@ def fit_placeholder(room: int) -> str:
     return " · ".join(phrases)[:room]
 
 
-def paint_text(room: int, text: str, cursor: int) -> str:
+def paint_text(room: int, text: str, cursor: int, look: Look) -> str:
     """Return the text with its cursor as a reversed cell, or the placeholder, in `room` cells."""
     if not text:
         shown = fit_placeholder(room)
-        return f"\x1b[2;7m{shown[:1]}\x1b[0;2m{shown[1:]}\x1b[0m\x1b[K"
+        return f"\x1b[0;7m{shown[:1]}\x1b[0;{look[2]}m{shown[1:]}\x1b[0m\x1b[K"
     before = end_of(shown_as(text[:cursor]), room - 2)
     left = room - sum(map(cells, before))
     at, after = shown_as(text[cursor : cursor + 1]) or " ", shown_as(text[cursor + 1 :])

@@ -104,7 +104,8 @@ class TenutoApp(App[None], inherit_bindings=False):
             self.keyboard.paste,
             lambda text, cursor: self.runner.handle(intents.DraftChanged(text, cursor)),
             PLACEHOLDER,
-            self._paint_now,
+            paint_now=self._paint_now,
+            hint_style=lambda: self.palette.style("placeholder"),
         )
         self.around = Surroundings(
             self.runner,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import cast
 
 from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -32,7 +33,8 @@ MAX_SHARE = 3
 class Composer(TextArea):
     """A multi-line editor with readline's keys. `route` does what a key means, or returns one to edit with.
 
-    `paint_now` paints what has changed here, without the way that messages go.
+    `paint_now` paints what has changed here, without the way that messages go; `hint_style` is what the words have that
+    stand where nothing is typed.
     """
 
     BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own name and shape
@@ -58,7 +60,9 @@ class Composer(TextArea):
         paste: Callable[[str], None],
         changed: Callable[[str, int], None],
         placeholder: str,
+        *,
         paint_now: Callable[[Widget], None],
+        hint_style: Callable[[], Style],
     ) -> None:
         super().__init__(
             id="composer", compact=True, highlight_cursor_line=False, placeholder=placeholder, max_checkpoints=100
@@ -70,6 +74,7 @@ class Composer(TextArea):
         self._cuts = CutTexts()
         self._cutting = False
         self._paint_now = paint_now
+        self._hint_style = hint_style
         self._styled: object = None
         self._has_caret = True
 
@@ -238,8 +243,10 @@ class Composer(TextArea):
         return super(TextArea, self).render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Return a row without the blanks, which some terminals do not know to take no room."""
+        """Return a row, hints as the theme has them, without the blanks: some terminals give them room."""
         strip = keep_whole(super().render_line(y))
+        if self.suggestion or not self.text:
+            strip = _colour_hints(strip, self._hint_style())
         if BLANK not in strip.text:
             return strip
         return Strip([Segment(text.replace(BLANK, ""), style) for text, style, _ in strip], strip.cell_length)
@@ -313,3 +320,14 @@ class Composer(TextArea):
 
     def _location(self, index: int) -> Location:
         return self._document.get_location_from_index(max(0, min(index, len(self.text))))
+
+
+def _colour_hints(strip: Strip, hint: Style) -> Strip:
+    """Return a row whose dim pieces have a style of the theme: dim black is black in some terminals."""
+    caret = Style(reverse=True)
+    pieces: list[Segment] = []
+    for text, style, control in strip:
+        if style is not None and style.dim:
+            style = caret if style.reverse else hint
+        pieces.append(Segment(text, style, control))
+    return Strip(pieces, strip.cell_length)
