@@ -100,7 +100,8 @@ def leave_on_signals(
 
     Yields the numbers of the signals that came. A second SIGQUIT leaves a core where the system keeps them: it is for
     a program that does not react any more. SIGHUP is never a second one: of a line that breaks both the kernel and the
-    shell in between tell, and of a session that ends its manager does, right behind SIGTERM.
+    shell in between tell, and of a session that ends its manager does, right behind SIGTERM. Behind the end it ends
+    nothing: who left because the terminal is gone is told of it later, and is still writing what is to be kept.
     """
     received: list[int] = []
 
@@ -119,7 +120,7 @@ def leave_on_signals(
         yield received
     finally:
         for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP in received else handler)
+            signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
 
 
 def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:
