@@ -110,4 +110,5 @@ def test_an_answer_in_two_pieces_with_a_sigcont_between_is_no_text(tmp_path: Pat
             program.type(rest)
         program.type(b"typed")
         program.read_until(b"typed")
+        program.read(0.5)  # the frame that it is a part of
         assert [row for row in program.screen() if row.startswith("❯")] == ["❯ typed"]
