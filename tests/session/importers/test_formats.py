@@ -149,7 +149,7 @@ def test_claude_a_prompt_at_the_root_begins_anew_only_in_a_file_that_links_its_l
     assert report.report.branches == 0
 
 
-def test_claude_a_late_block_of_an_answer_whose_results_came_already_is_no_branch(tmp_path):
+def test_claude_a_late_block_of_an_answer_whose_results_came_already_belongs_to_it(tmp_path):
     made = Claude()
     made.user("u1", "Go.", None)
     made.answer("a1", "m1", call("t1", "Bash", command="a"))
@@ -158,7 +158,7 @@ def test_claude_a_late_block_of_an_answer_whose_results_came_already_is_no_branc
     made.result("r2", "t2", "B", "a2")
     made.answer("a3", "m2", said("Done."), "r1")
     session, _ = bring(tmp_path, made.lines)
-    words = ["user: Go.", "model:  Bash()", "Bash: A", "model:  Bash()", "Bash: B", "model: Done."]
+    words = ["user: Go.", "model:  Bash() Bash()", "Bash: A", "Bash: B", "model: Done."]
     assert view_words(session) == words
 
 

@@ -28,6 +28,7 @@ from tenuto.session.importers.importing import EXTENSION, Assembler, Piece
 from tenuto.session.importers.lines import read_lines
 from tenuto.session.importers.marks import mark_of
 from tenuto.session.importers.report import Report
+from tenuto.session.importers.steps import in_step_order
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME
 from tenuto.session.place import new_session_id, project_directory
@@ -136,15 +137,9 @@ def _fill(
         load_image=lambda path: _load_image(source.path.parent / path),
         heading=source.heading,
     )
-    reader = source.format.reader(context)
     agent = source.format.label
     assembler = Assembler(append, report, last_seq=mark, agent=agent, cwd=source.heading.cwd)
-    for fields in _objects(source, report):
-        for piece in reader.read(fields):
-            assembler.add(piece)
-        while context.kept:
-            assembler.add(Piece(entry=context.kept.pop(0)))
-    for piece in reader.finish():
+    for piece in in_step_order(_pieces(source, context, report)):
         assembler.add(piece)
     assembler.finish()
     if not (report.prompts or report.answers):
@@ -158,6 +153,16 @@ def _fill(
     level = "warning" if report.damaged else "info"
     append(NoticeEntry(text=describe_import(source, report), level=level, kind=EXTENSION), 0.0)
     return report
+
+
+def _pieces(source: Source, context: Context, report: Report) -> Iterator[Piece]:
+    """Yield what the source's lines hold, in their order."""
+    reader = source.format.reader(context)
+    for fields in _objects(source, report):
+        yield from reader.read(fields)
+        while context.kept:
+            yield Piece(entry=context.kept.pop(0))
+    yield from reader.finish()
 
 
 def _bound_result(entry: ToolResultMessage, session: Session, directory: Path) -> ToolResultMessage:

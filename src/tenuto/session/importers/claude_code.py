@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tenuto.protocol.entry import Entry, NoticeEntry, ShellEntry, TitleEntry
+from tenuto.protocol.entry import Entry, NoticeEntry, QueuedEntry, ShellEntry, TitleEntry
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
@@ -22,8 +22,9 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.protocol.part import ContentPart, ToolCallPart, text_of
+from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart, text_of
 from tenuto.session.importers.claude_parts import answer_parts, content_parts, tool_result, usage_of
+from tenuto.session.importers.claude_queue import TypedQueue
 from tenuto.session.importers.claude_words import BASH_INPUT, HARNESS, shell_entry, user_message, without_reminders
 from tenuto.session.importers.fields import (
     Fields,
@@ -120,6 +121,7 @@ class ClaudeCodeReader:
         self._is_linked = False
         self._titles: dict[str, str] = {}
         self._summaries: dict[str, str] = {}
+        self._queue = TypedQueue()
 
     def read(self, fields: Fields) -> Iterable[Piece]:
         """Return the pieces that a line completes."""
@@ -132,6 +134,7 @@ class ClaudeCodeReader:
             self._grow(fields, name)
         elif kind in ("user", "assistant", "attachment"):
             yield from self._flush()
+            yield from self._deliver(fields, kind)
             yield from self._message(fields, name)
         elif kind == "system" and text(fields, "subtype") == "compact_boundary":
             yield from self._flush()
@@ -140,6 +143,8 @@ class ClaudeCodeReader:
             yield self._link(fields, name, before if before in self._seen else None)
         elif kind in _TITLES:
             self._note_title(kind, fields)
+        elif kind == "queue-operation":
+            self._queue.note(fields)
         elif name:
             link = self._link(fields, name, self._parent(fields))
             if self._answer is not None:
@@ -148,12 +153,17 @@ class ClaudeCodeReader:
                 yield link
         elif kind not in _KNOWN:
             yield Piece(entry=self._context.aside("unknown", fields))
-        self._seen.add(name)
+        if name:
+            self._seen.add(name)
 
     def finish(self) -> Iterable[Piece]:
         """Return the last answer, and the title that counts most."""
         yield from self._flush()
         yield from self._flush_command()
+        for typed in self._queue.deliver():
+            yield Piece(entry=typed.message, ts=typed.ts)
+        for words in self._queue.left():
+            yield Piece(entry=QueuedEntry(parts=(TextPart(text=words),)))
         summaries = [title for leaf, title in self._summaries.items() if leaf in self._seen]
         named = [self._titles.get("custom-title"), self._titles.get("ai-title"), *summaries[-1:]]
         title = next((title for title in named if title), "")
@@ -200,6 +210,28 @@ class ClaudeCodeReader:
             yield self._compaction(fields, names, parent, ts)
             return
         yield from self._user(fields, names, parent, ts)
+
+    def _deliver(self, fields: Fields, kind: str) -> Iterable[Piece]:
+        """Return what the user typed into the turn, before the answer or the prompt that comes next."""
+        if kind == "assistant":
+            taken = self._queue.deliver()
+        elif spoken := self._spoken(fields, kind):
+            taken = self._queue.deliver(spoken)
+        else:
+            return
+        parent = self._parent(fields) if taken else None
+        for typed in taken:
+            yield Piece(entry=typed.message, ts=typed.ts, parent=parent, moved=(parent,) if parent else ())
+
+    def _spoken(self, fields: Fields, kind: str) -> str:
+        """Return what a line says in the user's name, empty for results, notes and all else."""
+        if fields.get("isMeta") is True or fields.get("isCompactSummary") is True:
+            return ""
+        content = field(fields, "message").get("content")
+        if kind == "attachment":
+            content = field(fields, "attachment").get("prompt")
+        words = plain_text(content)
+        return text_of(user_message((TextPart(text=words),), words, is_meta=False).parts) if words.strip() else ""
 
     # --- answers ---
 
@@ -316,7 +348,7 @@ class ClaudeCodeReader:
         segment = field(metadata, "preservedSegment")
         kept = texts(field(metadata, "preservedMessages"), "uuids")
         kept += tuple(text(segment, name) for name in ("headUuid", "tailUuid"))
-        known = tuple(name for name in kept if name in self._seen)
+        known = tuple(name for name in kept if name and name in self._seen)
         target = known[0] if known else ""
         return Piece(entry=entry, ts=ts, names=names, parent=parent, target=target, moved=known)
 

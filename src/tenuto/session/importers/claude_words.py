@@ -14,7 +14,9 @@ COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 INTERRUPTED = "[Request interrupted by user"
 _REMINDERS = re.compile(r"(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
-HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<system-reminder>", "<task-notification>")
+HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<system-reminder>")
+NOTIFICATION = "<task-notification>"
+"""Word of a command in the background that has ended; the model waits for it."""
 
 
 def without_reminders(parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:
@@ -39,7 +41,8 @@ def shell_entry(command: str, words: str) -> ShellEntry:
 def user_message(parts: tuple[ContentPart, ...], words: str, *, is_meta: bool) -> UserMessage:
     """Return what the person said: a command as they typed it, else the parts as they are."""
     command = COMMAND.search(words)
-    origin: Origin = "extension" if is_meta or words.startswith(INTERRUPTED) else "typed"
+    is_told = is_meta or words.lstrip().startswith((INTERRUPTED, NOTIFICATION))
+    origin: Origin = "extension" if is_told else "typed"
     if command is not None and words.lstrip().startswith("<command-"):
         arguments = COMMAND_ARGUMENTS.search(words)
         line = " ".join(part for part in (command[1].strip(), arguments[1].strip() if arguments else "") if part)
