@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Generator
@@ -32,6 +33,17 @@ def sample_repo(tmp_path: Path) -> Path:
     target = tmp_path / "sample_repo"
     shutil.copytree(FIXTURES / "sample_repo", target, ignore=shutil.ignore_patterns("__pycache__"))
     return target
+
+
+TASK_STARTS = ("lazy", "eager") if hasattr(asyncio, "eager_task_factory") else ("lazy",)
+
+
+@pytest.fixture(params=TASK_STARTS)
+async def task_start(request: pytest.FixtureRequest) -> str:
+    """When the loop's tasks start: later, or at once as on Textual's loop (Python 3.12 and newer)."""
+    if request.param == "eager":
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # pyright: ignore
+    return request.param
 
 
 PROGRAMS = ("git", "rg", "tmux")

@@ -18,6 +18,8 @@ from tenuto.model.connection import DirectPool, parse_target
 from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 
+pytestmark = pytest.mark.usefixtures("task_start")
+
 
 class Client:
     """A pool, asked in short."""

@@ -22,6 +22,8 @@ from tests.model.streams import CHAT, chunk
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 from tests.model.views import load_blob, request, user
 
+pytestmark = pytest.mark.usefixtures("task_start")
+
 REQUEST = request("openai-chat", [user("hi")])
 
 

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 
+from tenuto.model.dialling import dial
 from tenuto.model.exchange import BrokenError, Exchange, HeaderError, SilentError, UnreachableError
 from tenuto.model.http1 import Head, ProtocolError, ResponseReader, encode_head
 from tenuto.version import __version__
@@ -22,8 +23,6 @@ IDLE_SECONDS = 5.0
 """How long a connection is kept for the next request; servers close theirs not long after."""
 BUFFERED_BYTES = 1_000_000
 """Beyond this the other side has to wait until somebody reads."""
-EYEBALLS_SECONDS = 0.25
-"""After which the next address is tried beside the first (RFC 8305)."""
 JOINED_BYTES = 100_000
 """A body up to this goes out in one write with its head."""
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -132,13 +131,9 @@ class DirectPool:
         tls = self._tls() if target.scheme == "https" else None
         try:
             async with asyncio.timeout(seconds):
+                connected = await dial(target.host, target.port)
                 _, link = await asyncio.get_running_loop().create_connection(
-                    _Link,
-                    target.host,
-                    target.port,
-                    ssl=tls,
-                    server_hostname=target.host if tls else None,
-                    happy_eyeballs_delay=EYEBALLS_SECONDS,
+                    _Link, sock=connected, ssl=tls, server_hostname=target.host if tls else None
                 )
         except TimeoutError as error:
             text = str(error) or f"no connection to {target.host}:{target.port} in time"
