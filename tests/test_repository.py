@@ -211,3 +211,63 @@ def test_no_file_names_a_place_on_somebodys_machine():
 def test_every_test_folder_is_a_package():
     folders = {file.parent for file in (ROOT / "tests").rglob("test_*.py") if "fixtures" not in file.parts}
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+# --- the tests ---
+
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time"}
+
+
+def is_difference_of_clocks(node: ast.AST) -> bool:
+    """Say whether an expression subtracts something from the present time, or the present time from something."""
+    return any(
+        isinstance(part, ast.BinOp)
+        and isinstance(part.op, ast.Sub)
+        and any(
+            isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in CLOCKS
+            for call in ast.walk(part)
+        )
+        for part in ast.walk(node)
+    )
+
+
+def asserted_times(tree: ast.AST) -> list[int]:
+    """The lines with an assertion about how long something took."""
+    measured = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and is_difference_of_clocks(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert)
+        and (
+            is_difference_of_clocks(node.test)
+            or any(isinstance(part, ast.Name) and part.id in measured for part in ast.walk(node.test))
+        )
+    ]
+
+
+def test_no_test_asserts_how_long_something_took():
+    """A machine under load is no fault of the program. To wait until a deadline is something else."""
+    faults = {
+        str(path.relative_to(ROOT)): lines
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if (lines := asserted_times(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "faults"),
+    [
+        ("assert time.monotonic() - begun < 4", 1),
+        ("took = loop.time() - begun\nassert took < 4", 1),
+        ("assert time.monotonic() < deadline", 0),
+    ],
+)
+def test_what_an_assertion_about_time_is(code: str, faults: int):
+    assert len(asserted_times(ast.parse(code))) == faults

@@ -220,7 +220,7 @@ async def test_all_rungs_together_wait_half_a_minute_at_most():
     client = ScriptedClient(lambda _request: ModelError("server", "broken", retry_after=12.0))
     ctx = context(client, plan)
     ctx.environment.patience.waited = 25.0
-    outcome = await asyncio.wait_for(LadderCompaction().compact(ctx), 5)
+    outcome = await asyncio.wait_for(LadderCompaction().compact(ctx), 30)
     assert outcome.rung == "digest"
     assert len(client.requests) == 2, "one on each rung, and no waiting"
 

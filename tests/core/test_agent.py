@@ -116,7 +116,7 @@ async def test_an_interrupt_closes_the_stream_and_keeps_the_text(tmp_path):
         await running.send("go")
         await running.until(AssistantTextDeltaEvent, 3)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 5)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 30)
         assert settled.outcome == "interrupted"
         message = running.of(AssistantMessageEvent)[-1].message
         assert message.stop_reason == "interrupted"
@@ -145,11 +145,11 @@ async def test_after_an_interrupt_the_queue_waits_for_the_person(tmp_path):
         await running.until(AssistantTextDeltaEvent)
         await running.send("second")
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 5)
+        await asyncio.wait_for(running.runtime.wait_settled(), 30)
         assert len(running.session.state.queue) == 1
         assert len(running.server.requests) == 1
         await running.runtime.submit_prompt(())
-        await asyncio.wait_for(running.runtime.wait_settled(), 5)
+        await asyncio.wait_for(running.runtime.wait_settled(), 30)
         assert text_of(running.of(UserMessageEvent)[-1].parts) == "second"
 
 
@@ -186,7 +186,7 @@ async def test_r093_esc_ends_the_wait_before_a_retry(tmp_path):
         await running.send("go")
         await running.until(RetryEvent)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 2)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 30)
         assert settled.outcome == "interrupted"
         told = [event.text for event in running.of(NoticeEvent) if "nterrupted" in event.text]
         kept = [entry.text for entry in running.session.path() if isinstance(entry, NoticeEntry)]
@@ -198,7 +198,7 @@ async def test_an_interrupt_while_the_server_is_silent(tmp_path):
         await running.send("go")
         await asyncio.sleep(0.3)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 2)
+        await asyncio.wait_for(running.runtime.wait_settled(), 30)
 
 
 async def test_r094_bad_arguments_go_back_to_the_model(tmp_path):

@@ -263,7 +263,7 @@ async def test_esc_during_a_threshold_compaction_gives_the_prompt_back(tmp_path)
             await sending
             await asyncio.wait_for(running.runtime.wait_settled(), 10)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(sending, 5)
+        await asyncio.wait_for(sending, 30)
         returned = running.of(PromptReturnedEvent)
         assert text_of(returned[-1].parts).startswith("question")
         assert not running.session.state.queue

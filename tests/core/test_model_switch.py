@@ -94,7 +94,7 @@ async def test_r011_esc_cancels_the_change_with_the_compaction(tmp_path):
         submission = await begin_change(running, "openai-chat/test-small")
         await running.until(CompactionProgressEvent)
         await interrupt(running)
-        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 2)
+        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 30)
         assert finished.outcome == "interrupted"
         assert log_of(running) == before
         assert ends(running)[0].aborted

@@ -18,6 +18,8 @@ from tests.server import Call, Reply, ScriptedServer
 
 PLAN = "# Make it quick\n\n1. Measure `start.py`.\n2. Import later.\n3. Measure again."
 HAND_OVER = Reply("Here is what I would do.", tool_calls=[Call("plan", {"plan": PLAN})])
+WAITED = 3600.0
+"""Seconds that the person takes to read a plan."""
 WRITE = Reply(tool_calls=[Call("write", {"path": "done.txt", "content": "done\n"})])
 
 
@@ -73,15 +75,27 @@ async def test_ask_before_each_change_asks_before_the_next_one(tmp_path):
         assert (tmp_path / "work" / "done.txt").exists()
 
 
-async def test_the_edited_plan_is_the_one_that_the_model_gets_and_the_log_keeps(tmp_path):
+class Clock:
+    """Stands for the module `time` where seconds are counted."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+async def test_the_edited_plan_is_the_one_that_the_model_gets_and_the_log_keeps(tmp_path, monkeypatch):
+    clock = Clock()
+    for counting in ("tenuto.core.plans.time", "tenuto.tool.runner.time"):
+        monkeypatch.setattr(counting, clock)
     edited = f"{PLAN}\n4. Tell </plan> the team."
     async with agent(tmp_path, [HAND_OVER, Reply("Off I go.")], mode="plan") as running:
         await running.send("go")
         request = await running.until(ApprovalRequestedEvent)
-        await asyncio.sleep(0.3)
+        clock.now += WAITED
         await answer(running, request, mode="edits", plan=edited)
         await settled(running)
-        assert plan_result(running).duration < 0.3, "waiting for the person is no running time"
+        assert plan_result(running).duration == 0, "waiting for the person is no running time"
         told = running.server.requests[1].items[-1].text
         assert "changed it first" in told and "4. Tell" in told
         assert told.count("</plan>") == 1

@@ -78,7 +78,7 @@ async def test_esc_during_a_hanging_hook_cancels_the_compaction_and_appends_noth
         compacting = asyncio.create_task(compact(running))
         await until(lambda: witness.of("session_before_compact"))
         await interrupt(running)
-        finished = await asyncio.wait_for(compacting, 5)
+        finished = await asyncio.wait_for(compacting, 30)
         assert finished.outcome == "interrupted"
         end = running.of(CompactionEndEvent)[0]
         assert (end.aborted, end.error) == (True, None)

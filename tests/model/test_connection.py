@@ -146,7 +146,7 @@ async def test_cancelling_closes_the_connection():
         asking = asyncio.create_task(http.get(server.base_url))
         await asyncio.sleep(0.1)
         asking.cancel()
-        await asyncio.wait_for(gone.wait(), 5)
+        await asyncio.wait_for(gone.wait(), 30)
 
 
 @pytest.mark.parametrize("data", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -149,11 +148,10 @@ async def test_a_regular_expression_that_never_ends_is_stopped_by_a_cancel(bench
     user(bench, "a" * 60 + "!")
     task = asyncio.create_task(bench.call("recall", query="(a+)+$", regex=True))
     await asyncio.sleep(0.3)
-    before = time.monotonic()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert time.monotonic() - before < 5
+    async with asyncio.timeout(60):  # the expression itself would take years
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def test_words_that_never_stand_together_are_counted(bench: Bench) -> None:

@@ -133,7 +133,7 @@ async def test_esc_during_it_puts_the_prompt_back_into_the_editor(tmp_path):
         count = await ask_until_it_compacts(shown)
         await until(lambda: summary_requests(shown.server))
         shown.runner.handle(Escape())
-        await asyncio.wait_for(shown.sending, 5)
+        await asyncio.wait_for(shown.sending, 30)
         state = shown.runner.state
         assert state.pastes.expand(state.draft.text) == f"question {count} " + "because " * 300
         assert any(isinstance(effect, DraftSet) for effect in shown.effects)

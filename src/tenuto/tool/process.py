@@ -22,8 +22,10 @@ from tenuto.tool.collector import Collector
 _CHUNK = 65_536
 DRAIN_SECONDS = 0.1
 """How long output is still waited for after the shell has ended and something else holds the pipe."""
-_TERM_SECONDS = 1.0
-_GONE_SECONDS = 1.5
+TERM_SECONDS = 1.0
+"""How long a command has to end by itself after SIGTERM."""
+GONE_SECONDS = 1.5
+"""How long the kernel has to remove what was killed."""
 _POLL_SECONDS = 0.03
 _REMOVED = ("BASH_ENV", "ENV", "CI", "SSH_ASKPASS", "SUDO_ASKPASS", "SYSTEMD_EDITOR")
 _SET = {
@@ -134,10 +136,10 @@ class Command:
         """End the whole session: ask first, then kill. When cancelled meanwhile, kill at once."""
         try:
             self._signal(signal.SIGTERM, signal.SIGCONT)
-            await self._wait_gone(_TERM_SECONDS)
+            await self._wait_gone(TERM_SECONDS)
         finally:
             self._signal(signal.SIGKILL)
-        if not await self._wait_gone(_GONE_SECONDS):
+        if not await self._wait_gone(GONE_SECONDS):
             self._signal(signal.SIGKILL)
         await asyncio.wait({self.exited}, timeout=DRAIN_SECONDS)
 

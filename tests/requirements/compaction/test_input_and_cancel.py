@@ -81,7 +81,7 @@ async def test_r043_after_a_compaction_that_came_to_nothing_the_texts_are_queued
             await running.send(text)
         if how == "cancelled":
             await interrupt(running)
-        await asyncio.wait_for(running.runtime.wait_for(submission), 5)
+        await asyncio.wait_for(running.runtime.wait_for(submission), 30)
         await asyncio.wait_for(running.runtime.wait_settled(), 10)
         if how == "cancelled":
             assert queued_texts(running) == list(THREE)

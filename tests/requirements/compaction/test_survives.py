@@ -132,7 +132,7 @@ async def test_r039_after_a_manual_one_at_rest_nothing_goes_on(tmp_path):
         await fill(running)
         steps = len(step_requests(running))
         await compact(running)
-        await asyncio.wait_for(running.runtime.wait_settled(), 5)
+        await asyncio.wait_for(running.runtime.wait_settled(), 30)
         await asyncio.sleep(0.2)
         assert len(step_requests(running)) == steps
         assert len(running.of(UserMessageEvent)) == 6
@@ -147,7 +147,7 @@ async def test_r039_after_a_manual_one_in_mid_task_it_stops_and_says_how_to_go_o
         await running.until(StepStartedEvent, 7)
         await until(lambda: len(step_requests(running)) == 7)
         assert (await compact(running)).outcome == "completed"
-        await asyncio.wait_for(running.runtime.wait_settled(), 5)
+        await asyncio.wait_for(running.runtime.wait_settled(), 30)
         await asyncio.sleep(0.2)
         assert len(step_requests(running)) == 7
         assert any("send a message to go on" in event.text for event in running.of(NoticeEvent))

@@ -27,7 +27,7 @@ from tests.session.long import write_many, write_session
 
 DAY = 86_400
 OPENER = """
-import json, resource, sys, time
+import json, resource, sys
 from pathlib import Path
 from tenuto.session.session import Session
 
@@ -41,32 +41,29 @@ def most() -> float:
 
 
 before = most()
-started = time.monotonic()
 session = Session.open(Path(sys.argv[1]))
 view = len(session.get_llm_history())
-seconds = time.monotonic() - started
 loads = session.loads
 grown = most() - before
-print(json.dumps([loads.bytes, view, grown, before + grown, seconds, session.highest_seq]))
+print(json.dumps([loads.bytes, view, grown, before + grown, session.highest_seq]))
 session.close()
 """
 
 
 def open_in_a_process(directory: Path) -> list[float]:
-    """Return bytes read again, messages in the view, growth and peak of memory in MB, seconds, and the last seq."""
+    """Return bytes read again, messages in the view, growth and peak of memory in MB, and the last seq."""
     done = subprocess.run([sys.executable, "-c", OPENER, str(directory)], capture_output=True, check=True, timeout=120)
     return json.loads(done.stdout)
 
 
 def check_long(tmp_path: Path, entries: int, size: int) -> None:
     directory = write_session(tmp_path / "home", tmp_path, entries, size, "openai-chat/test")
-    loaded, view, grown, peak, seconds, highest = open_in_a_process(directory)
+    loaded, view, grown, peak, highest = open_in_a_process(directory)
     assert highest >= entries
     assert 1 < view < 2_000
     assert loaded < 4 << 20, "opening reads the end of the log"
     assert grown < 60, "and keeps little of it"
     assert peak < 300
-    assert seconds < 30
 
 
 def test_t27_r069_a_long_session_opens_at_the_cost_of_its_end(tmp_path):
