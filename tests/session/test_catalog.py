@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, TitleEntry
 from tenuto.protocol.usage import Usage
-from tenuto.session.catalog import find_session, latest_session, list_sessions
+from tenuto.session.catalog import Latest, find_session, latest_session, list_sessions
 from tenuto.session.errors import SessionAmbiguous, SessionUnreadable
 from tenuto.session.meta import current_meta, read_meta
 from tenuto.session.place import project_directory
@@ -138,8 +138,8 @@ def test_the_latest_session_is_the_last_one_in_which_something_was_said(tmp_path
     newer = session_in(tmp_path, tmp_path / "a", "newer")
     session_in(tmp_path, tmp_path / "a")
     session_in(tmp_path, tmp_path / "b", "elsewhere")
-    assert latest_session(tmp_path, tmp_path / "a") == newer.directory
-    assert latest_session(tmp_path, tmp_path / "c") is None
+    assert latest_session(tmp_path, tmp_path / "a") == Latest(newer.directory)
+    assert latest_session(tmp_path, tmp_path / "c") == Latest(None)
 
 
 def test_a_queued_prompt_alone_is_a_session(tmp_path):
@@ -162,3 +162,15 @@ def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path):
     assert find_session(tmp_path, one.id) == one.directory
     with pytest.raises(SessionAmbiguous, match="fits 2 sessions"):
         find_session(tmp_path, one.id[:8])
+
+
+def test_b1_a_session_that_cannot_be_read_is_passed_over_by_name(tmp_path):
+    older = session_in(tmp_path, tmp_path / "a", "older")
+    harmed = session_in(tmp_path, tmp_path / "a", "newer")
+    log_of(harmed).write_bytes(bytes(500))
+    stamp = next(CLOCK)
+    os.utime(log_of(harmed), (stamp, stamp))
+    latest = latest_session(tmp_path, tmp_path / "a")
+    assert latest.directory == older.directory
+    assert [one.id for one in latest.unreadable] == [harmed.id]
+    assert "500 bytes" in latest.unreadable[0].error

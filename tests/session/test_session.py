@@ -278,9 +278,9 @@ def test_a_sub_agents_session_lies_where_it_is_told_to(tmp_path):
     assert len(reopen(agent).get_llm_history()) == 1
 
 
-def test_a_removed_session_is_gone(tmp_path):
+def test_a_session_that_began_here_and_is_discarded_is_gone(tmp_path):
     session = new_session(tmp_path)
-    session.remove()
+    assert session.discard()
     assert not session.directory.exists()
 
 

@@ -21,8 +21,16 @@ from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.model import ModelError
 from tenuto.protocol.operation import SessionAccess
-from tenuto.session.catalog import find_by_words, find_session, homeless_sessions, latest_session, summarise_session
+from tenuto.session.catalog import (
+    SessionSummary,
+    find_by_words,
+    find_session,
+    homeless_sessions,
+    latest_session,
+    summarise_session,
+)
 from tenuto.session.errors import SessionError, SessionLocked
+from tenuto.session.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.place import folder_identity
 from tenuto.session.session import Session
@@ -53,6 +61,10 @@ def resolve_directory(text: str, base: Path) -> Path:
     return check_directory(base / Path(text).expanduser())
 
 
+def _name_unreadable(session: SessionSummary) -> str:
+    return f"Session {session.id[:8]} cannot be read ({session.error}; {session.directory})"
+
+
 class Opener:
     """Holds the one open session and changes it."""
 
@@ -65,6 +77,8 @@ class Opener:
         self._extensions = Extensions(start.home, settings.extensions)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._remarks: list[str] = []
+        """What the user has to know of how the session was found and opened."""
         self.parting = ""
         """What is to be said of the session that was closed last: where it is if it could not be saved (R-067)."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
@@ -159,9 +173,10 @@ class Opener:
     def _latest(self) -> Path:
         """Return the session to continue here; the latest of this directory under an earlier name counts (R-072)."""
         start = self._start
-        directory = latest_session(start.home, start.cwd)
-        if directory is not None:
-            return directory
+        latest = latest_session(start.home, start.cwd)
+        if latest.directory is not None:
+            self._remarks += [f"{_name_unreadable(one)}; it was passed over." for one in latest.unreadable]
+            return latest.directory
         gone = homeless_sessions(start.home, start.cwd)
         folder = folder_identity(start.cwd)
         if gone and folder and gone[0].folder == folder:
@@ -172,7 +187,8 @@ class Opener:
             hint = (
                 f"{one.cwd} is gone: tenuto --resume {one.id[:8]} --cwd . goes on here with its last, “{one.name[:60]}”"
             )
-        raise UsageError(f"there is no earlier session in {start.cwd}; {hint}")
+        damaged = "".join(f"{_name_unreadable(one)}; " for one in latest.unreadable)
+        raise UsageError(f"there is no earlier session in {start.cwd} to go on with; {damaged}{hint}")
 
     def _relocate(self, directory: Path, cwd: Path) -> Path:
         try:
@@ -242,7 +258,7 @@ class Opener:
             model, effort, problem = await self._settle_model(session)
         except BaseException:
             if start.fork and self._current is None:
-                session.remove()  # a copy that nobody has seen
+                session.discard()  # a copy that nobody has seen
             else:
                 close_session(session)
             raise
@@ -275,8 +291,11 @@ class Opener:
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")
-        for damage in session.damage:
-            self._current.notify(f"The log is damaged: {damage}; everything else is loaded.", "warning")
+        if session.damage:
+            found = sum_up(len(session.damage), str(session.damage[0]))
+            self._current.notify(f"The log is damaged: {found}; everything else is loaded.", "warning")
+        while self._remarks:
+            self._current.notify(self._remarks.pop(0), "warning")
         if self.parting:
             self._current.notify(self.parting, "error")
             self.parting = ""

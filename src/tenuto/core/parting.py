@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from tenuto.session.session import Session, Unsaved
 
 
 def close_session(session: Session) -> str:
-    """Close a session in good order; one in which nothing was ever said leaves nothing behind.
+    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind.
 
     Returns what the person has to know of one that could not be saved, empty when all is well.
     """
@@ -19,8 +18,7 @@ def close_session(session: Session) -> str:
         session.close()
         return ""
     if not session.has_content:
-        with contextlib.suppress(OSError):
-            session.remove()
+        session.discard()
         return ""
     session.save_meta()
     unsaved = session.unsaved

@@ -10,11 +10,14 @@ import msgspec
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionAmbiguous, SessionLocked
 from tenuto.session.lock import SessionLock
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log import LOG_NAME, sum_up
 from tenuto.session.meta import Meta, fold_log, write_meta
 from tenuto.session.place import SESSIONS, folder_identity, project_directory
+from tenuto.session.state import SessionState
+from tenuto.session.store import Store
 
-_WORTH_WRITING = 1 << 18
+_WORTH_WRITING = 1 << 12
+"""Bytes of a log of which the fold is kept, so that the next list does not read them again."""
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,14 +56,24 @@ def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 
 
-def latest_session(home: Path, cwd: Path) -> Path | None:
-    """Return the folder of the project's session that was last written to, `None` if there is none."""
+class Latest(msgspec.Struct, frozen=True):
+    """The folder of the session to go on with, `None` if there is none, and the later ones that cannot be read."""
+
+    directory: Path | None
+    unreadable: tuple[SessionSummary, ...] = ()
+
+
+def latest_session(home: Path, cwd: Path) -> Latest:
+    """Return the project's session that was last written to and can be read."""
     dated = [(_written(directory), directory) for directory in _directories(home, cwd)]
+    unreadable: list[SessionSummary] = []
     for _, directory in sorted(dated, reverse=True):
         summary = summarise_session(directory)
         if summary is not None and not summary.error:
-            return directory
-    return None
+            return Latest(directory, tuple(unreadable))
+        if summary is not None:
+            unreadable.append(summary)
+    return Latest(None, tuple(unreadable))
 
 
 def homeless_sessions(home: Path, cwd: Path) -> list[SessionSummary]:
@@ -69,7 +82,7 @@ def homeless_sessions(home: Path, cwd: Path) -> list[SessionSummary]:
     Those that worked in `cwd` before it was renamed or moved come before all others.
     """
     folder = folder_identity(cwd)
-    gone = [one for one in list_sessions(home) if one.cwd and not Path(one.cwd).is_dir()]
+    gone = [one for one in list_sessions(home) if not one.error and one.cwd and not Path(one.cwd).is_dir()]
     return sorted(gone, key=lambda one: not (folder and one.folder == folder))
 
 
@@ -119,9 +132,15 @@ def _written(directory: Path) -> float:
 
 
 def summarise_session(directory: Path) -> SessionSummary | None:
-    """Return the summary of a session, `None` if nothing was ever said in it."""
+    """Return the summary of a session, `None` if nothing was ever said in it.
+
+    One of which nothing can be read has a summary with the reason: what was said in it is not known.
+    """
     try:
         meta, read = fold_log(directory)
+        if read == 0 and not _has_content(meta.state):
+            meta, read = fold_log(directory, trusted=False)  # metadata of an older version names no damage
+        size = (directory / LOG_NAME).stat().st_size
     except OSError as error:
         reason = error.strerror or str(error)
         return SessionSummary(id=directory.name, directory=directory, updated=_written(directory), error=reason)
@@ -129,8 +148,22 @@ def summarise_session(directory: Path) -> SessionSummary | None:
         _keep(directory, meta)
     state = meta.state
     waiting = text_of(state.queue[0].parts) if state.queue else ""
-    if not (state.messages or waiting or state.title):
-        return None
+    if not _has_content(state):
+        reason = _unreadable(directory, meta, size)
+        return (
+            SessionSummary(
+                id=directory.name,
+                directory=directory,
+                cwd=state.cwd or meta.cwd,
+                folder=state.folder,
+                created=state.created,
+                updated=_written(directory),
+                size=size,
+                error=f"nothing in its log can be read: {reason}",
+            )
+            if reason
+            else None
+        )
     return SessionSummary(
         id=directory.name,
         directory=directory,
@@ -148,6 +181,23 @@ def summarise_session(directory: Path) -> SessionSummary | None:
         updated=state.updated or _written(directory),
         size=meta.size,
     )
+
+
+def _has_content(state: SessionState) -> bool:
+    return bool(state.messages or state.queue or state.title)
+
+
+def _unreadable(directory: Path, meta: Meta, size: int) -> str:
+    """Return why nothing is known of what was said, empty where nothing was said."""
+    if meta.damaged:
+        return sum_up(meta.damaged, meta.first_damage)
+    if meta.size < size:
+        return f"its only line ({size - meta.size} bytes) is cut off"
+    if not meta.seq and not meta.state.created:
+        return "it is empty"
+    if Store(directory).has_files:
+        return "it begins anew, with files of earlier work beside it"
+    return ""
 
 
 def _keep(directory: Path, meta: Meta) -> None:

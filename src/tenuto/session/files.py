@@ -26,6 +26,13 @@ def make_directory(path: Path) -> None:
     path.chmod(0o700)
 
 
+def make_new_directory(path: Path) -> None:
+    """Create a directory that must not be there yet, and its missing parents. Raises `OSError`."""
+    make_directory(path.parent)
+    path.mkdir(mode=0o700)
+    path.chmod(0o700)
+
+
 def open_private(path: Path, flags: int) -> int:
     """Open a file with `flags` and make its mode 0600; return the descriptor. Raises `OSError`."""
     descriptor = os.open(path, flags | _CLOEXEC | _BINARY, 0o600)
@@ -63,6 +70,11 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_temporary(path: Path) -> bool:
+    """Say whether this is what `replace_file` leaves behind when its process is killed."""
+    return path.name.startswith(".") and path.name.endswith(_TEMPORARY)
 
 
 def remove_temporaries(directory: Path) -> None:

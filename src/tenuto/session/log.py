@@ -40,6 +40,11 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
         return f"line {self.line} ({self.size} bytes): {self.reason}"
 
 
+def sum_up(count: int, first: str) -> str:
+    """Return what is damaged in a log as one line: the first damage, and how many lines there are."""
+    return first if count <= 1 else f"{count} lines, the first of them {first}"
+
+
 class Record(msgspec.Struct, frozen=True):
     """One entry and the bytes that it was read from, without the newline."""
 
@@ -170,6 +175,17 @@ class LogWriter:
     def is_known(self) -> bool:
         """Whether everything is written and every line stands at the offset that `write` returned for it."""
         return self._end != UNKNOWN_END and not self._pending
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the file, if it is there, has no bytes but those that were in it when it was opened and our own."""
+        if self._descriptor < 0:
+            return not self.path.exists()
+        try:
+            held, there = os.fstat(self._descriptor), self.path.stat()
+        except OSError:
+            return False
+        return os.path.samestat(held, there) and there.st_size == self._written
 
     def create(self) -> None:
         """Create the file. Where that fails, lines wait as if a write had failed."""

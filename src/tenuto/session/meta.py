@@ -17,7 +17,7 @@ from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.files import replace_file
 from tenuto.session.index import log_check
-from tenuto.session.log import LOG_NAME, read_log
+from tenuto.session.log import LOG_NAME, Damage, read_log
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry
 
 META_NAME = "meta.json"
@@ -30,7 +30,8 @@ class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What `meta.json` holds. `size` is the log's length in bytes then, `check` the CRC-32 of the bytes before it.
 
     `held_usage` is what calls cost that are not in the log yet. `path_stale` says that the path state (todo, pins) in
-    `state` is not that of the leaf, because the leaf moved and nobody followed it. `sum` is the CRC-32 of the file with
+    `state` is not that of the leaf, because the leaf moved and nobody followed it. `damaged` counts the lines that
+    could not be read as they stand, `first_damage` names the first of them. `sum` is the CRC-32 of the file with
     eight zeros in the place of the sum.
     """
 
@@ -44,6 +45,8 @@ class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
     check: int = 0
     held_usage: Usage | None = None
     path_stale: bool = False
+    damaged: int = 0
+    first_damage: str = ""
     state: SessionState = msgspec.field(default_factory=SessionState)
 
 
@@ -81,10 +84,14 @@ def current_meta(directory: Path) -> Meta:
     return fold_log(directory)[0]
 
 
-def fold_log(directory: Path) -> tuple[Meta, int]:
-    """Return the same, and how many bytes of the log were read for it. Raises `OSError`."""
+def fold_log(directory: Path, *, trusted: bool = True) -> tuple[Meta, int]:
+    """Return the same, and how many bytes of the log were read for it. Raises `OSError`.
+
+    With `trusted` off the whole log is read, whatever is stored.
+    """
     with (directory / LOG_NAME).open("rb") as file:
-        meta = believed_meta(directory, file) or Meta(session_id=directory.name)
+        stored = believed_meta(directory, file) if trusted else None
+        meta = stored or Meta(session_id=directory.name)
         folded = meta.size
         if folded < file.seek(0, os.SEEK_END):
             file.seek(folded)
@@ -102,7 +109,8 @@ def believed_meta(directory: Path, log: BinaryIO) -> Meta | None:
 
 
 def _bring_up(meta: Meta, file: BinaryIO) -> None:
-    for record in read_log(_whole_lines(file, meta), []):
+    damages: list[Damage] = []
+    for record in read_log(_whole_lines(file, meta), damages):
         entry = record.entry
         meta.seq = max(meta.seq, entry.seq)
         if isinstance(entry, HeaderEntry):
@@ -110,6 +118,9 @@ def _bring_up(meta: Meta, file: BinaryIO) -> None:
         meta.path_stale = meta.path_stale or isinstance(entry, BranchEntry)
         apply_entry(meta.state, entry)
         apply_path_entry(meta.state, entry)
+    if damages:
+        meta.first_damage = meta.first_damage or str(damages[0])
+        meta.damaged += len(damages)
 
 
 def _whole_lines(file: BinaryIO, meta: Meta) -> Iterator[bytes]:

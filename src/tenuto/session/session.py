@@ -23,7 +23,7 @@ from tenuto.protocol.entry import (
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionError, SessionReadOnly, SessionUnreadable
-from tenuto.session.files import make_directory, remove_temporaries
+from tenuto.session.files import make_directory, make_new_directory, remove_temporaries
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
 from tenuto.session.index import StoredIndex
@@ -37,6 +37,7 @@ from tenuto.session.path import EntryPath
 from tenuto.session.place import folder_identity, new_session_id, project_directory, temporary_directory
 from tenuto.session.projection import Reading
 from tenuto.session.record import encode
+from tenuto.session.removal import remove_folder
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
 from tenuto.session.store import Store
 from tenuto.session.tree import Tree
@@ -71,6 +72,8 @@ class Session:
         self._log: LogWriter | None = None
         self._keeping = Keeping(directory, StoredIndex([]), 0)
         self._is_temporary = False
+        self._is_own = False
+        self._copied: tuple[str, ...] = ()
         self._durability: Durability = "points"
 
     @property
@@ -119,7 +122,7 @@ class Session:
     def _start(cls, header: HeaderEntry, directory: Path, clock: Clock, durability: Durability) -> Session:
         header = msgspec.structs.replace(header, ts=clock())
         session = cls(header, directory, clock, Tree(History(directory / LOG_NAME, [])))
-        session._durability = durability
+        session._durability, session._is_own = durability, not directory.exists()
         session._log = LogWriter(directory / LOG_NAME, durability, session._lock.renew)
         session._log.create()
         session._write(header)
@@ -192,16 +195,25 @@ class Session:
 
             shutil.rmtree(self.directory.parent, ignore_errors=True)
 
-    def remove(self) -> None:
-        """Close the session and delete its folder; for one in which nothing was ever said. Raises `OSError`."""
-        import shutil
+    def discard(self) -> bool:
+        """Close the session; return whether its folder is gone with it, because nothing was ever said there.
 
-        if self._log is None:
-            raise SessionReadOnly(self.id)
-        self._log.close()
+        Only a folder that this process made goes, and only if nothing is in it but what this process wrote: a log that
+        cannot be read is no session in which nothing was said (R-064, R-071). What a copy says stands in its origin.
+        """
+        log, is_own = self._log, self._is_own and not self.damage
+        removable = log is not None and is_own and not self._is_temporary and log.is_untouched
+        if log is None or not removable:
+            self.close()
+            return False
+        log.close()
         self._log = None
-        shutil.rmtree(self.directory)
-        self._lock.release()
+        try:
+            return remove_folder(self.directory, self._copied)
+        except OSError:
+            return not self.directory.exists()
+        finally:
+            self._lock.release()
 
     def fork(self, home: Path, seq: int = 0) -> Session:
         """Start a new session under `home` that goes on from the entry `seq` of this one (0: the leaf).
@@ -221,17 +233,18 @@ class Session:
         )
         folder = temporary_directory() if self._is_temporary else project_directory(home, self.cwd)
         directory = folder / header.session_id
+        make_new_directory(directory)
         try:
             write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
-            self.store.copy_blobs(Store(directory))
+            copied = self.store.copy_blobs(Store(directory))
             session = Session.open(directory, clock=self._clock, durability=self._durability)
         except (OSError, SessionError):
             import shutil
 
-            # Half a copy is none: nobody is to find it in the list.
+            # Half a copy is none: nobody is to find it in the list. The folder was made here, a moment ago.
             shutil.rmtree(folder if self._is_temporary else directory, ignore_errors=True)
             raise
-        session._is_temporary = self._is_temporary
+        session._is_temporary, session._is_own, session._copied = self._is_temporary, True, copied
         return session
 
     # --- writing ---
@@ -321,6 +334,8 @@ class Session:
             cwd=self.header.cwd,
             parent_session=self.header.parent_session,
             held_usage=self.held_usage if self.held_usage != Usage() else None,
+            damaged=len(self.damage),
+            first_damage=str(self.damage[0]) if self.damage else "",
         )
         self._keeping.save_meta(self._log, self._tree.history, meta, self.state)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from tenuto.protocol.part import ImagePart
 from tenuto.session.files import make_directory, write_new
 
+OUTPUTS = "outputs"
+BLOBS = "blobs"
 _NAME_LENGTH = 80
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _HEX = frozenset("0123456789abcdef")
@@ -16,8 +18,16 @@ class Store:
     """Files of one session. Nothing is created before something is stored."""
 
     def __init__(self, directory: Path) -> None:
-        self.outputs = directory / "outputs"
-        self.blobs = directory / "blobs"
+        self.outputs = directory / OUTPUTS
+        self.blobs = directory / BLOBS
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything is stored. A folder that cannot be read counts as full."""
+        try:
+            return any(path.is_dir() and next(path.iterdir(), None) is not None for path in (self.outputs, self.blobs))
+        except OSError:
+            return True
 
     def save_output(self, name: str, data: bytes | str) -> Path:
         """Write a tool's full output under a name that is made safe and unique; return its path. Raises `OSError`."""
@@ -57,16 +67,22 @@ class Store:
             raise FileNotFoundError(sha256)
         return (self.blobs / sha256).read_bytes()
 
-    def copy_blobs(self, other: Store) -> None:
-        """Give another session the same images, as second names of the same files where possible. Raises `OSError`."""
+    def copy_blobs(self, other: Store) -> tuple[str, ...]:
+        """Give another session the same images, as second names of the same files where possible; return their names.
+
+        Raises `OSError`.
+        """
         if not self.blobs.is_dir():
-            return
+            return ()
         make_directory(other.blobs)
+        names: list[str] = []
         for source in self.blobs.iterdir():
+            names.append(source.name)
             try:
                 (other.blobs / source.name).hardlink_to(source)
             except OSError:
                 write_new(other.blobs / source.name, source.read_bytes())
+        return tuple(names)
 
 
 def _safe_name(name: str) -> str:

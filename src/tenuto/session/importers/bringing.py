@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from tenuto.protocol.entry import Entry, ExtensionEntry, ModelEntry, NoticeEntry
 from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
 from tenuto.protocol.part import ImagePart, TextPart, text_of
 from tenuto.session.errors import SessionLocked
-from tenuto.session.files import make_directory
+from tenuto.session.files import make_directory, make_new_directory
 from tenuto.session.importers.fields import Fields, raw_json
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import NotImportable, Source
@@ -46,6 +47,7 @@ OTHER_TOOLS = (
 )
 """What the model is told once, because it would go on with the tools that it sees in use."""
 Clock = Callable[[], float]
+_STAGED = re.compile(r"[0-9a-f]{8}-\d{8}-\d{6}")
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,7 @@ def import_source(
     staged = home / STAGING / session_id
     times = SourceClock(started or clock())
     directory = project_directory(home, place.absolute()) / session_id
+    make_new_directory(staged)
     session = Session.create(home, place.absolute(), clock=times, durability="none", directory=staged)
     try:
         report = _fill(session, source, directory, times=times, accepts_model=accepts_model, now=clock())
@@ -210,9 +213,11 @@ def _load_image(path: Path) -> bytes | None:
 
 
 def _clear_staging(home: Path) -> None:
-    """Remove what imports that were killed left behind."""
+    """Remove what imports that were killed left behind: halves of copies, of which the sources are whole."""
     with contextlib.suppress(OSError):
         for directory in (home / STAGING).iterdir():
+            if not _STAGED.fullmatch(directory.name) or directory.is_symlink():
+                continue  # nothing that an import made
             lock = SessionLock(directory)
             try:
                 lock.acquire()
