@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from tenuto.config.faults import plain_type
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     BranchSummarySettings,
@@ -81,7 +82,8 @@ def describe_type(kind: Any) -> str:
         return ", ".join(describe_type(one) for one in get_args(kind) if one is not type(None))
     if get_origin(kind) is Literal:
         return ", ".join(f'`"{value}"`' for value in get_args(kind))
-    return "section" if is_section(kind) else TYPES[get_origin(kind) or kind]
+    kind, limits = plain_type(kind)
+    return "section" if is_section(kind) else TYPES[get_origin(kind) or kind] + limits
 
 
 def describe_default(value: Any) -> str:
@@ -98,7 +100,7 @@ def test_every_setting_is_documented_and_nothing_else_is(heading: str):
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_types_and_defaults_are_the_true_ones(heading: str):
     section = SECTIONS[heading]
-    hints, defaults = get_type_hints(section), section()
+    hints, defaults = get_type_hints(section, include_extras=True), section()
     for key, (kind, default, meaning) in rows(heading).items():
         assert kind == describe_type(hints[key]), f"{heading} {key}"
         assert default == describe_default(getattr(defaults, key)), f"{heading} {key}"

@@ -48,18 +48,6 @@ def test_a_wrong_value_is_named_and_the_rest_holds(home):
     assert any("compaction.reserve_tokens" in problem for problem in problems)
 
 
-def test_a_fault_inside_a_named_table_costs_that_table_only(home):
-    write(
-        home / "settings.toml",
-        '[models."openai-chat/a"]\ncontext_window = "big"\n'
-        '[models."openai-chat/b"]\ncontext_window = 5\n[ui]\ntheme = "dark"',
-    )
-    found, problems = load_settings(home, None, {})
-    assert len(problems) == 1
-    assert found.models.keys() == {"openai-chat/b"}
-    assert found.ui.theme == "dark"
-
-
 def test_a_file_that_is_not_toml_is_ignored_with_its_name(home):
     write(home / "settings.toml", "= what")
     found, problems = load_settings(home, None, {})

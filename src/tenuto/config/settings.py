@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
+from msgspec import Meta
 
 from tenuto.config.instructions import project_root
 from tenuto.protocol.entry import Mode
@@ -26,6 +27,22 @@ TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_M
 """The keys that are in no section."""
 
 
+# Every number has its range here: what is outside is named, and the default holds.
+Window = Annotated[int, Meta(ge=500, le=100_000_000)]
+"""Tokens of a whole window."""
+AnswerTokens = Annotated[int, Meta(ge=1, le=100_000_000)]
+PartTokens = Annotated[int, Meta(ge=0, le=100_000_000)]
+"""Tokens of a part of the window; the budget fits them to the window that there is."""
+Characters = Annotated[int, Meta(ge=1, le=10_000_000)]
+Lines = Annotated[int, Meta(ge=1, le=1_000_000)]
+Wait = Annotated[float, Meta(ge=0.01, le=604_800)]
+"""Seconds that something gets, at most a week."""
+Seconds = Annotated[float, Meta(ge=0, le=604_800)]
+"""Seconds between two things; 0 is none."""
+Retries = Annotated[int, Meta(ge=0, le=1_000)]
+RequestBytes = Annotated[int, Meta(ge=1_000, le=10_000_000_000)]
+
+
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all sections; an unknown key is a problem, not a silence."""
 
@@ -33,13 +50,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ModelSettings(Section, frozen=True, kw_only=True):
     """What the person knows better about one model than the lists do. Tokens."""
 
-    context_window: int | None = None
-    max_output_tokens: int | None = None
+    context_window: Window | None = None
+    max_output_tokens: AnswerTokens | None = None
     effort: str = ""
     thinking: bool | None = None
-    reserve_tokens: int | None = None
-    keep_recent_tokens: int | None = None
-    max_summary_tokens: int | None = None
+    reserve_tokens: PartTokens | None = None
+    keep_recent_tokens: PartTokens | None = None
+    max_summary_tokens: PartTokens | None = None
     remote_compaction: Literal["", "off", "request", "endpoint", "automatic"] = ""
     clear_tool_uses: bool = False
 
@@ -69,10 +86,10 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     """Compaction (DESIGN section 4). Tokens; `None` means adapted to the model's window."""
 
     enabled: bool = True
-    reserve_tokens: int | None = None
-    keep_recent_tokens: int | None = None
-    max_summary_tokens: int | None = None
-    user_message_tokens: int = 20_000
+    reserve_tokens: PartTokens | None = None
+    keep_recent_tokens: PartTokens | None = None
+    max_summary_tokens: PartTokens | None = None
+    user_message_tokens: PartTokens = 20_000
     strategy: str = ""
     model: str = ""
     remote: bool = False
@@ -85,17 +102,17 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
 class BranchSummarySettings(Section, frozen=True, kw_only=True):
     """Summaries of a branch that is left (seed 003). `reserve_tokens` is what of the window stays free for them."""
 
-    reserve_tokens: int = 16_384
+    reserve_tokens: PartTokens = 16_384
 
 
 class ToolSettings(Section, frozen=True, kw_only=True):
     """Limits of the tools: characters and lines of one result, seconds of one command."""
 
-    max_output_chars: int = 30_000
-    max_output_lines: int = 2_000
-    bash_timeout: float = 120.0
-    bash_max_timeout: float = 600.0
-    fetch_timeout: float = 30.0
+    max_output_chars: Characters = 30_000
+    max_output_lines: Lines = 2_000
+    bash_timeout: Wait = 120.0
+    bash_max_timeout: Wait = 600.0
+    fetch_timeout: Wait = 30.0
 
 
 class ExtensionSettings(Section, frozen=True, kw_only=True):
@@ -107,7 +124,7 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     enabled: bool = True
     paths: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
-    hook_timeout: float = 120.0
+    hook_timeout: Wait = 120.0
 
 
 class SessionSettings(Section, frozen=True, kw_only=True):
@@ -131,12 +148,12 @@ class UiSettings(Section, frozen=True, kw_only=True):
     diff: Literal["auto", "unified", "split"] = "auto"
     notifications: bool | Literal["off", "bell", "terminal", "command"] = True
     notification_command: str = ""
-    notification_seconds: float = 10.0
+    notification_seconds: Seconds = 10.0
     title: bool = True
     progress: bool | Literal["auto"] = "auto"
     status_items: tuple[str, ...] = ()
     status_command: str = ""
-    status_interval: float = 0.5
+    status_interval: Seconds = 0.5
     copy_on_select: bool = True
     mouse: Literal["full", "wheel", "off"] = "full"
     leave_transcript: Literal["screen", "answer", "off"] = "screen"
@@ -145,10 +162,10 @@ class UiSettings(Section, frozen=True, kw_only=True):
 class RequestSettings(Section, frozen=True, kw_only=True):
     """Model calls: how often a failed one is repeated, seconds to connect and of silence in a stream."""
 
-    retries: int = 5
-    connect_timeout: float = 15.0
-    stream_timeout: float = 300.0
-    max_request_bytes: int = 20_000_000
+    retries: Retries = 5
+    connect_timeout: Wait = 15.0
+    stream_timeout: Wait = 300.0
+    max_request_bytes: RequestBytes = 20_000_000
 
 
 class Settings(Section, frozen=True, kw_only=True):
@@ -156,7 +173,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
     model: str = ""
     mode: Mode = "ask"
-    max_output_tokens: int = 16_384
+    max_output_tokens: AnswerTokens = 16_384
     models: dict[str, ModelSettings] = {}
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()
@@ -205,7 +222,7 @@ def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) 
                 problems.append(f"{path}: {section}.{key} can run code and is ignored in a project file")
                 del place[key]
         _merge(merged, _accept(values, str(path), problems))
-    _merge(merged, _accept(_from_environment(environ), "environment", problems))
+    _merge(merged, _accept(_from_environment(environ, problems), "environment", problems))
     return msgspec.convert(merged, Settings, strict=False), problems
 
 
@@ -234,7 +251,7 @@ def _read_toml(path: Path, problems: list[str]) -> dict[str, Any]:
         return {}
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
     """`TENUTO_MODE=auto` sets `mode`, `TENUTO_COMPACTION__ENABLED=false` sets `compaction.enabled`."""
     values: dict[str, Any] = {}
     for name, value in environ.items():
@@ -249,6 +266,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                     inner = place[section] = {}
                 place = cast("dict[str, Any]", inner)
             place[key] = _list_or_text(value)
+        elif name.startswith("TENUTO_") and name.removeprefix("TENUTO_").lower() in Settings.__struct_fields__:
+            problems.append(f"environment: {name} is ignored: it names a section; its keys are {name}__KEY")
     return values
 
 
@@ -266,53 +285,13 @@ def _list_or_text(value: str) -> object:
 
 def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[str, Any]:
     """Return `values` without what does not fit, naming each in `problems`."""
-    while True:
-        try:
-            msgspec.convert(values, Settings, strict=False)
-        except msgspec.ValidationError as error:
-            fault, _, place = str(error).partition(" - at ")
-            path = _fault_path(fault, place.strip("`"))
-            from tenuto.config.faults import describe_fault
-
-            problems.append(f"{source}: {describe_fault(fault, path, Settings)}")
-            if not _remove(values, path):
-                return {}
-        else:
-            return values
-
-
-def _fault_path(fault: str, place: str) -> list[str]:
-    """Turn msgspec's words into the keys that lead to the fault; `*` stands for any key of a table."""
-    path = [key.partition("[")[0] for key in place.removeprefix("$").replace("[...]", ".*").split(".") if key]
-    if "unknown field" in fault:
-        path.append(fault.rsplit("`", 2)[1])
-    return path
-
-
-def _remove(values: dict[str, Any], path: list[str]) -> bool:
-    """Delete the value at `path`; behind a `*`, every entry of that table that does not fit."""
-    place = values
-    for index, key in enumerate(path):
-        if key == "*":
-            bad = [name for name, value in place.items() if not _fits({path[0]: {name: value}})]
-            for name in bad:
-                del place[name]
-            return bool(bad)
-        if key not in place:
-            return False
-        if index == len(path) - 1 or not isinstance(place[key], dict):
-            del place[key]
-            return True
-        place = cast("dict[str, Any]", place[key])
-    return False
-
-
-def _fits(values: dict[str, Any]) -> bool:
     try:
         msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError:
-        return False
-    return True
+        from tenuto.config.faults import keep_fitting
+
+        return keep_fitting(values, Settings, lambda fault: problems.append(f"{source}: {fault}"))
+    return values
 
 
 def _merge(target: dict[str, Any], values: dict[str, Any]) -> None:
