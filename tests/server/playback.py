@@ -14,6 +14,7 @@ from tests.server.openai_compaction import ENDPOINT, compacted
 from tests.server.options import Options
 from tests.server.reply import AnyReply, Cut, Hang, HttpError, RawStream, Reply, StreamError, Tokens
 from tests.server.request import Request
+from tests.server.tokens import CALL, Counter
 
 STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
@@ -56,7 +57,7 @@ class Playback:
         """Send a whole answer, streamed if the client asked for it."""
         if self.request.path == ENDPOINT:
             await self.connection.pause(reply.delay)
-            tokens = count_tokens(reply, self.size, self.shared)
+            tokens = count_tokens(reply, self.size, self.shared, self.options.counter)
             body = compacted(reply, self.request.body, tokens, self.request.index, self.options)
             await respond(self.connection, self.request, 200, reply.headers, encode(body))
             return
@@ -64,7 +65,7 @@ class Playback:
             await self.stream(self.events(reply), reply)
             return
         await self.connection.pause(reply.delay)
-        tokens = count_tokens(reply, self.size, self.shared)
+        tokens = count_tokens(reply, self.size, self.shared, self.options.counter)
         body = self.wire.whole(reply, self.request.body, tokens, self.request.index, self.options)
         await respond(self.connection, self.request, 200, reply.headers, encode(body))
 
@@ -95,7 +96,7 @@ class Playback:
 
     def events(self, reply: Reply) -> Iterator[bytes]:
         """Return the events of an answer."""
-        tokens = count_tokens(reply, self.size, self.shared)
+        tokens = count_tokens(reply, self.size, self.shared, self.options.counter)
         return self.wire.events(reply, self.request.body, tokens, self.request.index, self.options)
 
     async def stream(self, events: Iterable[bytes], pace: Reply, *, finish: bool = True) -> None:
@@ -134,12 +135,13 @@ def encode(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def count_tokens(reply: Reply, size: int, shared: int) -> Tokens:
-    """Return the usage to report: the script's, else estimates with what the prefix cache would have read."""
+def count_tokens(reply: Reply, size: int, shared: int, counter: Counter) -> Tokens:
+    """Return the usage to report: the script's, else what was counted, with what the prefix cache would have read."""
     if reply.usage is not None:
         return reply.usage
-    reasoning = len(reply.thinking) // 4
-    output = len(reply.text) // 4 + reasoning + sum(len(call.arguments) // 4 + 8 for call in reply.tool_calls)
+    reasoning = counter.text(reply.thinking)
+    calls = sum(CALL + counter.text(call.arguments) for call in reply.tool_calls)
+    output = counter.text(reply.text) + reasoning + calls
     return Tokens(input=max(1, size - shared), output=max(1, output), cache_read=shared, reasoning=reasoning)
 
 

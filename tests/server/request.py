@@ -9,6 +9,7 @@ from typing import Any, Literal
 from tests.server import anthropic_wire, chat_wire, responses_wire
 from tests.server.item import Item
 from tests.server.openai_compaction import ENDPOINT, is_triggered
+from tests.server.tokens import CHARACTERS, Counter
 
 Protocol = Literal["anthropic", "responses", "chat"]
 WIRES = {"anthropic": anthropic_wire, "responses": responses_wire, "chat": chat_wire}
@@ -38,6 +39,7 @@ class Request:
     refused: str = ""
     raw_size: int = 0
     parsed: Any = field(default=None, repr=False)
+    counter: Counter = CHARACTERS
 
     @property
     def body(self) -> Any:
@@ -56,8 +58,8 @@ class Request:
 
     @property
     def tokens(self) -> int:
-        """Our estimate of the prompt: characters / 4, 1 200 an image."""
-        return estimate(self.prefix_items)
+        """The prompt's tokens, as this server counts them."""
+        return self.counter.prompt(self.prefix_items)
 
     @property
     def tool_names(self) -> list[str]:
@@ -84,11 +86,3 @@ class Request:
         items = self.items
         last = max((place for place, item in enumerate(items) if item.kind == "user"), default=-1)
         return items[last + 1 :]
-
-
-def estimate(prefix_items: list[str]) -> int:
-    """Return the size of a prompt in tokens: characters / 4, at most 1 200 tokens for an image."""
-    return (
-        sum(min(len(item), 4800) if '"base64' in item or "data:image" in item else len(item) for item in prefix_items)
-        // 4
-    )

@@ -66,7 +66,7 @@ def output_items(reply: Reply, body: dict[str, Any], number: int, options: Optio
     found: list[dict[str, Any]] = []
     if is_triggered(body):
         return [compaction_item(reply.text, body, number, options)] if reply.text else []
-    if is_over_threshold(body, sum(map(len, rendered_items(body))) // 4):
+    if is_over_threshold(body, options.counter.prompt(rendered_items(body))):
         found.append(compaction_item(f"compacted before answer {number}", body, number, options))
     if reply.thinking:
         summary = [{"type": "summary_text", "text": reply.thinking}]

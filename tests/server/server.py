@@ -22,7 +22,8 @@ from tests.server.openai_rules import check_chat, check_responses
 from tests.server.options import Options
 from tests.server.playback import Playback, encode, respond
 from tests.server.reply import AnyReply, Script
-from tests.server.request import WIRES, Protocol, Request, estimate
+from tests.server.request import WIRES, Protocol, Request
+from tests.server.tokens import Counter
 
 CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat}
 ROUTES: dict[str, tuple[Protocol, bool]] = {
@@ -194,7 +195,7 @@ class ScriptedServer:
     def _record(self, incoming: Incoming) -> Request:
         path = incoming.target.partition("?")[0].rstrip("/")
         path = path.removeprefix("/v1") or "/"
-        request = Request(incoming.method, path, incoming.headers, incoming.body)
+        request = Request(incoming.method, path, incoming.headers, incoming.body, counter=self.options.counter)
         request.received_first, request.received = incoming.first_byte, incoming.complete
         request.raw_size = len(incoming.body)
         if incoming.method == "POST" and path in ROUTES:
@@ -229,7 +230,7 @@ class ScriptedServer:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
         prefix = prefix_of(wire, body)
-        size = size_of(wire, body)
+        size = size_of(wire, body, self.options.counter)
         if request.path == ENDPOINT:
             check_endpoint(body, self.options)
         check = CHECKS[request.protocol]
@@ -242,7 +243,9 @@ class ScriptedServer:
         reply = await self._next_reply(request)
         shared = count_shared(self._known.get(request.protocol, []), prefix)
         self._known[request.protocol] = prefix
-        playback = Playback(connection, request, wire, self.options, size, min(size, estimate(prefix[:shared])))
+        playback = Playback(
+            connection, request, wire, self.options, size, min(size, self.options.counter.prompt(prefix[:shared]))
+        )
         await playback.play(reply)
 
     async def _next_reply(self, request: Request) -> AnyReply:
@@ -342,12 +345,12 @@ def prefix_of(wire: ModuleType, body: dict[str, Any]) -> list[str]:
         return [json.dumps(body)]
 
 
-def size_of(wire: ModuleType, body: dict[str, Any]) -> int:
+def size_of(wire: ModuleType, body: dict[str, Any], counter: Counter) -> int:
     """Return the tokens that the model reads of a body whose shape is not checked yet."""
     try:
-        return estimate(getattr(wire, "rendered_items", wire.prefix_items)(body))
+        return counter.prompt(getattr(wire, "rendered_items", wire.prefix_items)(body))
     except (TypeError, KeyError, AttributeError):
-        return estimate([json.dumps(body)])
+        return counter.prompt([json.dumps(body)])
 
 
 def count_shared(before: list[str], after: list[str]) -> int:
