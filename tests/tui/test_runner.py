@@ -35,13 +35,17 @@ class Core:
     def __init__(self, home: Path, *, temporary: bool = False) -> None:
         self.home = home
         self.temporary = temporary
-        self.bus = EventBus()
+        self.bus = EventBus(self._raise)
         self.operations: list[AnyOperation] = []
         self.prompts: list[tuple[tuple[ContentPart, ...], bool]] = []
         self.lines: list[str] = []
         self.outcomes: list[CommandOutcome] = []
         self.error: Exception | None = None
         self.subscribe = self.bus.subscribe
+
+    @staticmethod
+    def _raise(failure: Exception) -> None:
+        raise failure
 
     async def submit(self, operation: AnyOperation) -> str:
         if self.error:

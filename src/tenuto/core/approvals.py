@@ -50,24 +50,17 @@ class ApprovalDesk:
         self._session_id = session_id
         self._bus = bus
         self._open: dict[str, asyncio.Future[Answer]] = {}
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     @property
     def is_open(self) -> bool:
         """Whether anything waits for the person."""
         return bool(self._open)
 
-    async def wait_until_answered(self) -> None:
-        """Return when nothing is open any more."""
-        await self._idle.wait()
-
     async def ask(self, question: Question, submission_id: str) -> Answer:
         """Ask the person and wait. When the asking task is cancelled the question is closed as denied."""
         request_id = uuid.uuid4().hex[:12]
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._open[request_id] = future
-        self._idle.clear()
         answer = Answer("deny")
         try:
             self._bus.publish(
@@ -92,8 +85,6 @@ class ApprovalDesk:
             return answer
         finally:
             del self._open[request_id]
-            if not self._open:
-                self._idle.set()
             self._bus.publish(
                 ApprovalResolvedEvent(
                     session_id=self._session_id,

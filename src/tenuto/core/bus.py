@@ -10,10 +10,16 @@ Listener = Callable[[AnyEvent], None]
 
 
 class EventBus:
-    """Hands every published event to every listener, synchronously and in the order of publishing."""
+    """Hands every published event to every listener, synchronously and in the order of publishing.
 
-    def __init__(self) -> None:
+    A listener that fails keeps no event from the others, nor does it stop whoever publishes: `note_failure` is called
+    with its error, once for each kind of error of each listener.
+    """
+
+    def __init__(self, note_failure: Callable[[Exception], None]) -> None:
+        self._note_failure = note_failure
         self._listeners: list[Listener] = []
+        self._told: set[tuple[int, type[Exception]]] = set()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; the returned function takes it away again."""
@@ -23,4 +29,13 @@ class EventBus:
     def publish(self, event: AnyEvent) -> None:
         """Hand `event` to every listener."""
         for listener in tuple(self._listeners):
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001 - a front-end's fault must not end what it only watches
+                self._tell(listener, error)
+
+    def _tell(self, listener: Listener, error: Exception) -> None:
+        fault = (id(listener), type(error))
+        if fault not in self._told:
+            self._told.add(fault)  # before it is told: the word of it may fail in the same way
+            self._note_failure(error)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -46,6 +48,7 @@ from tenuto.protocol.operation import (
     SessionAccess,
     SetTitleOperation,
     ShowEarlierOperation,
+    new_submission_id,
 )
 from tenuto.protocol.part import TextPart
 
@@ -95,7 +98,7 @@ class Executor(OperationHandler):
     def __init__(self, bus: EventBus, opener: SessionOpener) -> None:
         self._bus = bus
         self._opener = opener
-        self.tasks = TaskManager(bus, self._on_finished)
+        self.tasks = TaskManager(bus)
 
     async def submit(self, operation: AnyOperation) -> str:
         """Carry out `operation`; a task that it starts runs on. Returns the submission id."""
@@ -140,13 +143,37 @@ class Executor(OperationHandler):
             raise TaskFailedError("a compaction is running already; interrupt it, or wait")
         if running is not None and operation.reason != "manual":
             return
-        if running is not None:
-            await self._wait_for_answers(live)
-            await self.stop(live)
-            live.notify("The running task was stopped for the compaction; send a message to go on.")
-        from tenuto.core.compact import CompactionTask  # needed by few sessions, and 20 ms to import
+        with self.holding(live):
+            if running is not None and not await self._make_way(live, running, operation):
+                return
+            from tenuto.core.compact import CompactionTask  # needed by few sessions, and 20 ms to import
 
-        self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
+            self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
+
+    async def _make_way(self, live: LiveSession, running: RunningTask, operation: CompactSessionOperation) -> bool:
+        """Stop the running task for a compaction; `False` when there is nothing to compact, so that it goes on.
+
+        An open question is never swept away: it is answered first (R-040), and what was allowed runs to its end.
+        """
+        from tenuto.core.pending import tell_needless
+
+        if live.boundary.is_awaited:
+            raise TaskFailedError("a compaction waits for the running step already")
+        if await tell_needless(live, operation):
+            return False
+        if live.desk.is_open:
+            live.notify("The compaction waits for your answer to the open question, and for what you allow.")
+            try:
+                await live.boundary.wait(running.finished)
+                if not running.finished.is_set() and await tell_needless(live, operation):
+                    return False
+                await self.stop(live)
+            finally:
+                live.boundary.release()
+        else:
+            await self.stop(live)
+        live.notify("The running task was stopped for the compaction; send a message to go on.")
+        return True
 
     async def handle_preview_compaction(self, operation: PreviewCompactionOperation) -> None:
         """Start a compaction that only proposes; it stops nothing that runs."""
@@ -184,11 +211,12 @@ class Executor(OperationHandler):
             raise TaskFailedError("a compaction is running; interrupt it, or wait, then ask again")
         from tenuto.core.leaving import MoveTask
 
-        if running is not None:
-            await self.stop(live)
-            live.notify("What was running was stopped, because the conversation goes on from elsewhere.")
-        show = partial(self._opener.show_again, live.id)
-        self._start(live, operation.submission_id, "compaction", MoveTask(live, operation, show).run())
+        with self.holding(live):
+            if running is not None:
+                await self.stop(live)
+                live.notify("What was running was stopped, because the conversation goes on from elsewhere.")
+            show = partial(self._opener.show_again, live.id)
+            self._start(live, operation.submission_id, "compaction", MoveTask(live, operation, show).run())
 
     def _idle(self, session_id: str) -> LiveSession:
         """Return the session. Raises `TaskFailedError` when something runs in it."""
@@ -196,12 +224,6 @@ class Executor(OperationHandler):
         if live.submissions or self.tasks.running(live.id) is not None:
             raise TaskFailedError("something is running; wait for it, or stop it with Esc, and ask again")
         return live
-
-    async def _wait_for_answers(self, live: LiveSession) -> None:
-        """An open question is never swept away: it is answered first (R-040)."""
-        if live.desk.is_open:
-            live.notify("The compaction waits for your answer to the open question.")
-            await live.desk.wait_until_answered()
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
         """Run a command of the person, beside what runs; not beside another one: then it goes back into the editor."""
@@ -278,7 +300,7 @@ class Executor(OperationHandler):
         live.publish_queue()
         if operation.action == "take_back":
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=entry.parts, reason="taken back"))
-        self.settle_if_idle(live)
+        self.go_on(live)
 
     # --- sessions ---
 
@@ -312,54 +334,66 @@ class Executor(OperationHandler):
 
     # --- the life of a session's tasks ---
 
-    async def stop(self, live: LiveSession) -> None:
-        """Cancel the session's task, if there is one, and wait until it has ended."""
-        running = self.tasks.running(live.id)
-        if running is not None:
-            await self._stop(live, running)
-        if live.beside is not None:
-            await live.beside.stop()
+    @contextmanager
+    def holding(self, live: LiveSession) -> Generator[None]:
+        """While this lasts nothing starts by itself and nothing settles; afterwards the session goes on."""
+        live.submissions += 1
+        try:
+            yield
+        finally:
+            live.submissions -= 1
+            self.go_on(live)
 
-    def settle_if_idle(self, live: LiveSession) -> None:
-        """Publish `TaskSettledEvent` when the session is really idle (DESIGN section 2)."""
-        if live.beside is not None and _is_beside(live) and not live.submissions and not self.tasks.running(live.id):
+    async def stop(self, live: LiveSession) -> None:
+        """Cancel what runs in the session and wait until it has ended. What is queued then waits for the person."""
+        with self.holding(live):
+            running = self.tasks.cancel(live.id)
+            if running is not None:
+                await running.finished.wait()
+            if live.beside is not None:
+                await live.beside.stop()
+            live.queue_waiting = bool(live.session.state.queue)
+
+    def go_on(self, live: LiveSession) -> None:
+        """Start what is due, or tell that the session is really idle (DESIGN section 2).
+
+        Everything that ends comes here, and nothing else publishes `TaskSettledEvent`: what fails on the way becomes a
+        notice, and the event comes.
+        """
+        if live.submissions or self.tasks.running(live.id) is not None:
+            return
+        live.attempt(lambda: self._start_due(live))
+        if live.settled or self.tasks.running(live.id) is not None:
+            return
+        live.settled = True
+        live.attempt(live.session.save_meta)
+        self._bus.publish(TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error))
+
+    def _start_due(self, live: LiveSession) -> None:
+        """Start what is due: the queue, unless it waits for the person, then the command of theirs that still runs."""
+        if live.session.state.queue and not live.queue_waiting:
+            live.queue_waiting = True  # if it cannot be started; the task takes it back
+            submission_id = new_submission_id()
+            self._start(live, submission_id, "agent", AgentTask(live, submission_id).run())
+        elif live.beside is not None and live.beside.is_running:
             self._start(live, live.beside.submission_id, "shell", live.beside.wait())
-        due = bool(live.session.state.queue) and not live.queue_waiting
-        if self.tasks.running(live.id) is None and not live.submissions and not due and not live.settled:
-            live.settled = True
-            live.session.save_meta()
-            self._bus.publish(TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error))
 
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
         live.settled = False
-        self.tasks.start(live.id, submission_id, kind, body)
+        self.tasks.start(live.id, submission_id, kind, body, partial(self._wind_up, live))
 
-    async def _stop(self, live: LiveSession, running: RunningTask) -> None:
-        live.submissions += 1  # nothing else may start between this task's end and what we want to start
-        try:
-            self.tasks.cancel(live.id)
-            await self.tasks.wait(running.submission_id)
-        finally:
-            live.submissions -= 1
-
-    def _on_finished(self, event: TaskFinishedEvent) -> None:
-        """Go on with the queue after a task that completed; otherwise the queue waits for the person."""
-        live = self._opener.live(event.session_id)
+    def _wind_up(self, live: LiveSession, event: TaskFinishedEvent) -> None:
+        """Put down how a task ended, and go on. Behind one that did not complete the queue waits for the person."""
         live.last_outcome, live.last_error = event.outcome, event.error
         if event.outcome == "failed" and event.error and event.kind != "compaction":  # a compaction's end has said why
-            live.session.append(NoticeEntry(text=event.error, level="error", kind=FAILED_KIND))
+            failure = NoticeEntry(text=event.error, level="error", kind=FAILED_KIND)
+            live.attempt(lambda: live.session.append(failure))
         if event.outcome != "completed":
             live.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
-            live.publish_queue()
+            live.attempt(live.publish_queue)
         if live.beside is not None:
-            live.beside.store()
-        if live.submissions:
-            return
-        if live.session.state.queue and not live.queue_waiting:
-            operation = RunAgentOperation(session_id=live.id)
-            self._start(live, operation.submission_id, "agent", AgentTask(live, operation.submission_id).run())
-        else:
-            self.settle_if_idle(live)
+            live.attempt(live.beside.store)
+        self.go_on(live)
 
 
 def _is_beside(live: LiveSession) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,7 +14,9 @@ from tenuto.config.standing import FILE as STANDING_FILE
 from tenuto.config.standing import StandingAnswers
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
+from tenuto.core.boundary import Boundary
 from tenuto.core.bus import EventBus
+from tenuto.core.errors import describe_failure
 from tenuto.core.extensions import Extensions
 from tenuto.core.gaps import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from tenuto.protocol.compaction import CompactionStrategy
     from tenuto.protocol.operation import RunShellOperation
 
+T = TypeVar("T")
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
@@ -118,6 +121,8 @@ class LiveSession(Struct):
     settled: bool = True
     last_outcome: Outcome = "completed"
     last_error: str = ""
+    boundary: Boundary = field(default_factory=Boundary)
+    """Where the running task can be held."""
     submissions: int = 0
     """How many submissions are on their way in; the session is not settled while there are any."""
 
@@ -211,6 +216,19 @@ class LiveSession(Struct):
                 "error",
             )
         self.unsaved_told = unsaved is not None
+
+    def attempt(self, step: Callable[[], T]) -> T | None:
+        """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, what comes behind it must not be lost
+            text = describe_failure(error)
+            try:
+                self.session.append(NoticeEntry(text=text, level="error"))
+            except Exception as another:  # noqa: BLE001 - the same
+                text = f"{text}; {describe_failure(another)}"
+            self.bus.publish(NoticeEvent(session_id=self.id, text=text, level="error"))
+            return None
 
     def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
         """Tell the person something; with `keep` it also goes into the log, so that a resumed transcript shows it."""

@@ -24,7 +24,7 @@ from tenuto.core.environment import bind_context, present_standing
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.strategies import choose_strategy
-from tenuto.protocol.event import CompactionProposedEvent
+from tenuto.protocol.event import CompactionProposedEvent, CompactionStartEvent
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation, PreviewCompactionOperation
 from tenuto.protocol.usage import Usage
 
@@ -151,3 +151,19 @@ async def describe_compaction(
     strategy = choose_strategy(live)
     name = "" if isinstance(strategy, LadderCompaction) else type(strategy).__name__
     return describe_plan(context, await context.environment.summarisers(), name)
+
+
+async def tell_needless(live: LiveSession, operation: CompactSessionOperation) -> bool:
+    """Say whether a compaction would come to nothing, and tell that as its own end would. No model is asked.
+
+    What a strategy of somebody else would do nobody knows beforehand.
+    """
+    if operation.undoing or not isinstance(choose_strategy(live), LadderCompaction):
+        return False
+    plan = await describe_compaction(live, operation.focus or "", first_kept=operation.first_kept)
+    if plan.requests:
+        return False
+    submission_id = operation.submission_id
+    live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=operation.reason))
+    publish_failure(live, operation, f"nothing to compact: {plan.nothing}", aborted=False, needless=True)
+    return True

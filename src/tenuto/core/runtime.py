@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.config.settings import load_settings
 from tenuto.core.bus import EventBus, Listener
+from tenuto.core.errors import describe_failure
 from tenuto.core.executor import Executor
 from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
@@ -33,7 +34,7 @@ class Runtime:
         self.home = start.home
         self.temporary = start.temporary
         self.settings, self.problems = load_settings(start.home, start.cwd, start.environ)
-        self.bus = EventBus()
+        self.bus = EventBus(self._note_failure)
         self.opener = Opener(start, self.settings, self.bus)
         self.executor = Executor(self.bus, self.opener)
         self.opener.stop_tasks = self.executor.stop
@@ -94,6 +95,11 @@ class Runtime:
         if self._ahead is not None:
             self._ahead.stop()
         await self.opener.close()
+
+    def _note_failure(self, failure: Exception) -> None:
+        """A front-end failed at an event: everybody else goes on, and the log keeps what happened."""
+        live = self.opener.current
+        live.attempt(lambda: live.notify(f"A front-end failed: {describe_failure(failure)}", "error", keep=True))
 
     def _note(self, event: AnyEvent) -> None:
         if isinstance(event, TaskSettledEvent) and self._settled is not None:

@@ -43,17 +43,14 @@ async def submit_prompt(
     running = executor.tasks.running(live.id)
     if running is not None:
         return running.submission_id
-    live.submissions += 1
-    try:
-        if (
-            await _is_ready(executor, live, queued)
-            and executor.tasks.running(live.id) is None
-            and live.session.state.queue
-        ):
+    with executor.holding(live):
+        try:
+            is_ready = await _is_ready(executor, live, queued)
+        except BaseException:
+            live.queue_waiting = bool(live.session.state.queue)  # whoever asked hears why, and has the text
+            raise
+        if is_ready and executor.tasks.running(live.id) is None and live.session.state.queue:
             return await executor.submit(RunAgentOperation(session_id=live.id))
-    finally:
-        live.submissions -= 1
-    executor.settle_if_idle(live)
     return ""
 
 

@@ -40,9 +40,8 @@ class AgentTask:
             live.queue_waiting = True
             raise
         finally:
-            live.session.save_meta()
-            live.watch_saving()
-            live.publish_queue()
+            for step in (live.session.save_meta, live.watch_saving, live.publish_queue):
+                live.attempt(step)
 
     async def _work(self) -> None:
         """Loop over steps until an answer asks for no tool."""
@@ -61,6 +60,7 @@ class AgentTask:
                 self._stop_when_repeating(calls, results)
                 if is_handed_over(results):
                     return
+            await self._live.boundary.cross()
             await self._send_steering()
             await self._compact_between_steps()
 

@@ -39,11 +39,10 @@ class SessionBusyError(TaskFailedError):
 
 
 class TaskManager:
-    """Starts, waits for and cancels tasks. `on_finished` is called after the finished event, with no task running."""
+    """Starts, waits for and cancels tasks. However a body ends, its task finishes, and the finished event comes."""
 
-    def __init__(self, bus: EventBus, on_finished: Callable[[TaskFinishedEvent], None]) -> None:
+    def __init__(self, bus: EventBus) -> None:
         self._bus = bus
-        self._on_finished = on_finished
         self._running: dict[str, RunningTask] = {}
         self._pending: dict[str, RunningTask] = {}
         self._ended: dict[str, TaskFinishedEvent] = {}
@@ -52,15 +51,26 @@ class TaskManager:
         """Return the session's task, if one runs."""
         return self._running.get(session_id)
 
-    def start(self, session_id: str, submission_id: str, kind: TaskKind, body: Body) -> RunningTask:
-        """Start `body` as the session's task. Raises `SessionBusyError` when one runs already."""
+    def start(
+        self,
+        session_id: str,
+        submission_id: str,
+        kind: TaskKind,
+        body: Body,
+        on_finished: Callable[[TaskFinishedEvent], None],
+    ) -> RunningTask:
+        """Start `body` as the session's task. Raises `SessionBusyError` when one runs already.
+
+        `on_finished` is called after the finished event, with no task running; it must not raise.
+        """
         if session_id in self._running:
             body.close()
             raise SessionBusyError("something is running in this session already")
         running = RunningTask(session_id, submission_id, kind, time.monotonic())
         self._running[session_id] = running
         self._pending[submission_id] = running
-        running.task = asyncio.get_running_loop().create_task(self._run(running, body), name=f"{kind}:{submission_id}")
+        work = self._run(running, body, on_finished)
+        running.task = asyncio.get_running_loop().create_task(work, name=f"{kind}:{submission_id}")
         return running
 
     def cancel(self, session_id: str) -> RunningTask | None:
@@ -79,25 +89,28 @@ class TaskManager:
             await running.finished.wait()
         return self._ended.get(submission_id)
 
-    async def _run(self, running: RunningTask, body: Body) -> None:
-        session_id, submission_id, kind = running.session_id, running.submission_id, running.kind
-        outcome: Outcome = "completed"
-        error = ""
+    async def _run(self, running: RunningTask, body: Body, on_finished: Callable[[TaskFinishedEvent], None]) -> None:
+        outcome: Outcome = "failed"
+        error = "it ended without a reason"
         running.begun = True
         try:
-            self._bus.publish(TaskStartedEvent(session_id=session_id, submission_id=submission_id, kind=kind))
+            self._bus.publish(
+                TaskStartedEvent(session_id=running.session_id, submission_id=running.submission_id, kind=running.kind)
+            )
             if running.is_cancelled:
                 raise asyncio.CancelledError
             await body
+            outcome, error = "completed", ""
         except asyncio.CancelledError:
-            outcome = "interrupted"
-        except Exception as failure:  # noqa: BLE001 - the one place where a task's error ends and becomes an event
-            outcome, error = "failed", describe_failure(failure)
-        finally:
+            outcome, error = "interrupted", ""
+        except (Exception, SystemExit) as failure:  # noqa: BLE001 - the one place where a task's error becomes an event
+            error = type(failure).__name__
+            error = describe_failure(failure)
+        finally:  # even the description of an error can fail: what has begun finishes
+            on_finished(self._finish(running, outcome, error))
             body.close()
-        self._finish(running, outcome, error)
 
-    def _finish(self, running: RunningTask, outcome: Outcome, error: str) -> None:
+    def _finish(self, running: RunningTask, outcome: Outcome, error: str) -> TaskFinishedEvent:
         del self._running[running.session_id]
         del self._pending[running.submission_id]
         event = TaskFinishedEvent(
@@ -109,6 +122,6 @@ class TaskManager:
             duration=time.monotonic() - running.started,
         )
         self._ended[running.submission_id] = event
-        self._bus.publish(event)
         running.finished.set()
-        self._on_finished(event)
+        self._bus.publish(event)
+        return event
