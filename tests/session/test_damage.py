@@ -186,3 +186,13 @@ def test_no_record_is_made_of_a_message_inside_a_torn_one(tmp_path):
     opened = Session.open(session.directory)
     assert said(opened) == ["one"]
     assert len(list(opened.entries())) == 2
+
+
+def test_a_byte_order_mark_that_an_editor_put_before_the_header_is_no_damage(tmp_path):
+    session = session_of(tmp_path, "one")
+    session.close()
+    log = log_of(session)
+    log.write_bytes(b"\xef\xbb\xbf" + log.read_bytes())
+    opened = Session.open(session.directory)
+    assert opened.damage == ()
+    assert (opened.id, said(opened)) == (session.id, ["one"])

@@ -17,7 +17,8 @@ import msgspec
 from tenuto.protocol.entry import HeaderEntry, UnknownEntry
 from tenuto.protocol.message import HistoryEvent
 from tenuto.session.files import make_directory, open_private, write_all
-from tenuto.session.record import DamagedLine, decode, from_fields, known_types
+from tenuto.session.record import DamagedLine, decode, known_types
+from tenuto.session.rescue import DEEPEST, find_spans
 
 LOG_NAME = "events.jsonl"
 Durability = Literal["none", "points", "wait"]
@@ -25,7 +26,6 @@ Durability = Literal["none", "points", "wait"]
 the work goes on."""
 UNKNOWN_END = -1
 _COPY_BYTES = 1 << 20
-_STARTS = (b'{"type":', b'{"seq":', b'{"ts":')
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,32 +116,22 @@ def _read_line(data: bytes, offset: int, number: int, highest: int) -> LogLine:
 def _salvage(line: bytes, highest: int) -> Iterator[Record]:
     """Yield the whole entries that stand in a damaged line: glued together, or behind a fragment or NUL bytes.
 
-    An object inside a torn entry looks much the same; only one with a higher `seq` than all before is an entry.
+    An object inside a torn entry looks much the same; only one with a higher `seq` than all before is an entry. Each
+    byte is parsed at most `DEEPEST` times.
     """
-    import json
-
-    text = line.decode("latin-1")  # one character a byte, so that positions are byte offsets
-    parse = json.JSONDecoder().raw_decode
-    position = _next_start(line, 0)
-    while position >= 0:
-        following = position + 1
+    waiting = [(span, 1) for span in find_spans(line)][::-1]
+    while waiting:
+        span, depth = waiting.pop()
+        raw = line[span.start : span.end]
         try:
-            _, end = parse(text, position)
-            raw = line[position:end]
-            entry = from_fields(json.loads(raw.decode("utf-8", "surrogatepass")), raw)
-            if entry.seq > highest or isinstance(entry, HeaderEntry):
-                highest = max(highest, entry.seq)
-                following = end
-                yield Record(entry, raw)
-        except (ValueError, RecursionError):
-            pass
-        position = _next_start(line, following)
-
-
-def _next_start(line: bytes, position: int) -> int:
-    """Return where the next object that may be an entry begins, -1 if there is none."""
-    found = [at for start in _STARTS if (at := line.find(start, position)) >= 0]
-    return min(found, default=-1)
+            entry = decode(raw)
+        except DamagedLine:
+            if depth < DEEPEST:
+                waiting += [(inner, depth + 1) for inner in reversed(span.inner)]
+            continue
+        if entry.seq > highest or isinstance(entry, HeaderEntry):
+            highest = max(highest, entry.seq)
+            yield Record(entry, raw)
 
 
 class LogWriter:

@@ -17,6 +17,8 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEv
 
 _MOST_REPAIRS = 64
 _WITH_RAW = (AssistantMessage, CompactionEntry, ExtensionEntry)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What an editor may put before the first line."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -121,7 +123,10 @@ def decode(line: bytes) -> HistoryEvent:
     try:
         entry = decoder().decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        entry = _decode_leniently(line)
+        try:
+            entry = _decode_leniently(line.removeprefix(_BYTE_ORDER_MARK))
+        except RecursionError:
+            raise DamagedLine("nested too deeply") from None
     if entry.seq < 1 and not isinstance(entry, HeaderEntry):
         raise DamagedLine("an entry without a seq")
     return entry
