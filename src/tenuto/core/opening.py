@@ -29,7 +29,7 @@ from tenuto.session.catalog import (
     latest_session,
     summarise_session,
 )
-from tenuto.session.errors import SessionError, SessionLocked
+from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
 from tenuto.session.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.place import folder_identity
@@ -106,9 +106,12 @@ class Opener:
         try:
             session = self._open(directory, "copy" if start.fork else "write")
         except UsageError as error:
-            if not start.interactive or not isinstance(error.__cause__, SessionLocked):
+            cause = error.__cause__
+            if not start.interactive or start.fork or not isinstance(cause, SessionLocked | SessionNewer):
                 raise
-            await self._enter(self._open(directory, "read"), resumed=True, locked=True)
+            if isinstance(cause, SessionNewer):
+                self._remarks.append(f"{str(cause)[:1].upper()}{str(cause)[1:]}.")
+            await self._enter(self._open(directory, "read"), resumed=True, locked=isinstance(cause, SessionLocked))
         else:
             await self._enter(session, resumed=True)
 

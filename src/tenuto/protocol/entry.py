@@ -14,6 +14,7 @@ from tenuto.protocol.part import ContentPart
 from tenuto.protocol.usage import Usage
 
 FORMAT_VERSION = 1
+"""The newest version of the log's format that this program reads; new logs are written in it."""
 Level = Literal["info", "warning", "error"]
 Mode = Literal["ask", "edits", "auto", "plan"]
 Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
@@ -38,12 +39,18 @@ class ForkOrigin(msgspec.Struct, frozen=True):
     seq: int
 
 
+def _first_version() -> int:
+    """Return what a header without a version means; a function, because plain defaults are left out of the line."""
+    return 1
+
+
 class HeaderEntry(Entry, frozen=True, kw_only=True, tag="header"):
     """Line 0 of every log."""
 
     session_id: str
     cwd: str
-    version: int = FORMAT_VERSION
+    version: int = msgspec.field(default_factory=_first_version)
+    """The version of the log's format."""
     forked_from: ForkOrigin | None = None
     parent_session: str = ""
     """The session whose sub-agent this is, if it is one."""

@@ -51,6 +51,17 @@ class SessionUnreadable(SessionError):  # noqa: N818
         self.reason = reason
 
 
+class SessionNewer(SessionError):  # noqa: N818
+    """The log is of a later format than this program knows; it can be read as far as it is known, and not written."""
+
+    def __init__(self, directory: Path, version: int, known: int) -> None:
+        super().__init__(
+            f"session {directory.name[:8]} is in format {version}, and this Tenuto writes format {known}: "
+            "a newer Tenuto made it; update to go on with it (tenuto sessions show and export read it)"
+        )
+        self.version = version
+
+
 class SessionAmbiguous(SessionError):  # noqa: N818
     """More than one session fits the abbreviated id."""
 

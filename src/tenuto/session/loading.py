@@ -90,7 +90,12 @@ def _find_header(directory: Path, history: History, meta: Meta | None) -> Header
         if isinstance(entry, HeaderEntry) and entry.cwd:
             return entry
     meta = meta or read_meta(directory) or Meta()
-    return HeaderEntry(session_id=meta.session_id or directory.name, cwd=meta.cwd, parent_session=meta.parent_session)
+    return HeaderEntry(
+        session_id=meta.session_id or directory.name,
+        cwd=meta.cwd,
+        version=meta.format,
+        parent_session=meta.parent_session,
+    )
 
 
 def _first_entry(log: Path) -> object:

@@ -27,16 +27,17 @@ _SUM_KEY = b'"sum":"'
 
 
 class Meta(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What `meta.json` holds. `size` is the log's length in bytes then, `check` the CRC-32 of the bytes before it.
+    """What `meta.json` holds. `version` is its own format's, `format` that of the log's.
 
-    `held_usage` is what calls cost that are not in the log yet. `path_stale` says that the path state (todo, pins) in
-    `state` is not that of the leaf, because the leaf moved and nobody followed it. `damaged` counts the lines that
-    could not be read as they stand, `first_damage` names the first of them. `sum` is the CRC-32 of the file with
-    eight zeros in the place of the sum.
+    `size` is the log's length in bytes then, `check` the CRC-32 of the bytes before it. `held_usage` is what calls cost
+    that are not in the log yet. `path_stale` says that the path state (todo, pins) in `state` is not that of the leaf,
+    because the leaf moved and nobody followed it. `damaged` counts the lines that could not be read as they stand,
+    `first_damage` names the first of them. `sum` is the CRC-32 of the file with eight zeros in the place of the sum.
     """
 
     version: int = 0
     sum: str = ""
+    format: int = 1
     session_id: str = ""
     cwd: str = ""
     parent_session: str = ""
@@ -115,6 +116,7 @@ def _bring_up(meta: Meta, file: BinaryIO) -> None:
         meta.seq = max(meta.seq, entry.seq)
         if isinstance(entry, HeaderEntry):
             meta.session_id, meta.cwd, meta.parent_session = entry.session_id, entry.cwd, entry.parent_session
+            meta.format = max(meta.format, entry.version)
         meta.path_stale = meta.path_stale or isinstance(entry, BranchEntry)
         apply_entry(meta.state, entry)
         apply_path_entry(meta.state, entry)

@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 import msgspec
 
 from tenuto.protocol.entry import (
+    FORMAT_VERSION,
     BranchEntry,
     Entry,
     ForkOrigin,
@@ -22,7 +23,7 @@ from tenuto.protocol.entry import (
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
-from tenuto.session.errors import SessionError, SessionReadOnly, SessionUnreadable
+from tenuto.session.errors import SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
 from tenuto.session.files import make_directory, make_new_directory, remove_temporaries
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
@@ -103,6 +104,7 @@ class Session:
         header = HeaderEntry(
             session_id=session_id,
             cwd=str(cwd.absolute()),
+            version=FORMAT_VERSION,
             parent_session=parent_session,
             folder=folder_identity(cwd),
         )
@@ -113,7 +115,7 @@ class Session:
         """Start a session in a temporary folder that `close` removes (`--no-session`). Raises `OSError`."""
         session_id = new_session_id(clock())
         directory = temporary_directory() / session_id
-        header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()))
+        header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()), version=FORMAT_VERSION)
         session = cls._start(header, directory, clock, "none")
         session._is_temporary = True
         return session
@@ -142,7 +144,8 @@ class Session:
 
         A writer takes the lock, and gives every call of the last answer that has no result one that says so (R-068).
         Raises `SessionLocked` when another process writes to it (`take_over`: unless nothing but its name says so),
-        `SessionUnreadable` when its log cannot be read.
+        `SessionUnreadable` when its log cannot be read, `SessionNewer` when it is of a later format: then reading shows
+        what is known of it.
         """
         lock = SessionLock(directory)
         try:
@@ -155,6 +158,9 @@ class Session:
         except OSError as error:
             lock.release()
             raise SessionUnreadable(directory, error.strerror or str(error)) from error
+        if loaded.header.version > FORMAT_VERSION:
+            lock.release()
+            raise SessionNewer(directory, loaded.header.version, FORMAT_VERSION)
         session = cls._read(loaded, directory, clock)
         session._lock, session._durability = lock, durability
         session._log = LogWriter(directory / LOG_NAME, durability, lock.renew)
@@ -222,11 +228,14 @@ class Session:
         moves to its end. What is queued stays here. Works on a session that is open for reading. The copy of a
         temporary session is temporary. Raises `OSError` and `SessionError`; then there is none.
         """
+        if self.header.version > FORMAT_VERSION:
+            raise SessionNewer(self.directory, self.header.version, FORMAT_VERSION)
         end = self._tree.end_of_step(seq) if seq else self._tree.leaf
         now = self._clock()
         header = HeaderEntry(
             session_id=new_session_id(now),
             cwd=str(self.cwd),
+            version=self.header.version,  # its lines are copied as they are
             folder=self.state.folder,
             forked_from=ForkOrigin(session=self.id, seq=end),
             parent_session=self.header.parent_session,
@@ -333,6 +342,7 @@ class Session:
             session_id=self.id,
             cwd=self.header.cwd,
             parent_session=self.header.parent_session,
+            format=self.header.version,
             held_usage=self.held_usage if self.held_usage != Usage() else None,
             damaged=len(self.damage),
             first_damage=str(self.damage[0]) if self.damage else "",
