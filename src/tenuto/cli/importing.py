@@ -19,6 +19,7 @@ from tenuto.guard.sanitize import sanitize_line
 from tenuto.session.importers.bringing import Imported, describe_import, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
 from tenuto.session.importers.marks import Mark, find_marks, matching_marks
+from tenuto.text.writable import to_json
 
 OK, FAILED = 0, 1
 LONG = 20_000_000
@@ -80,7 +81,7 @@ class _Desk:
                 if not self._options.json:
                     print(f"tenuto: {_line(error)}", file=sys.stderr)  # noqa: T201
         if self._options.json:
-            print(msgspec.json.encode(rows).decode())  # noqa: T201
+            print(to_json(rows).decode())  # noqa: T201
         return FAILED if failed else OK
 
     def _import(self, source: Source) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class _Desk:
         """Print what there is, for other programs."""
         rows = [_row(source, next(matching_marks(source, self._marks), None)) for source in sources]
         if self._options.json:
-            print(msgspec.json.encode(rows).decode())  # noqa: T201
+            print(to_json(rows).decode())  # noqa: T201
             return OK
         for row in rows:
             words = f"imported as {row['id']}" if row["id"] else "not imported"

@@ -7,10 +7,9 @@ import asyncio
 import os
 from pathlib import Path
 
-import msgspec
-
 from tenuto.cli.arguments import BAD_USAGE
 from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse
+from tenuto.cli.start import working_directory
 from tenuto.compaction.preview import PlanDescription
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.pending import describe_compaction
@@ -23,6 +22,7 @@ from tenuto.session.errors import SessionLocked
 from tenuto.session.meta import current_meta
 from tenuto.text.figures import format_cost, format_seconds, plural
 from tenuto.text.rungs import describe_rung
+from tenuto.text.writable import text_path, to_json
 
 INTERRUPTED = 130
 
@@ -62,8 +62,11 @@ def run_compact(arguments: tuple[str, ...], home: Path) -> int:
 
 def _working_directory(directory: Path) -> Path:
     """Return where the session works, whose settings hold for it; here, if that is gone."""
-    cwd = Path(current_meta(directory).cwd or os.curdir)
-    return cwd if cwd.is_dir() else Path.cwd()
+    cwd = text_path(current_meta(directory).cwd or os.curdir)
+    if cwd.is_dir():
+        return cwd
+    here = working_directory("")
+    return here if isinstance(here, Path) else directory
 
 
 async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
@@ -73,7 +76,7 @@ async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
         plan = await describe_compaction(runtime.live, focus)
     finally:
         await runtime.close()
-    text = msgspec.json.encode(plan).decode() if json else "\n".join(describe_plan_rows(plan))
+    text = to_json(plan).decode() if json else "\n".join(describe_plan_rows(plan))
     print(text)  # noqa: T201
     return 0
 

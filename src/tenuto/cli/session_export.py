@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import FAILED, Parser, complain, parse
+from tenuto.cli.start import working_directory
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.session.catalog import find_session
 from tenuto.session.errors import SessionAmbiguous, SessionError
@@ -47,7 +48,10 @@ def run_export(arguments: tuple[str, ...], home: Path) -> int:
         export = _find(parsed.id, home)
         if wish.output == _STANDARD_OUTPUT:
             return _print(export, wish)
-        done = export.write(wish, Path.cwd())
+        here = working_directory("")
+        if isinstance(here, str):
+            return complain(here)
+        done = export.write(wish, here)
     except (ExportRefused, SessionAmbiguous) as error:
         return complain(str(error))
     except SessionError as error:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, parse, say
+from tenuto.cli.parsing import Parser, complain, parse, say
+from tenuto.cli.start import working_directory
 from tenuto.session.catalog import SessionSummary, list_sessions
+from tenuto.text.writable import to_json
 
 
 def run_list(words: tuple[str, ...], home: Path) -> int:
@@ -21,11 +23,14 @@ def run_list(words: tuple[str, ...], home: Path) -> int:
     parsed = parse(parser, words)
     if isinstance(parsed, int):
         return parsed
-    found = list_sessions(home, Path.cwd() if parsed.here else None)
+    here = working_directory("") if parsed.here else None
+    if isinstance(here, str):
+        return complain(here)
+    found = list_sessions(home, here)
     for summary in found:
         if matches(summary, parsed.words):
             if parsed.json:
-                sys.stdout.write(msgspec.json.encode(as_data(summary)).decode() + "\n")
+                sys.stdout.write(to_json(as_data(summary)).decode() + "\n")
             else:
                 say(as_line(summary))
     return 0

@@ -11,6 +11,7 @@ import msgspec
 from tenuto.cli.parsing import Parser, parse, say
 from tenuto.session.catalog import SessionSummary, list_sessions
 from tenuto.text.figures import format_bytes, format_cost, plural
+from tenuto.text.writable import to_json
 
 
 class Total(msgspec.Struct):
@@ -45,7 +46,7 @@ def run_stats(words: tuple[str, ...], home: Path) -> int:
         models[summary.model or "(none)"].add(summary)
     if parsed.json:
         data = {"total": total, "projects": dict(projects), "models": dict(models)}
-        sys.stdout.write(msgspec.json.encode(data).decode() + "\n")
+        sys.stdout.write(to_json(data).decode() + "\n")
         return 0
     say(f"{_line(total)} in all")
     for title, group in (("by project", projects), ("by model", models)):

@@ -69,9 +69,9 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
         from tenuto.cli.sessions import run_sessions
 
         return run_sessions(options.subcommand[1:], home_directory(os.environ))
-    cwd = Path(options.cwd or ".").expanduser()
-    if not cwd.is_dir():
-        return complain(f"{cwd} is not a directory; name an existing one with --cwd")
+    cwd = working_directory(options.cwd)
+    if isinstance(cwd, str):
+        return complain(cwd)
     terminal = Terminal.present()
     if not (options.print_mode or options.prompt or terminal.stdin):
         say_what_is_awaited(os.environ)
@@ -86,6 +86,20 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     if choice in ("full", "inline", "plain"):
         return run_screen(choice, options, cwd, early)
     return complain(choice)
+
+
+def working_directory(named: str) -> Path | str:
+    """Return the real path of the directory to work in, or a sentence that says why there is none."""
+    try:
+        cwd = Path(named or ".").expanduser()
+        if cwd.is_dir():
+            return cwd.resolve(strict=True)
+    except FileNotFoundError:
+        return "the working directory was deleted; change to another one, or name one with --cwd DIR"
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return f"{named or 'the working directory'} cannot be used ({reason}); name another one with --cwd DIR"
+    return f"{cwd} is not a directory; name an existing one with --cwd"
 
 
 def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | None) -> int:
@@ -112,7 +126,7 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
 
 def wants_inline(cwd: Path) -> bool:
     """Say whether the settings ask for the inline front-end."""
-    settings, _ = load_settings(home_directory(os.environ), cwd.resolve(), os.environ)
+    settings, _ = load_settings(home_directory(os.environ), cwd, os.environ)
     return settings.ui.inline
 
 
@@ -121,7 +135,7 @@ def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: A
     from tenuto.core.start import Start
 
     return Start(
-        cwd=cwd.resolve(),
+        cwd=cwd,
         home=home_directory(os.environ),
         model=options.model,
         mode=options.mode,

@@ -32,7 +32,7 @@ from tenuto.session.catalog import (
 from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
 from tenuto.session.log import sum_up
 from tenuto.session.moving import relocate
-from tenuto.session.place import folder_identity
+from tenuto.session.place import folder_identity, project_directory
 from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
@@ -205,9 +205,10 @@ class Opener:
         A person is asked when it is open (`SessionOpenedEvent.missing`); without one it has to be named.
         """
         summary = summarise_session(directory)
-        if summary is None or not summary.cwd or Path(summary.cwd).is_dir():
+        if summary is None or not summary.cwd or summary.place.is_dir():
             return directory
-        if self._start.names_directory:
+        is_here = directory.parent == project_directory(self._start.home, self._start.cwd)
+        if self._start.names_directory or is_here:  # a name that is not UTF-8 was not kept whole by earlier versions
             return self._relocate(directory, self._start.cwd)
         if not self._start.interactive:
             raise UsageError(f"session {directory.name[:8]} worked in {summary.cwd}, which is gone; name another --cwd")
@@ -225,6 +226,11 @@ class Opener:
                 read_only=reads,
                 take_over=access == "take_over",
             )
+            if session.left_by is not None:
+                owner = session.left_by
+                self._remarks.append(
+                    f"The session was left open in {owner}; the machine has another name now, and nobody has it open."
+                )
             return session.fork(self._start.home) if access == "copy" else session
         except SessionLocked as error:
             name = directory.name[:8]

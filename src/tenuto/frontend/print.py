@@ -10,8 +10,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
@@ -35,6 +33,7 @@ from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.rungs import describe_rung
+from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:
     from tenuto.command.outcome import CommandOutcome
@@ -115,19 +114,16 @@ class TextOutput:
 class JsonOutput:
     """Every event as one JSON line on standard output; the reason of a failure on standard error as well."""
 
-    def __init__(self) -> None:
-        self._encoder = msgspec.json.Encoder()
-
     def show(self, event: AnyEvent) -> None:
         """Print one event."""
-        _write(self._encoder.encode(event).decode() + "\n")
+        _write(to_json(event).decode() + "\n")
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says, as one JSON line each."""
         from tenuto.frontend.outcomes import describe_outcome
 
         for outcome in outcomes:
-            _write(self._encoder.encode({"outcome": describe_outcome(outcome)}).decode() + "\n")
+            _write(to_json({"outcome": describe_outcome(outcome)}).decode() + "\n")
 
     def finish(self, error: str) -> None:
         """Say why the run failed, if it did."""

@@ -15,6 +15,7 @@ from tenuto.session.meta import Meta, fold_log, write_meta
 from tenuto.session.place import SESSIONS, folder_identity, project_directory
 from tenuto.session.state import SessionState
 from tenuto.session.store import Store
+from tenuto.text.writable import text_path
 
 _WORTH_WRITING = 1 << 12
 """Bytes of a log of which the fold is kept, so that the next list does not read them again."""
@@ -39,6 +40,11 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     updated: float = 0.0
     size: int = 0
     error: str = ""
+
+    @property
+    def place(self) -> Path:
+        """The directory in which it works; `cwd` is that as a text, a file URL where its name is not UTF-8."""
+        return text_path(self.cwd)
 
     @property
     def name(self) -> str:
@@ -82,7 +88,7 @@ def homeless_sessions(home: Path, cwd: Path) -> list[SessionSummary]:
     Those that worked in `cwd` before it was renamed or moved come before all others.
     """
     folder = folder_identity(cwd)
-    gone = [one for one in list_sessions(home) if not one.error and one.cwd and not Path(one.cwd).is_dir()]
+    gone = [one for one in list_sessions(home) if not one.error and one.cwd and not one.place.is_dir()]
     return sorted(gone, key=lambda one: not (folder and one.folder == folder))
 
 

@@ -2,7 +2,8 @@
 
 The system lets go of it when its owner dies, so a dead owner is taken over without asking. The file names the owner as
 long as there is one: that is what counts where a file system keeps no locks, and for an owner on another host, whose
-locks need not be seen here.
+locks need not be seen here. On a file system of this machine they are seen: there a lock in hand proves that the owner
+is gone, whatever the machine was called then (it was renamed, or is a container that was made anew).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import msgspec
 
 from tenuto.session.errors import Owner, SessionLocked
 from tenuto.session.files import open_private, write_all
+from tenuto.session.locality import is_local
+from tenuto.text.writable import clean_text, to_json
 
 LOCK_NAME = "lock"
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN, errno.EDEADLK)
@@ -33,6 +36,8 @@ class SessionLock:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._descriptor = -1
+        self.left_by: Owner | None = None
+        """Who had the session on a machine of another name, and went without letting go."""
 
     def acquire(self, *, take_over: bool = False) -> None:
         """Take the lock and write down who has it.
@@ -53,6 +58,7 @@ class SessionLock:
         if held == "nowhere":
             self._unkept.add(self._directory)
         self._descriptor = descriptor
+        self.left_by = owner if owner.pid and owner.host != _host() else None
         _write_owner(descriptor)
 
     def _may_live(self, owner: Owner, *, is_locked: bool) -> bool:
@@ -60,7 +66,7 @@ class SessionLock:
         if not owner.pid:
             return False
         if owner.host != _host():
-            return True
+            return not (is_locked and is_local(self._directory))
         if is_locked:
             return False
         return self._directory in self._unkept if owner.pid == os.getpid() else _is_alive(owner.pid)
@@ -112,7 +118,7 @@ def _lock(descriptor: int) -> Literal["here", "elsewhere", "nowhere"]:
 
 
 def _host() -> str:
-    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return clean_text(os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", ""))
 
 
 def _is_alive(pid: int) -> bool:
@@ -131,7 +137,7 @@ def _write_owner(descriptor: int) -> None:
     try:
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        write_all(descriptor, msgspec.json.encode(Owner(pid=os.getpid(), host=_host())))
+        write_all(descriptor, to_json(Owner(pid=os.getpid(), host=_host())))
     except OSError:
         return  # a full disk: the lock itself holds
 

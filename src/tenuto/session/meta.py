@@ -19,6 +19,7 @@ from tenuto.session.files import replace_file
 from tenuto.session.index import log_check
 from tenuto.session.log import LOG_NAME, Damage, read_log
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry
+from tenuto.text.writable import to_json
 
 META_NAME = "meta.json"
 META_VERSION = 3
@@ -64,7 +65,7 @@ def read_meta(directory: Path) -> Meta | None:
 def write_meta(directory: Path, meta: Meta) -> None:
     """Store the fold in one atomic step. Raises `OSError`."""
     meta.version, meta.sum = META_VERSION, _NO_SUM
-    data = msgspec.json.encode(meta)
+    data = to_json(meta)
     replace_file(directory / META_NAME, _with_sum(data, _sum(data)))
 
 

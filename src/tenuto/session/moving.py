@@ -8,6 +8,7 @@ from tenuto.protocol.entry import MovedEntry
 from tenuto.session.files import make_directory
 from tenuto.session.noting import note
 from tenuto.session.place import folder_identity, project_directory
+from tenuto.text.writable import path_text
 
 
 def relocate(home: Path, directory: Path, cwd: Path) -> Path:
@@ -15,7 +16,7 @@ def relocate(home: Path, directory: Path, cwd: Path) -> Path:
 
     Raises `SessionError` when it cannot be written to. A folder that cannot be moved stays; it is found there.
     """
-    note(directory, MovedEntry(cwd=str(cwd.absolute()), folder=folder_identity(cwd)))
+    note(directory, MovedEntry(cwd=path_text(cwd.absolute()), folder=folder_identity(cwd)))
     target = project_directory(home, cwd) / directory.name
     if target == directory or target.exists():
         return directory

@@ -14,6 +14,7 @@ import msgspec
 
 from tenuto.protocol.entry import Entry, ExtensionEntry, HeaderEntry, UnknownEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, KnownEntry
+from tenuto.text.writable import check_raw, clean
 
 _MOST_REPAIRS = 64
 _WITH_RAW = (AssistantMessage, CompactionEntry, ExtensionEntry)
@@ -47,71 +48,11 @@ def encode(entry: HistoryEvent) -> tuple[HistoryEvent, bytes]:
     try:
         line = _encode(entry)
         if isinstance(entry, _WITH_RAW):
-            _check_raw(line)
+            check_raw(line)
     except (UnicodeError, msgspec.DecodeError):
         entry = clean(entry)
         line = _encode(entry)
     return entry, line + b"\n"
-
-
-def _check_raw(line: bytes) -> None:
-    """Raise if a raw block that was copied in breaks the line."""
-    if b"\n" in line:
-        raise msgspec.DecodeError("a newline in a raw block")
-    if not line.isascii():
-        line.decode()
-    msgspec.json.decode(line, type=msgspec.Raw)
-
-
-def clean(value: Any) -> Any:
-    """Return `value` with every lone surrogate replaced and every raw block as one line of valid JSON.
-
-    Halves of a pair that stand side by side become the character that they stand for. Works on structs, lists,
-    tuples, dicts and plain values; what needs no change is returned as the same object.
-    """
-    if isinstance(value, str):
-        return value if _is_writable(value) else _join_surrogates(value)
-    if isinstance(value, msgspec.Raw):
-        return _clean_raw(value)
-    if isinstance(value, msgspec.Struct):
-        old = {name: getattr(value, name) for name in value.__struct_fields__}
-        new = {name: clean(item) for name, item in old.items()}
-        changed = {name: item for name, item in new.items() if item is not old[name]}
-        return msgspec.structs.replace(value, **changed) if changed else value
-    if isinstance(value, (list, tuple)):
-        items = cast("list[Any] | tuple[Any, ...]", value)
-        cleaned = [clean(item) for item in items]
-        if all(new is old for new, old in zip(cleaned, items, strict=True)):
-            return items
-        return type(items)(cleaned)
-    if isinstance(value, dict):
-        return {clean(key): clean(item) for key, item in cast("dict[Any, Any]", value).items()}
-    return value
-
-
-def _is_writable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _join_surrogates(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _clean_raw(raw: msgspec.Raw) -> msgspec.Raw:
-    import json
-
-    try:
-        _check_raw(bytes(raw))
-    except (UnicodeError, msgspec.DecodeError):
-        try:
-            return msgspec.Raw(_encode(clean(json.loads(bytes(raw).decode("utf-8", "surrogatepass")))))
-        except (ValueError, RecursionError):
-            return msgspec.Raw(b"null")
-    return raw
 
 
 def decode(line: bytes) -> HistoryEvent:

@@ -23,7 +23,7 @@ from tenuto.protocol.entry import (
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
-from tenuto.session.errors import SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
+from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
 from tenuto.session.files import make_directory, make_new_directory, remove_temporaries
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
@@ -43,6 +43,7 @@ from tenuto.session.state import SessionState, apply_entry, apply_path_entry, re
 from tenuto.session.store import Store
 from tenuto.session.tree import Tree
 from tenuto.session.view import LiveView
+from tenuto.text.writable import path_text, text_path
 
 Clock = Callable[[], float]
 AppendedT = TypeVar("AppendedT", bound=Entry)
@@ -80,7 +81,12 @@ class Session:
     @property
     def cwd(self) -> Path:
         """Where the session works: where it began, or where its project was moved to."""
-        return Path(self.state.cwd or self.header.cwd)
+        return text_path(self.state.cwd or self.header.cwd)
+
+    @property
+    def left_by(self) -> Owner | None:
+        """Who had it open, on a machine of another name, and is gone without having let go of it."""
+        return self._lock.left_by
 
     # --- opening and closing ---
 
@@ -103,7 +109,7 @@ class Session:
         session_id = directory.name if directory else new_session_id(clock())
         header = HeaderEntry(
             session_id=session_id,
-            cwd=str(cwd.absolute()),
+            cwd=path_text(cwd.absolute()),
             version=FORMAT_VERSION,
             parent_session=parent_session,
             folder=folder_identity(cwd),
@@ -115,7 +121,7 @@ class Session:
         """Start a session in a temporary folder that `close` removes (`--no-session`). Raises `OSError`."""
         session_id = new_session_id(clock())
         directory = temporary_directory() / session_id
-        header = HeaderEntry(session_id=session_id, cwd=str(cwd.absolute()), version=FORMAT_VERSION)
+        header = HeaderEntry(session_id=session_id, cwd=path_text(cwd.absolute()), version=FORMAT_VERSION)
         session = cls._start(header, directory, clock, "none")
         session._is_temporary = True
         return session
@@ -234,7 +240,7 @@ class Session:
         now = self._clock()
         header = HeaderEntry(
             session_id=new_session_id(now),
-            cwd=str(self.cwd),
+            cwd=path_text(self.cwd),
             version=self.header.version,  # its lines are copied as they are
             folder=self.state.folder,
             forked_from=ForkOrigin(session=self.id, seq=end),

@@ -26,6 +26,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.text.writable import to_json
 
 RECALL = "recall"
 
@@ -93,7 +94,7 @@ def _arguments(call: ToolCallPart) -> str:
 
 
 def _value(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else to_json(value).decode()
 
 
 def _result(entry: ToolResultMessage, outputs: Path) -> Piece:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.protocol.part import ImagePart
+from tenuto.text.writable import to_json
 from tenuto.tui.complete.history import NO_EXTRAS, Extras, replace_file
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.machine.state import UiState
@@ -82,7 +83,7 @@ class DraftFiles:
                 return
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             kept = msgspec.structs.replace(draft, pid=os.getpid(), at=time.time())
-            data = msgspec.json.encode(kept)
+            data = to_json(kept)
             if len(data) <= MAX_BYTES:
                 replace_file(path, data)
 

@@ -13,8 +13,9 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+
+from tenuto.text.writable import to_json
 
 OUTPUT_BYTES = 16_384
 """More of what it prints is not read."""
@@ -71,7 +72,7 @@ async def run_person_command(command: str, facts: Mapping[str, Any], *, seconds:
         return Ran(b"", f"could not be run: {error}")
     try:
         async with asyncio.timeout(seconds):
-            output = await _talk(process, msgspec.json.encode(facts) + b"\n")
+            output = await _talk(process, to_json(facts) + b"\n")
             code = await process.wait()
     except TimeoutError:
         return Ran(b"", f"took longer than {seconds:g} seconds")

@@ -172,6 +172,12 @@ def without_locks(monkeypatch):
     monkeypatch.setattr(fcntl, "flock", refuse)
 
 
+@pytest.fixture
+def far_disk(monkeypatch):
+    """Have the sessions lie where a lock says nothing of other machines."""
+    monkeypatch.setattr("tenuto.session.lock.is_local", lambda directory: False)
+
+
 def name_owner(session: Session, pid: int, host: str) -> None:
     (session.directory / LOCK_NAME).write_bytes(msgspec.json.encode(Owner(pid=pid, host=host)))
 
@@ -198,7 +204,7 @@ def test_r066_without_system_locks_the_file_says_who_has_it(tmp_path, without_lo
     Session.open(session.directory).close()
 
 
-def test_r066_an_owner_on_another_host_is_never_taken_over_without_a_word(tmp_path):
+def test_r066_an_owner_on_another_host_is_never_taken_over_without_a_word(tmp_path, far_disk):
     session = new_session(tmp_path)
     session.append(user("one"))
     session.close()
@@ -216,7 +222,7 @@ def test_r066_an_owner_on_another_host_is_never_taken_over_without_a_word(tmp_pa
     assert said(Session.open(session.directory)) == ["one", "two"]
 
 
-def test_r066_repair_takes_over_from_another_host_when_it_is_told_to(tmp_path, capsys):
+def test_r066_repair_takes_over_from_another_host_when_it_is_told_to(tmp_path, capsys, far_disk):
     session = new_session(tmp_path)
     session.append(user("one"))
     session.close()
@@ -232,7 +238,7 @@ def test_sessions_import_is_import(tmp_path, capsys):
     assert "nothing" in capsys.readouterr().err
 
 
-async def test_r066_a_person_may_take_over_from_another_host(tmp_path):
+async def test_r066_a_person_may_take_over_from_another_host(tmp_path, far_disk):
     async with ScriptedServer(script) as server:
         directory = await begun(tmp_path, server)
         (directory / LOCK_NAME).write_bytes(msgspec.json.encode(Owner(pid=4242, host="elsewhere.example")))

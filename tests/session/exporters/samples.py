@@ -47,7 +47,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.exporters.source import Source
-from tenuto.session.record import clean
+from tenuto.text.writable import clean
 
 START = 1_790_000_000.0
 PNG = bytes.fromhex(

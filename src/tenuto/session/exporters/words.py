@@ -34,6 +34,7 @@ from tenuto.session.exporters.outline import Piece
 from tenuto.text.call_summary import summarise_call
 from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
 from tenuto.text.rungs import REASON_WORDS, describe_rung
+from tenuto.text.writable import to_json
 
 LONG_LINES = 30
 LONG_CHARACTERS = 3_000
@@ -229,4 +230,4 @@ def read_arguments(arguments: str) -> list[tuple[str, str]]:
 
 
 def _as_json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return msgspec.json.format(to_json(value), indent=2).decode()

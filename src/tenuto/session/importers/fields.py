@@ -13,6 +13,7 @@ import msgspec
 
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.protocol.usage import Usage
+from tenuto.text.writable import to_json
 
 Fields = dict[str, Any]
 KeepImage = Callable[[bytes, str], ImagePart]
@@ -96,7 +97,7 @@ def usage_or_none(usage: Usage) -> Usage | None:
 def raw_json(value: Any) -> msgspec.Raw:
     """Return a parsed value as the JSON that it stands for."""
     try:
-        return msgspec.Raw(msgspec.json.encode(value))
+        return msgspec.Raw(to_json(value))
     except (TypeError, ValueError, OverflowError, RecursionError):
         return msgspec.Raw(b"null")
 

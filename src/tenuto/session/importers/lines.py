@@ -15,7 +15,7 @@ import msgspec
 from tenuto.session.importers.fields import Fields
 from tenuto.session.importers.report import Report
 from tenuto.session.log import Damage
-from tenuto.session.record import clean
+from tenuto.text.writable import clean
 
 IsLine = Callable[[Fields], bool]
 MAX_ATTEMPTS = 256

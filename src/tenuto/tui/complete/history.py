@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.protocol.part import ImagePart
+from tenuto.text.writable import to_json
 from tenuto.tui.complete.paste import Fold
 
 MAX_PROMPTS = 1_000
@@ -78,7 +79,7 @@ class PromptHistory:
         if not text.strip() or len(text) > MAX_CHARACTERS:
             return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        line = msgspec.json.encode(Prompt(text.encode("utf-8", "replace").decode(), at, extras)) + b"\n"
+        line = to_json(Prompt(text.encode("utf-8", "replace").decode(), at, extras)) + b"\n"
         with locked(self._directory):
             for path in (self._project, self._global):
                 append_line(path, line)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tenuto.protocol.part import text_of
+from tenuto.text.writable import to_json
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.frame import Frame, rows_of
@@ -36,7 +37,7 @@ def argument(arguments: Arguments, *names: str) -> str:
     for name in names:
         value = arguments.get(name)
         if value is not None and value != "":
-            return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            return value if isinstance(value, str) else to_json(value).decode()
     return ""
 
 
