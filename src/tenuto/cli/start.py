@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 STDIN_PATIENCE = 1.0
 """Seconds to wait for the first byte of a pipe when a prompt was given as well (R-081)."""
 MAX_STDIN_BYTES = 10_000_000
+"""Bytes of a prompt on standard input; more than that is refused, and never cut."""
 
 FrontEnd = Literal["print", "full", "inline", "plain"]
+
+
+class InputRefusedError(Exception):
+    """Standard input cannot be taken whole; the message says why and what to do."""
 
 
 class Terminal(Struct, frozen=True):
@@ -75,7 +81,10 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     terminal = Terminal.present()
     if not (options.print_mode or options.prompt or terminal.stdin):
         say_what_is_awaited(os.environ)
-    text = "" if terminal.stdin else read_input(options.prompt)
+    try:
+        text = "" if terminal.stdin else read_input(options.prompt)
+    except InputRefusedError as error:
+        return complain(str(error))
     choice = choose_front_end(options, terminal, bool(text.strip()), inline=terminal.stdin and wants_inline(cwd))
     if choice == "print":
         from tenuto.frontend.print import run_print
@@ -163,7 +172,10 @@ def say_what_is_awaited(environ: Mapping[str, str]) -> None:
 
 
 def read_input(prompt: str) -> str:
-    """Return what is piped in. With a prompt given as well, a pipe that stays silent is not waited for (R-081)."""
+    """Return what is piped in. With a prompt given as well, a pipe that stays silent is not waited for (R-081).
+
+    Raises `InputRefusedError` when it cannot be had whole.
+    """
     if prompt in ("", "-"):
         return _read_all()
     try:
@@ -181,10 +193,17 @@ def read_input(prompt: str) -> str:
 def _read_all() -> str:
     data = bytearray()
     try:
-        while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, 65_536)):
+        while chunk := os.read(0, 65_536):
             data += chunk
-    except OSError:
-        pass
+            if len(data) > MAX_STDIN_BYTES:
+                raise InputRefusedError(
+                    f"standard input has more than {MAX_STDIN_BYTES:,} bytes, and nothing of it was sent; "
+                    "put it into a file and name that in the prompt: the model reads what it needs of it"
+                )
+    except OSError as error:
+        if error.errno != errno.EBADF:  # a standard input that was closed holds nothing
+            reason = error.strerror or str(error)
+            raise InputRefusedError(f"standard input cannot be read to its end ({reason}); nothing was sent") from error
     return data.decode("utf-8", errors="replace")
 
 
