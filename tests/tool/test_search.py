@@ -10,6 +10,7 @@ from tenuto.protocol.part import text_of
 from tenuto.tool import search
 from tenuto.tool.errors import ToolError
 from tenuto.tool.globbing import expand_braces, path_matcher
+from tenuto.tool.walk import Walker
 from tests.tool.support import Bench
 
 
@@ -165,3 +166,15 @@ def test_patterns_that_lead_elsewhere_or_explode_are_refused() -> None:
             path_matcher(pattern)
     with pytest.raises(ToolError):
         expand_braces("{a,b}" * 20)
+
+
+def test_s3_ignore_files_are_regular_files_of_their_directory(tmp_path: Path) -> None:
+    """security.md S3, the same class: a pipe is not waited for, and a link out of the project says nothing."""
+    (tmp_path / "outside").write_text("*.py\n")
+    base = tmp_path / "work"
+    (base / "sub").mkdir(parents=True)
+    os.mkfifo(base / ".gitignore")
+    (base / ".ignore").symlink_to("/dev/zero")
+    (base / "sub" / ".gitignore").symlink_to("../../outside")
+    (base / "sub" / "a.py").write_text("x")
+    assert list(Walker().files(base, search.Stop())) == ["sub/a.py"]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import subprocess
 
-from tenuto.tui.branch import BranchWatch, is_dirty, read_branch
+from tenuto.config.project import read_branch
+from tenuto.tui.branch import SHORT_HASH, BranchWatch, is_dirty
 
 
 def git(cwd, *arguments):
@@ -15,17 +16,17 @@ def test_branch_worktree_and_detached_head(tmp_path):
     (project / "src").mkdir(parents=True)
     git(project, "init", "-q", "-b", "feature/x")
     git(project, "commit", "-q", "--allow-empty", "-m", "c")
-    assert read_branch(project / "src") == "feature/x"
+    assert read_branch(project / "src", SHORT_HASH) == "feature/x"
     git(project, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
-    assert read_branch(tmp_path / "tree") == "other"
+    assert read_branch(tmp_path / "tree", SHORT_HASH) == "other"
     commit = git(project, "rev-parse", "HEAD")
     git(project, "checkout", "-q", "--detach")
-    assert read_branch(project) == commit[:8]
+    assert read_branch(project, SHORT_HASH) == commit[:8]
 
 
 def test_outside_a_repository_there_is_none(tmp_path):
-    assert read_branch(tmp_path) == ""
-    assert read_branch(tmp_path / "gone") == ""
+    assert read_branch(tmp_path, SHORT_HASH) == ""
+    assert read_branch(tmp_path / "gone", SHORT_HASH) == ""
 
 
 def test_a_change_to_a_tracked_file_is_seen_and_nothing_of_the_project_runs(tmp_path):

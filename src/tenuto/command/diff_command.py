@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tenuto.command.outcome import CommandOutcome, Page, Say
-from tenuto.config.instructions import project_root
+from tenuto.config.project import project_root
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.guard.repository import configured_programs

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tenuto.command.outcome import CommandOutcome
-from tenuto.config.instructions import NAMES, project_root
+from tenuto.config.instructions import NAMES
+from tenuto.config.project import project_root
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.part import TextPart
 

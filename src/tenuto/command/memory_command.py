@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile
-from tenuto.config.instructions import NAMES, project_root, read_instructions
+from tenuto.config.instructions import NAMES, read_instructions
+from tenuto.config.project import project_root
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 
@@ -22,7 +23,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
 
 def _rows(runtime: Runtime) -> tuple[Choice, ...]:
     home, cwd = runtime.home, runtime.live.session.cwd
-    present = {file.path: file.text for file in read_instructions(home, cwd)}
+    present = {file.path: file.text for file in read_instructions(home, cwd).files}
     rows = [
         Choice(path, path, f"{_scope(path, home)} · {len(text):,} characters", preview=text)
         for path, text in present.items()

@@ -40,7 +40,9 @@ def _place(runtime: Runtime) -> str:
 
 def _instructions(runtime: Runtime) -> list[tuple[str, str]]:
     """Return a row for each instruction file that holds here, the most general first."""
-    files = read_instructions(runtime.home, runtime.live.session.cwd)
+    found = read_instructions(runtime.home, runtime.live.session.cwd)
+    files = found.files
     rows = [f"{file.path} ({len(file.text):,} characters{', cut' if file.truncated else ''})" for file in files]
+    rows += found.problems
     names = ["instructions", *[""] * len(rows)]
     return list(zip(names, rows or ["none; /init has an AGENTS.md written"], strict=False))

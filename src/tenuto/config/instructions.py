@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
+
+from tenuto.config.project import RefusedFileError, project_root, read_text
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_CHARS = 64_000
@@ -19,38 +22,41 @@ class InstructionFile(msgspec.Struct, frozen=True):
     truncated: bool = False
 
 
-def project_root(cwd: Path) -> Path:
-    """Return the nearest directory upwards that has a `.git`, else `cwd` itself."""
-    return next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), cwd)
+class Instructions(msgspec.Struct, frozen=True):
+    """The files that hold, the most general first, and a line for each that is there and is not read."""
+
+    files: tuple[InstructionFile, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
-def read_instructions(home: Path, cwd: Path) -> list[InstructionFile]:
-    """Return the instruction files that hold in `cwd`, the most general first, no text twice.
+def read_instructions(home: Path, cwd: Path) -> Instructions:
+    """Return the instruction files that hold in `cwd`, no text twice.
 
-    A file that cannot be read is left out: instructions never stop the agent from starting.
+    A file that cannot be read is left out and named: instructions never stop the agent from starting. What a project
+    brings has to lie in the project: a link to a key would send that key to the provider.
     """
     root = project_root(cwd)
-    places = [home]
     below = [cwd, *cwd.parents]
-    places.extend(reversed(below[: below.index(root) + 1]))
-    found: list[InstructionFile] = []
-    seen: set[str] = set()
-    for place in places:
+    own = (home, Path(os.path.expanduser("~")))  # noqa: PTH111 - pathlib raises where there is no home
+    project, apart = (root,), (root / ".git", home)
+    found: dict[str, InstructionFile] = {}
+    problems: list[str] = []
+    for place in (home, *reversed(below[: below.index(root) + 1])):
         for name in NAMES:
-            file = _read(place / name)
-            if file is not None and file.text not in seen:
-                seen.add(file.text)
-                found.append(file)
-    return found
+            path = place / name
+            try:
+                text = (read_text(path, own) if place == home else read_text(path, project, apart)).strip()
+            except FileNotFoundError:
+                continue
+            except RefusedFileError as refused:
+                problems.append(f"{path} is not read as instructions: {refused}")
+                continue
+            if text:
+                found.setdefault(text, _bounded(path, text))
+    return Instructions(tuple(found.values()), tuple(problems))
 
 
-def _read(path: Path) -> InstructionFile | None:
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
-    if not text:
-        return None
+def _bounded(path: Path, text: str) -> InstructionFile:
     if len(text) > MAX_CHARS:
         return InstructionFile(str(path), f"{text[:MAX_CHARS]}\n[... cut: {path} has {len(text)} characters]", True)
     return InstructionFile(str(path), text)

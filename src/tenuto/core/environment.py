@@ -96,7 +96,7 @@ def bind_context(
             summarisers=_SummaryModels(live, successor),
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
-            constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd)),
+            constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd).files),
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
             keep_tokens=budget.window if first_kept else _tail_to_keep(live, reason, attempt),

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.message import DeveloperMessage, FileUse, Message
 
@@ -30,6 +31,7 @@ MODE_TEXTS: Mapping[Mode, str] = {
     ),
 }
 MAX_CHANGED_FILES = 20
+_COMMIT_DIGITS = 12
 KINDS = ("environment", "mode")
 
 
@@ -42,17 +44,8 @@ def environment_text(cwd: Path, now: float) -> str:
 
 
 def current_branch(cwd: Path) -> str:
-    """Return the checked-out branch by reading `.git/HEAD`; empty where there is none. Runs no git (R-086)."""
-    for place in (cwd, *cwd.parents):
-        git = place / ".git"
-        try:
-            if git.is_file():
-                git = place / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-            head = (git / "HEAD").read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            continue
-        return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:12]
-    return ""
+    """Return the checked-out branch, or the beginning of the commit; empty where there is none. Runs no git."""
+    return read_branch(cwd, _COMMIT_DIGITS)
 
 
 def last_told(view: Sequence[Message]) -> dict[str, str]:
@@ -118,10 +111,10 @@ class ChangedFiles:
             stamp = (stat.st_mtime_ns, stat.st_size)
             if self._stamps.get(path) == stamp:
                 return self._told.get(path, known)
-            digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            digest = hashlib.sha256(read_regular(Path(path), limit=max(stat.st_size, MAX_BYTES))).hexdigest()
         except FileNotFoundError:
             return "deleted"
-        except OSError:
+        except (OSError, RefusedFileError):
             return None
         self._stamps[path] = stamp
         return digest

@@ -29,8 +29,12 @@ def build_system_entry(live: LiveSession) -> SystemMessage:
     """Return the entry for the instruction files and tools of this moment."""
     schemas = live.tool_schemas()
     instructions = read_instructions(live.home, live.session.cwd)
+    for problem in instructions.problems:
+        if problem not in live.told_once:
+            live.told_once.add(problem)
+            live.notify(problem, "warning")
     return SystemMessage(
-        text=build_system_prompt(instructions, live.extra_prompt),
+        text=build_system_prompt(instructions.files, live.extra_prompt),
         tools=tuple(schema.name for schema in schemas),
         tools_digest=tools_digest(schemas),
     )

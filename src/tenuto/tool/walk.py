@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from tenuto.config.project import RefusedFileError, read_regular
 from tenuto.tool.encoding import decode_file
 from tenuto.tool.errors import ToolError
 from tenuto.tool.globbing import path_matcher
@@ -28,8 +29,8 @@ class _Rules:
         lines: list[str] = []
         for name in (*_IGNORE_FILES, ".git/info/exclude"):
             try:
-                lines += (directory / name).read_text(encoding="utf-8", errors="replace").splitlines()
-            except OSError:
+                lines += read_regular(directory / name, (directory,)).decode("utf-8", "replace").splitlines()
+            except (OSError, RefusedFileError):
                 continue
         self._spec = GitIgnoreSpec.from_lines(lines) if lines else None
 

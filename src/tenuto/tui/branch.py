@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from tenuto.config.project import read_branch
 from tenuto.guard.repository import configured_programs
 
-MAX_BYTES = 4_096
 SHORT_HASH = 8
 GIT_SECONDS = 5.0
 MIN_SECONDS = 2.0
@@ -45,23 +45,12 @@ class BranchWatch:
         """Return the branch and whether something is not as committed."""
         began, self._looking = self._clock(), True
         try:
-            branch = await asyncio.to_thread(read_branch, cwd)
+            branch = await asyncio.to_thread(read_branch, cwd, SHORT_HASH)
             return branch, await asyncio.to_thread(is_dirty, cwd) if branch else False
         finally:
             ended = self._clock()
             self._looking = False
             self._next = ended + max(MIN_SECONDS, COST_FACTOR * (ended - began))
-
-
-def read_branch(cwd: Path) -> str:
-    """Return the branch, a short hash when there is none checked out, empty outside a repository."""
-    for folder in (cwd, *cwd.parents):
-        head = _git_directory(folder / ".git") / "HEAD"
-        text = _read(head)
-        if text:
-            name = text.removeprefix("ref: refs/heads/")
-            return name if name != text else text.removeprefix("ref: ")[:SHORT_HASH]
-    return ""
 
 
 def is_dirty(cwd: Path) -> bool:
@@ -83,17 +72,3 @@ def is_dirty(cwd: Path) -> bool:
     except (OSError, subprocess.SubprocessError):
         return False
     return ran.returncode == 0 and bool(ran.stdout)
-
-
-def _git_directory(place: Path) -> Path:
-    """Return the directory that `.git` is, or that it names (in a worktree or a submodule it is a file)."""
-    text = _read(place)
-    return place.parent / text.removeprefix("gitdir: ") if text.startswith("gitdir: ") else place
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(MAX_BYTES).strip()
-    except OSError:
-        return ""
