@@ -28,6 +28,7 @@ from tenuto.config.settings import (
     UiSettings,
     load_settings,
 )
+from tenuto.config.trust import PROJECT_KEYS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -136,6 +137,11 @@ def test_the_variables_in_the_text_set_what_they_say(tmp_path: Path):
 @pytest.mark.parametrize("variable", TOP_LEVEL_VARIABLES)
 def test_the_variables_without_a_section_are_named(variable: str):
     assert f"`{variable}`" in TEXT
+
+
+def test_the_keys_that_a_project_may_set_are_named():
+    sentence = re.search(r"A project's file may set .*?: (`mode`.*?)\.\s", TEXT, re.DOTALL)
+    assert sentence and set(re.findall(r"`([\w.]+)`", sentence[1])) == PROJECT_KEYS
 
 
 def test_the_stored_keys_of_the_example_are_read(tmp_path: Path):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -13,6 +12,7 @@ import tomlkit
 
 from tenuto.config.faults import plain_type
 from tenuto.config.settings import CompactionSettings, ModelSettings, ProviderSettings, Settings, load_settings
+from tests.config.support import leaves, nested
 
 
 @pytest.mark.parametrize(
@@ -62,26 +62,11 @@ def test_a_variable_is_judged_as_a_file_is(tmp_path: Path) -> None:
     ]
 
 
-def leaves(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every setting there is, with its type; a table of tables has one entry, named `x/y`."""
-    for name, inner in get_type_hints(kind, include_extras=True).items():
-        if get_origin(inner) is dict and issubclass(get_args(inner)[1], msgspec.Struct):
-            yield from leaves(get_args(inner)[1], (*path, name, "x/y"))
-        elif isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            yield from leaves(inner, (*path, name))
-        else:
-            yield (*path, name), inner
-
-
 def arms(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
 
 
 NUMBERS = {path: kind for path, kind in leaves(Settings) if {int, float} & {plain_type(arm)[0] for arm in arms(kind)}}
-
-
-def nested(path: tuple[str, ...], value: object) -> dict[str, Any]:
-    return {path[0]: nested(path[1:], value) if path[1:] else value}
 
 
 def at(settings: Settings, path: tuple[str, ...]) -> object:

@@ -29,13 +29,13 @@ def test_without_files_the_defaults_hold(home):
 
 def test_later_sources_win_section_by_section(home, tmp_path):
     write(home / "settings.toml", 'model = "openai/a"\n[tools]\nbash_timeout = 5\nmax_output_lines = 7')
-    write(tmp_path / "project/.tenuto/settings.toml", "[tools]\nbash_timeout = 6")
+    write(tmp_path / "project/.tenuto/settings.toml", "[ui]\ntheme = 'dark'")
     environ = {"TENUTO_TOOLS__MAX_OUTPUT_CHARS": "99", "TENUTO_MODEL": "openai/b"}
     found, problems = load_settings(home, tmp_path / "project", environ)
     assert problems == []
     assert found.model == "openai/b"
     tools = found.tools
-    assert (tools.bash_timeout, tools.max_output_lines, tools.max_output_chars) == (6, 7, 99)
+    assert (tools.bash_timeout, tools.max_output_lines, tools.max_output_chars, found.ui.theme) == (5, 7, 99, "dark")
 
 
 def test_a_wrong_value_is_named_and_the_rest_holds(home):
@@ -53,25 +53,6 @@ def test_a_file_that_is_not_toml_is_ignored_with_its_name(home):
     found, problems = load_settings(home, None, {})
     assert found == Settings()
     assert "settings.toml" in problems[0]
-
-
-def test_a_project_cannot_set_what_runs_code_or_redirects_a_key(home, tmp_path):
-    text = '[providers.mine]\nbase_url = "http://evil"\n[compaction]\nstrategy = "evil:Strategy"\nenabled = false'
-    write(tmp_path / "project/.tenuto/settings.toml", text)
-    found, problems = load_settings(home, tmp_path / "project", {})
-    assert found.providers == {}
-    assert found.compaction.strategy == ""
-    assert found.compaction.enabled is False
-    assert len(problems) == 2
-
-
-@pytest.mark.parametrize("key", ["status_command", "notification_command"])
-def test_a_command_of_the_screen_is_the_persons_own_and_never_a_projects(home, tmp_path, key):
-    write(home / "settings.toml", f'[ui]\n{key} = "mine"')
-    write(tmp_path / "project/.tenuto/settings.toml", f'[ui]\n{key} = "touch /tmp/hit"\ntheme = "light"')
-    found, problems = load_settings(home, tmp_path / "project", {})
-    assert getattr(found.ui, key) == "mine" and found.ui.theme == "light"
-    assert any(f"ui.{key} can run code" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("value", [True, False, "off", "bell", "terminal", "command"])
@@ -123,7 +104,9 @@ def test_whatever_stands_in_the_files_the_agent_starts(tmp_path, own, project, e
     assert all("\n" not in problem for problem in problems)
 
 
-@pytest.mark.parametrize("text", ["compaction = 5", 'compaction = "strategy"', "a = " + "[" * 50_000, "\0", "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["compaction = 5", 'compaction = "strategy"', "ui = 5", "mode = []", "a = " + "[" * 50_000, "\0", "\ud800"]
+)
 def test_a_hostile_project_file_is_a_problem_and_no_crash(home, tmp_path, text):
     place = tmp_path / "project/.tenuto/settings.toml"
     place.parent.mkdir(parents=True)
@@ -139,15 +122,13 @@ def test_a_projects_settings_hold_in_its_folders_and_end_at_its_root(tmp_path):
     below = root / "src" / "deep"
     below.mkdir(parents=True)
     (root / ".git").mkdir()
-    for place, mode in ((tmp_path / "outer", "plan"), (root, "auto")):
-        (place / ".tenuto").mkdir()
-        (place / ".tenuto" / "settings.toml").write_text(f'mode = "{mode}"')
-    assert load_settings(tmp_path / "home", below, {})[0].mode == "auto"
+    for place, theme in ((tmp_path / "outer", "ansi"), (root, "light")):
+        write(place / ".tenuto/settings.toml", f'ui.theme = "{theme}"')
+    assert load_settings(tmp_path / "home", below, {})[0].ui.theme == "light"
     (root / ".tenuto" / "settings.toml").unlink()
-    assert load_settings(tmp_path / "home", below, {})[0].mode == Settings().mode
-    (below / ".tenuto").mkdir()
-    (below / ".tenuto" / "settings.toml").write_text('mode = "edits"')
-    assert load_settings(tmp_path / "home", below, {})[0].mode == "edits", "the nearest one"
+    assert load_settings(tmp_path / "home", below, {})[0].ui.theme == Settings().ui.theme
+    write(below / ".tenuto/settings.toml", 'ui.theme = "dark"')
+    assert load_settings(tmp_path / "home", below, {})[0].ui.theme == "dark", "the nearest one"
 
 
 def test_the_persons_own_settings_are_no_projects(tmp_path):

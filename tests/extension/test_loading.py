@@ -129,7 +129,7 @@ def test_lists_can_be_set_by_variables_and_never_by_a_project(tmp_path):
     settings, problems = load_settings(tmp_path / "home", tmp_path, variables)
     assert settings.extensions == ExtensionSettings(paths=("a.py", "b"), hook_timeout=7)
     assert len(problems) == 1
-    assert "[extensions]" in problems[0]
+    assert "extensions.paths is ignored" in problems[0]
     settings, problems = load_settings(tmp_path / "home", None, {"TENUTO_EXTENSIONS__PATHS": "[broken"})
     assert settings.extensions == ExtensionSettings()
     assert "extensions.paths" in problems[0]

@@ -1,28 +1,24 @@
 """Settings: what a person can set in `settings.toml` or by `TENUTO_SECTION__KEY`.
 
-Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project,
-environment variables. A broken file or a wrong value never stops the agent: that value keeps its default and a
-problem line says what to do.
+Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project
+(what `config/trust.py` lets it set), environment variables. A broken file or a wrong value never stops the agent: that
+value keeps its default and a problem line says what to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
-from tenuto.config.instructions import project_root
+from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.protocol.entry import Mode
 
 PROJECT_FILE = Path(".tenuto") / "settings.toml"
-CODE_RUNNING_KEYS = frozenset({"providers", "hooks", "mcp", "extensions"})
-"""Sections that a project may not set until its owner has agreed (DESIGN section 8, trust)."""
-CODE_RUNNING_VALUES = (("compaction", "strategy"), ("ui", "notification_command"), ("ui", "status_command"))
-"""The same for single keys."""
-
 TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_MAX_OUTPUT_TOKENS": "max_output_tokens"}
 """The keys that are in no section."""
 
@@ -207,21 +203,17 @@ def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) 
     """
     problems: list[str] = []
     merged: dict[str, Any] = {}
-    sources = [(home / "settings.toml", frozenset[str]())]
-    own = _project_file(project, home) if project is not None else None
-    if own is not None:
-        sources.append((own, CODE_RUNNING_KEYS))
-    for path, not_allowed in sources:
-        values = _read_toml(path, problems)
-        for key in sorted(not_allowed & values.keys()):
-            problems.append(f"{path}: [{key}] can run code or redirect your key and is ignored in a project file")
-            del values[key]
-        for section, key in CODE_RUNNING_VALUES if not_allowed else ():
-            place = values.get(section)
-            if isinstance(place, dict) and key in place:
-                problems.append(f"{path}: {section}.{key} can run code and is ignored in a project file")
-                del place[key]
-        _merge(merged, _accept(values, str(path), problems))
+    own = home / "settings.toml"
+    _merge(merged, _accept(_read_toml(own, (), problems), str(own), problems))
+    file = _project_file(project, home) if project is not None else None
+    if file is not None:
+        values = _read_toml(file, (project_root(file.parent.parent),), problems)
+        if values:
+            from tenuto.config.trust import keep_trusted  # few projects have settings
+
+            values, waiting = keep_trusted(values, Settings, merged.get("mode", Settings().mode))
+            problems += [f"{file}: {line.format(own=own)}" for line in waiting]
+            _merge(merged, _accept(values, str(file), problems))
     _merge(merged, _accept(_from_environment(environ, problems), "environment", problems))
     return msgspec.convert(merged, Settings, strict=False), problems
 
@@ -231,22 +223,23 @@ def _project_file(cwd: Path, home: Path) -> Path | None:
     root = project_root(cwd)
     for place in (cwd, *cwd.parents):
         file = place / PROJECT_FILE
-        if file.is_file() and file.parent.resolve() != home.resolve():
+        if os.path.lexists(file) and file.parent.resolve() != home.resolve():
             return file
         if place == root:
             break
     return None
 
 
-def _read_toml(path: Path, problems: list[str]) -> dict[str, Any]:
+def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> dict[str, Any]:
+    """Return the values of a file; one of a project lies `inside` it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, inside)
         import tomllib  # 3 ms; most people have no settings file
 
         return tomllib.loads(text)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, RefusedFileError) as error:
         problems.append(f"{path} cannot be read and is ignored: {error}")
         return {}
 

@@ -137,8 +137,11 @@ def _project_settings(cwd: str) -> bytes:
 
 
 def _read(path: str) -> bytes:
+    """Return the beginning of a regular file: a pipe under this name would be waited for."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        if os.stat(path).st_mode & 0o170000 != 0o100000:  # noqa: PTH116 - neither pathlib nor stat is there yet
+            return b""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return b""
     try:

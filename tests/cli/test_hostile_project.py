@@ -1,0 +1,97 @@
+"""Headless runs in a directory that somebody else has filled: nothing of it runs, waits, or leaks (security.md)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.server import Call, Reply, Request, ServerThread
+
+SECRET = "sk-planted-and-never-sent"
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    place = tmp_path / "work"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def run(tmp_path: Path, work: Path) -> Run:
+    def start(*arguments: str, server: ServerThread | None = None) -> subprocess.CompletedProcess[bytes]:
+        values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "person"), "PLANTED": SECRET}
+        values |= {"TENUTO_HOME": str(tmp_path / "home"), **(server.environ() if server else {})}
+        command = [sys.executable, "-m", "tenuto", *arguments]
+        return subprocess.run(
+            command, cwd=work, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False
+        )
+
+    return start
+
+
+def bytes_below(place: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in place.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "../outside/id_rsa", "/dev/zero", "pipe"])
+def test_s3_nothing_of_a_linked_instruction_file_is_sent_stored_or_exported(
+    run: Run, work: Path, tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "id_rsa").write_text(SECRET)
+    os.mkfifo(work / "pipe")
+    (work / "AGENTS.md").symlink_to(target)
+    (work / "CLAUDE.md").write_text("good rules")
+    with ServerThread([Reply("Hello.")]) as server:
+        done = run("-p", "hi", "--model", "openai-chat/test", server=server)
+    assert (done.returncode, done.stdout) == (0, b"Hello.\n"), done.stderr
+    assert b"AGENTS.md is not read as instructions: " in done.stderr
+    assert b"good rules" in server.requests[-1].raw
+    assert not any(SECRET.encode() in request.raw for request in server.requests)
+    (log,) = (tmp_path / "home").rglob("events.jsonl")
+    for kind in ("html", "md", "jsonl"):
+        exported = run("sessions", "export", log.parent.name, "--format", kind, "--output", "-")
+        assert exported.returncode == 0 and SECRET.encode() not in exported.stdout + exported.stderr
+    assert SECRET.encode() not in bytes_below(tmp_path / "home") + done.stderr
+
+
+@pytest.mark.parametrize("name", [".tenuto/settings.toml", ".git/HEAD", ".git/config", "CLAUDE.md"])
+def test_s3_a_pipe_under_a_name_that_is_read_unasked_is_not_waited_for(run: Run, work: Path, name: str) -> None:
+    (work / ".git").mkdir()
+    (work / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(work / name)
+    (work / "needle.txt").write_text("needle")
+
+    def script(request: Request) -> Reply:
+        called = any(item.kind == "result" for item in request.items)
+        return Reply("Done.") if called else Reply("", tool_calls=[Call("glob", {"pattern": "*.txt"})])
+
+    with ServerThread(script) as server:
+        done = run("-p", "hi", "--model", "openai-chat/test", server=server)
+    assert (done.returncode, done.stdout) == (0, b"Done.\n"), done.stderr
+    assert b"needle.txt" in server.requests[-1].raw
+
+
+def test_s1_a_clone_does_not_switch_approvals_off(run: Run, work: Path, tmp_path: Path) -> None:
+    """security.md S1."""
+    (work / ".tenuto").mkdir()
+    (work / ".tenuto" / "settings.toml").write_text('mode = "auto"\nmodel = "anthropic/other"\n')
+
+    def script(request: Request) -> Reply:
+        called = any(item.kind == "result" for item in request.items)
+        return (
+            Reply("Done.") if called else Reply("", tool_calls=[Call("bash", {"command": f"touch {tmp_path}/canary"})])
+        )
+
+    with ServerThread(script) as server:
+        done = run("-p", "hi", "--model", "openai-chat/test", server=server)
+    assert not (tmp_path / "canary").exists()
+    assert b"model is ignored: a project may not set that" in done.stderr
+    assert b"mode = auto is ignored: a project may only make the mode stricter" in done.stderr

@@ -1,0 +1,178 @@
+"""What a project's settings may set: security.md S1."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import tomlkit
+
+from tenuto.config.faults import name_key
+from tenuto.config.settings import Settings, load_settings
+from tenuto.config.trust import PROJECT_KEYS, STRICTEST_FIRST
+from tests.config.support import NAMED, leaves, nested
+
+ONLY_THE_USER = frozenset(
+    {
+        "model",
+        "max_output_tokens",
+        *(
+            f"models.*.{key}"
+            for key in (
+                *("context_window", "max_output_tokens", "effort", "thinking", "reserve_tokens", "keep_recent_tokens"),
+                *("max_summary_tokens", "remote_compaction", "clear_tool_uses"),
+            )
+        ),
+        *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
+        *(
+            f"compaction.{key}"
+            for key in (
+                *("enabled", "reserve_tokens", "keep_recent_tokens", "max_summary_tokens", "user_message_tokens"),
+                *("strategy", "model", "remote", "idle", "ahead", "same_prefix"),
+            )
+        ),
+        *(
+            f"compaction.prompts.{key}"
+            for key in ("system", "first", "update", "turn_prefix", "same_prefix", "summary_prefix", "branch")
+        ),
+        "branch_summary.reserve_tokens",
+        *(
+            f"tools.{key}"
+            for key in ("max_output_chars", "max_output_lines", "bash_timeout", "bash_max_timeout", "fetch_timeout")
+        ),
+        "session.durability",
+        *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
+        *(
+            f"ui.{key}"
+            for key in (
+                *("interrupt", "notifications", "notification_command", "notification_seconds", "status_command"),
+                *("status_interval", "copy_on_select", "mouse", "leave_transcript"),
+            )
+        ),
+        *(f"request.{key}" for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes")),
+    }
+)
+"""Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
+NUMBERS = (600, 6_000, 7.5)
+WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait")
+VALUES = (True, False, *NUMBERS, *WORDS)
+ALL = dict(leaves(Settings))
+
+
+def dotted(path: tuple[str, ...]) -> str:
+    return ".".join("*" if key == NAMED else key for key in path)
+
+
+def other_value(path: tuple[str, ...]) -> Any:
+    """A value that fits and is not the default."""
+    for value in VALUES:
+        for tried in (value, [value], {"k": value}):
+            made = nested(path, tried)
+            try:
+                if msgspec.convert(made, Settings) != msgspec.convert(only_tables(made), Settings):
+                    return tried
+            except msgspec.ValidationError:
+                continue
+    raise AssertionError(path)
+
+
+def only_tables(values: dict[str, Any]) -> dict[str, Any]:
+    (key, inner), *_ = values.items()
+    return {key: only_tables(inner)} if isinstance(inner, dict) and "k" not in inner else {}
+
+
+def write(place: Path, text: str) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    return place
+
+
+def test_s1_each_setting_stands_in_exactly_one_list() -> None:
+    keys = {dotted(path) for path in ALL}
+    assert keys == PROJECT_KEYS | ONLY_THE_USER
+    assert not PROJECT_KEYS & ONLY_THE_USER
+
+
+@pytest.mark.parametrize("path", ALL, ids=dotted)
+def test_s1_a_project_sets_what_it_may_and_the_rest_is_named(path: tuple[str, ...], tmp_path: Path) -> None:
+    home, value = tmp_path / "home", other_value(path)
+    if path == ("mode",):
+        value = "plan"
+    file = write(tmp_path / "project/.tenuto/settings.toml", tomlkit.dumps(nested(path, value)))
+    found, problems = load_settings(home, tmp_path / "project", {})
+    if dotted(path) in PROJECT_KEYS:
+        assert found == msgspec.convert(nested(path, value), Settings) != Settings() and not problems
+    else:
+        assert found == Settings()
+        name = name_key((*path, "k")) if isinstance(value, dict) else name_key(path)
+        way = f"a project may not set that; put it into {home / 'settings.toml'} if you want it"
+        assert problems == [f"{file}: {name} is ignored: {way}"]
+
+
+@pytest.mark.parametrize("own", [None, *STRICTEST_FIRST])
+@pytest.mark.parametrize("wanted", STRICTEST_FIRST)
+def test_s1_a_project_makes_the_mode_only_stricter(own: str | None, wanted: str, tmp_path: Path) -> None:
+    if own:
+        write(tmp_path / "home/settings.toml", f'mode = "{own}"')
+    write(tmp_path / "project/.tenuto/settings.toml", f'mode = "{wanted}"')
+    found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
+    users = own or "ask"
+    assert found.mode == min(users, wanted, key=STRICTEST_FIRST.index)
+    looser = STRICTEST_FIRST.index(wanted) > STRICTEST_FIRST.index(users)
+    assert len(problems) == looser and all(f"mode = {wanted} is ignored" in problem for problem in problems)
+    assert load_settings(tmp_path / "home", tmp_path / "project", {"TENUTO_MODE": "auto"})[0].mode == "auto"
+
+
+def test_s1_many_keys_are_one_line_and_what_is_no_setting_is_named_as_such(tmp_path: Path) -> None:
+    text = (
+        "hooks = 1\n[tools]\n" + "\n".join(f'"k{{{number}}}" = 1' for number in range(20)) + "\n[ui]\nthem = 'dark'\n"
+    )
+    write(tmp_path / "project/.tenuto/settings.toml", text)
+    found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
+    assert found == Settings()
+    assert len(problems) == 3
+    assert 'tools."k{0}", ' in problems[0] and " and 12 more are ignored" in problems[0]
+    assert "hooks is ignored: there is no such setting" in problems[1]
+    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[2]
+
+
+def pipe(file: Path, _outside: Path) -> None:
+    os.mkfifo(file)
+
+
+def link_out(file: Path, outside: Path) -> None:
+    file.symlink_to(outside)
+
+
+def device(file: Path, _outside: Path) -> None:
+    file.symlink_to("/dev/zero")
+
+
+def directory(file: Path, _outside: Path) -> None:
+    file.mkdir()
+
+
+def huge(file: Path, _outside: Path) -> None:
+    with file.open("wb") as opened:
+        opened.truncate(5_000_000_000)
+
+
+def folder_that_leads_out(file: Path, outside: Path) -> None:
+    file.parent.rmdir()
+    file.parent.symlink_to(outside.parent)
+
+
+@pytest.mark.parametrize("vector", [pipe, link_out, device, directory, huge, folder_that_leads_out])
+def test_s3_a_projects_settings_are_a_regular_file_of_the_project(vector: Any, tmp_path: Path) -> None:
+    """The same class as security.md S3."""
+    outside = write(tmp_path / "other/settings.toml", 'ui.theme = "dark"')
+    file = tmp_path / "project/.tenuto/settings.toml"
+    file.parent.mkdir(parents=True)
+    vector(file, outside)
+    found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
+    assert found == Settings()
+    assert len(problems) == 1 and re.match(f"{file} cannot be read and is ignored: it ", problems[0])
