@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from tenuto.config.project import read_branch
+from tenuto.guard.git import GitRefusedError
 from tenuto.tui.branch import SHORT_HASH, BranchWatch, is_dirty
 
 
@@ -42,9 +45,11 @@ def test_a_change_to_a_tracked_file_is_seen_and_nothing_of_the_project_runs(tmp_
     git(tmp_path, "config", "core.fsmonitor", f"touch {tmp_path}/hit")
     git(tmp_path, "config", "filter.x.clean", f"touch {tmp_path}/hit; cat")
     (tmp_path / ".gitattributes").write_text("a filter=x\n")
-    assert not is_dirty(tmp_path), "git is not asked"
+    with pytest.raises(GitRefusedError):
+        is_dirty(tmp_path)
     assert not (tmp_path / "hit").exists()
-    assert not is_dirty(tmp_path / "gone" / "away")
+    with pytest.raises(GitRefusedError):
+        is_dirty(tmp_path / "gone" / "away")
 
 
 async def test_looks_lie_two_seconds_apart_and_more_where_looking_is_slow(tmp_path):

@@ -17,8 +17,8 @@ MAX_BYTES = 1_000_000
 _CHUNK = 1_048_576
 _SYSTEM = ("/proc", "/sys", "/dev")
 """Files there are regular by name only: they hold other programs' memory, or never end."""
-_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f]{1,255})")
-_HEAD = re.compile(r"(?:ref: refs/([^\x00-\x20\x7f]{1,255})|([0-9a-f]{40,64}))")
+_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,255})")
+_HEAD = re.compile(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
 
 
 class RefusedFileError(Exception):

@@ -1,40 +1,36 @@
 """The git branch of a directory, read from git's files, and whether git sees changes there.
 
-For the second git itself is asked, but only where it would run nothing of the project's (R-086).
+For the second git itself is asked, but only where it would run nothing of the project's (`guard/git.py`, R-086).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from tenuto.config.project import read_branch
-from tenuto.guard.repository import configured_programs
+from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 
 SHORT_HASH = 8
 GIT_SECONDS = 5.0
 MIN_SECONDS = 2.0
 """Between two looks."""
 COST_FACTOR = 10
-STATUS = (
-    *("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"),
-)
+STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
 
 
 class BranchWatch:
     """Looks at the branch, off the loop: not twice in two seconds, and seldom where looking takes long.
 
-    `clock` is seconds.
+    `clock` is seconds. `refused` says why git is not asked, empty where it is.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._next = float("-inf")
         self._looking = False
+        self.refused = ""
 
     @property
     def due(self) -> bool:
@@ -43,10 +39,15 @@ class BranchWatch:
 
     async def look(self, cwd: Path) -> tuple[str, bool]:
         """Return the branch and whether something is not as committed."""
-        began, self._looking = self._clock(), True
+        began, self._looking, branch = self._clock(), True, ""
         try:
             branch = await asyncio.to_thread(read_branch, cwd, SHORT_HASH)
-            return branch, await asyncio.to_thread(is_dirty, cwd) if branch else False
+            dirty = await asyncio.to_thread(is_dirty, cwd) if branch else False
+            self.refused = ""
+            return branch, dirty
+        except GitRefusedError as refused:
+            self.refused = str(refused)
+            return branch, False
         finally:
             ended = self._clock()
             self._looking = False
@@ -54,21 +55,10 @@ class BranchWatch:
 
 
 def is_dirty(cwd: Path) -> bool:
-    """Say whether tracked files are not as committed. Where git cannot be asked safely and soon: no."""
-    root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), None)
-    if root is None or configured_programs(root / ".git"):
-        return False
+    """Say whether tracked files are not as committed. Raises `GitRefusedError`; where git cannot say it soon: no."""
     try:
-        ran = subprocess.run(
-            STATUS,
-            cwd=root,
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=GIT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        git = open_git(cwd)
+        ran = git.run(git.root, *STATUS, seconds=GIT_SECONDS) if git is not None else None
+    except GitFailedError:
         return False
-    return ran.returncode == 0 and bool(ran.stdout)
+    return ran is not None and ran.returncode == 0 and bool(ran.stdout)

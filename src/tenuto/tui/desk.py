@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tenuto.command.outcome import Choice
+from tenuto.guard.sanitize import sanitize_line
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.branch import BranchWatch
 from tenuto.tui.complete.arguments import complete_argument
@@ -30,6 +31,8 @@ DRAFT_LATEST = 5.0
 """Seconds after which it is written although the person types on."""
 NO_DRAFT = ("", (), "")
 """Text, images and what was put aside."""
+
+WITHOUT_GIT = "The branch shows without a sign of changes, and @ lists what lies on the disk."
 
 
 class Timer(Protocol):
@@ -65,6 +68,7 @@ class Desk:
         self._keeps_texts = keeps_texts
         self._state = state
         self._branch = BranchWatch(clock)
+        self._told: set[str] = set()
         self._handle = handle
         self._spawn = spawn
         self._clock = clock
@@ -135,6 +139,10 @@ class Desk:
         branch, dirty = await self._branch.look(Path(cwd)) if cwd else ("", False)
         if cwd == self._state.status.cwd:
             self._handle(intents.BranchRead(branch, dirty))
+        if self._branch.refused and self._branch.refused not in self._told:
+            self._told.add(self._branch.refused)
+            said = f"Git is not asked about this project: {sanitize_line(self._branch.refused)}. {WITHOUT_GIT}"
+            self._handle(intents.Said(said, "info"))
 
     # --- drafts ---
 

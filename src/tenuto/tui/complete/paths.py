@@ -7,13 +7,13 @@ a listing does not have is looked up where it lies: other directories (`~/`, `..
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
+from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 from tenuto.tui.complete.fuzzy import rank_folded
 from tenuto.tui.complete.target import quote_path
 from tenuto.tui.machine.state import CompletionItem
@@ -25,7 +25,7 @@ STALE_AFTER = 2.0
 """Seconds for which a listing is used before it is made anew."""
 MAX_ENTRIES = 5_000
 """Entries of one directory that are looked at."""
-GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false")
+FILES = ("ls-files", "-co", "--exclude-standard", "-z")
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"}
     | {".pytest_cache", "target", "dist", "build", ".cache", ".idea", ".gradle", ".next"}
@@ -157,21 +157,13 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def _git_files(root: Path) -> Sequence[str] | None:
-    """Return the files that git knows or does not ignore, `None` without a repository. Runs no hook and no monitor."""
-    environ = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    """Return the files that git knows or does not ignore, `None` where it is not asked (`guard/git.py`)."""
     try:
-        done = subprocess.run(
-            [*GIT, "ls-files", "-co", "--exclude-standard", "-z"],
-            cwd=root,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        git = open_git(root)
+        done = git.run(root, *FILES, seconds=GIT_TIMEOUT) if git is not None else None
+    except (GitRefusedError, GitFailedError):
         return None
-    if done.returncode != 0:
+    if done is None or done.returncode != 0:
         return None
     return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
 

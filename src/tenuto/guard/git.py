@@ -1,0 +1,223 @@
+"""The one way in which the program itself runs git: looking at a work tree, without running anything of it (R-086).
+
+A repository's configuration can name programs for almost every command, from includes, other directories and
+submodules as well. So git itself is asked for the configuration that holds (which runs nothing), each key of the
+repository has to be one that is known to run nothing, and what a user's own configuration would run is switched off.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+CONFIG_SECONDS = 5.0
+_OF_THE_REPOSITORY = frozenset({"local", "worktree"})
+_FIXED = (
+    *("--no-pager", "--no-optional-locks"),
+    *("-c", "safe.bareRepository=explicit", "-c", "protocol.allow=never"),
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat", "-c", "core.askPass="),
+    *("-c", "core.alternateRefsCommand=", "-c", "diff.external=", "-c", "submodule.recurse=false"),
+    *("-c", "status.submoduleSummary=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
+)
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C",
+}
+_KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+"""Of git's variables only those that say where the user's own configuration is."""
+_READ_AT_ONCE = ("HEAD", "config", "config.worktree", "commondir", "index")
+_HARMLESS_SECTIONS = frozenset(
+    {
+        *("advice", "author", "branch", "color", "commit", "committer", "fetch", "gc", "gui", "init", "lfs"),
+        *("maintenance", "pull", "push", "rebase", "rerere", "tag", "user"),
+    }
+)
+"""Nothing in these is run, or read as a path, by a command that only looks."""
+_HARMLESS_KEYS = frozenset(
+    {
+        *(
+            f"core.{key}"
+            for key in (
+                *("abbrev", "autocrlf", "bare", "bigfilethreshold", "checkstat", "commentchar", "commitgraph"),
+                *("compression", "deltabasecachelimit", "eol", "filemode", "fscache", "hidedotfiles", "ignorecase"),
+                *(
+                    "ignorestat",
+                    "logallrefupdates",
+                    "longpaths",
+                    "loosecompression",
+                    "multipackindex",
+                    "packedgitlimit",
+                ),
+                *("packedgitwindowsize", "precomposeunicode", "preloadindex", "protecthfs", "protectntfs", "quotepath"),
+                *("repositoryformatversion", "safecrlf", "sharedrepository", "sparsecheckout", "sparsecheckoutcone"),
+                *("splitindex", "symlinks", "trustctime", "untrackedcache", "whitespace", "worktree"),
+            )
+        ),
+        *(
+            f"extensions.{key}"
+            for key in ("compatobjectformat", "noop", "objectformat", "preciousobjects", "refstorage", "worktreeconfig")
+        ),
+        *(
+            f"diff.{key}"
+            for key in (
+                *("algorithm", "colormoved", "colormovedws", "context", "indentheuristic", "interhunkcontext"),
+                *("mnemonicprefix", "noprefix", "renamelimit", "renames", "statgraphwidth", "suppressblankempty"),
+                "wserrorhighlight",
+            )
+        ),
+        *("http.postbuffer", "index.threads", "index.version", "feature.manyfiles", "pack.threads"),
+        *("merge.conflictstyle", "merge.ff", "merge.renamelimit", "merge.renames", "log.date"),
+        *(f"remote.*.{key}" for key in ("fetch", "gh-resolved", "mirror", "prune", "push", "pushurl", "tagopt", "url")),
+        *("remote.pushdefault", "submodule.active", "submodule.*.active", "submodule.*.url"),
+        *(
+            f"status.{key}"
+            for key in (
+                "aheadbehind",
+                "branch",
+                "relativepaths",
+                "renamelimit",
+                "renames",
+                "short",
+                "showuntrackedfiles",
+            )
+        ),
+    }
+)
+"""`core.worktree` is overruled by the one that is given; a remote is never asked (`GIT_ALLOW_PROTOCOL`)."""
+
+
+class GitRefusedError(Exception):
+    """Git is not run; the message says why."""
+
+
+class GitFailedError(Exception):
+    """Git could not be run, or took too long; the message says how."""
+
+
+class Git:
+    """Git for one work tree, whose configuration has been looked at. `root` is its top."""
+
+    def __init__(self, root: Path, directory: Path, environ: Mapping[str, str]) -> None:
+        self.root = root
+        self._environ = _clean_environment(environ)
+        self._options = [*_FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
+
+    def look_at_configuration(self) -> None:
+        """Raises `GitRefusedError` where git could run something of the repository's, `GitFailedError`."""
+        ran = self.run(self.root, "config", "--list", "-z", "--show-scope", "--includes", seconds=CONFIG_SECONDS)
+        if ran.returncode != 0:
+            raise GitFailedError("git cannot read the repository's configuration")
+        entries = list(_entries(ran.stdout))
+        for scope, key, _ in entries:
+            if scope in _OF_THE_REPOSITORY and not is_harmless(key):
+                raise GitRefusedError(f"the repository's git configuration sets {key}")
+        if not _is_ours(self.root) and not _is_declared_safe(self.root, entries):
+            raise GitRefusedError("the repository belongs to another user")
+        self._options += _without_filters(key for _, key, _ in entries)
+
+    def run(self, cwd: Path, *words: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
+        """Run git with these words in a directory of the work tree. Raises `GitFailedError`."""
+        try:
+            return subprocess.run(
+                ["git", *self._options, *words],
+                cwd=cwd,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise GitFailedError(f"git took more than {seconds:g} s") from None
+        except (OSError, ValueError) as error:
+            raise GitFailedError(f"git could not be run: {error}") from error
+
+
+def open_git(cwd: Path, environ: Mapping[str, str] | None = None) -> Git | None:
+    """Return git for the work tree that `cwd` lies in, `None` where it lies in none.
+
+    Only a `.git` counts: files that look like a bare repository are files. Raises `GitRefusedError` and
+    `GitFailedError`.
+    """
+    root = next((place for place in (cwd, *cwd.parents) if os.path.lexists(place / ".git")), None)
+    if root is None:
+        return None
+    directory = root / ".git"
+    if stat.S_IFMT(_mode(directory)) not in (stat.S_IFDIR, stat.S_IFREG):
+        raise GitRefusedError(f"{directory} is no directory")
+    for name in _READ_AT_ONCE:
+        if stat.S_IFMT(_mode(directory / name)) not in (stat.S_IFREG, 0):
+            raise GitRefusedError(f"{directory / name} is not a regular file")
+    git = Git(root, directory, os.environ if environ is None else environ)
+    git.look_at_configuration()
+    return git
+
+
+def is_harmless(key: str) -> bool:
+    """Whether a key of a repository's configuration makes nothing run that only looks at it."""
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    form = f"{section}.*.{name}" if subsection else f"{section}.{name}"
+    return section in _HARMLESS_SECTIONS or form in _HARMLESS_KEYS
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
+
+
+def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in _KEPT_VARIABLES or not name.startswith(("GIT_", "SSH_ASKPASS", "LC_"))
+    }
+    return {**kept, **_ENVIRONMENT}
+
+
+def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
+    """Yield scope, key and value of each setting."""
+    fields = listed.decode("utf-8", "replace").split("\0")
+    for scope, item in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = item.partition("\n")
+        yield scope, key, value
+
+
+def _without_filters(keys: Iterator[str]) -> list[str]:
+    """Return the options that switch off the filters of the user's own configuration."""
+    names = {key.rpartition(".")[0] for key in keys if key.startswith("filter.")}
+    if strange := next((name for name in names if "=" in name), ""):
+        raise GitRefusedError(f"your git configuration has a filter with the name {strange}")
+    options: list[str] = []
+    for name in sorted(names):
+        for setting in ("clean=", "smudge=", "process=", "required=false"):
+            options += ["-c", f"{name}.{setting}"]
+    return options
+
+
+def _is_ours(root: Path) -> bool:
+    own = getattr(os, "geteuid", None)
+    try:
+        return own is None or all(place.lstat().st_uid == own() for place in (root, root / ".git"))
+    except OSError:
+        return False
+
+
+def _is_declared_safe(root: Path, entries: Sequence[tuple[str, str, str]]) -> bool:
+    """Whether the user's own `safe.directory` names the work tree; an empty one takes back those before it."""
+    safe = False
+    for scope, key, value in entries:
+        if scope in ("system", "global") and key == "safe.directory":
+            place = value.removesuffix("/*")
+            inside = value.endswith("/*") and str(root).startswith(f"{place}/")
+            safe = bool(value) and (safe or inside or value in ("*", str(root)))
+    return safe
