@@ -14,7 +14,7 @@ from tenuto.core.approvals import Answer, Question
 from tenuto.core.live import LiveSession
 from tenuto.core.plans import present_plan
 from tenuto.guard.approval import judge, refusal_text
-from tenuto.guard.subject import Allow, Ask, Refuse, Verdict
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
 from tenuto.protocol.entry import ApprovalEntry, TodoEntry
 from tenuto.protocol.event import TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
 from tenuto.protocol.message import DenialView, TodoView, ToolResultMessage
@@ -96,7 +96,7 @@ class CallRunner:
 
     async def _run_one(self, call: ToolCallPart) -> ToolResultMessage:
         live = self._live
-        prepared = await prepare(call, live.tools, live.tool_context)
+        prepared = await prepare(call, live.tools, live.tool_context, self._may_look)
         if isinstance(prepared, ToolResultMessage):
             self._publish_start(call, "")
             return prepared
@@ -142,13 +142,19 @@ class CallRunner:
         live = self._live
         return judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
 
+    def _may_look(self, place: ApprovalSubject) -> bool:
+        """Say whether the file of a call may be looked at: it may be changed, or a person is going to be asked."""
+        live = self._live
+        verdict = judge(live.mode, place, self._standing(), live.tool_context.workspace)
+        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and live.interactive)
+
     async def _to_be_asked(self) -> int:
         """Return how many of the calls that are not due yet will be asked about, as it looks now.
 
         What they will do may depend on those before them, so each is prepared and judged anew when it is due.
         """
         live = self._live
-        looked_at = [await prepare(call, live.tools, live.tool_context) for call in self._later]
+        looked_at = [await prepare(call, live.tools, live.tool_context, self._may_look) for call in self._later]
         return sum(isinstance(one, PreparedCall) and isinstance(self._judge(one), Ask) for one in looked_at)
 
     def _note_answer(self, answer: Answer, verdict: Ask, prepared: PreparedCall) -> ToolResultMessage | None:

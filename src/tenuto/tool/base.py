@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.tool.context import ToolContext
@@ -32,6 +32,15 @@ class Tool(Protocol):
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
         """Do it. Raises `ToolError`; a cancellation leaves nothing half done and nothing running."""
+        ...
+
+
+@runtime_checkable
+class PlacedTool(Protocol):
+    """A tool that looks at a file to say what a call would do. Where the call may not run, it does not look."""
+
+    def place(self, arguments: Any, context: ToolContext) -> ApprovalSubject:
+        """Return what can be said of the call by its path alone. Reads nothing. Raises `ToolError`."""
         ...
 
 

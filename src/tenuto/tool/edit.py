@@ -24,6 +24,7 @@ from tenuto.tool.files import (
     check_unchanged,
     find_text,
     not_encodable,
+    place_subject,
     resolve,
     show_path,
     similar_paths,
@@ -53,10 +54,18 @@ class EditTool(BuiltinTool):
     name = "edit"
     parallel = False
 
+    def place(self, arguments: EditArguments, context: ToolContext) -> ApprovalSubject:
+        """Return which file it would change."""
+        return place_subject(self.name, resolve(arguments.path, context), context)
+
     def subject(self, arguments: EditArguments, context: ToolContext) -> ApprovalSubject:
         """Return the change that the call would make. Raises `ToolError` when there is none to make."""
-        change = plan_edit(arguments, context)
-        return change_subject(self.name, change.found.path, change.data, change.diff, context)
+
+        def plan() -> tuple[bytes, DiffView]:
+            change = plan_edit(arguments, context)
+            return change.data, change.diff
+
+        return change_subject(self.place(arguments, context), plan, context)
 
     async def run(self, arguments: EditArguments, context: ToolContext) -> ToolOutput:
         """Write the change. The last step is one call that a cancellation cannot cut in two."""

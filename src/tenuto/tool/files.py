@@ -7,6 +7,7 @@ import difflib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -41,10 +42,11 @@ def resolve(path: str, context: ToolContext) -> Path:
         raise ToolError("The path is empty.")
     try:
         found = resolve_path(path, context.cwd)
-        # Models copy the @ that people put before a file's name.
-        if path.startswith("@") and not found.exists():
+        # Models copy the @ that people put before a file's name. What lies outside decides nothing here.
+        if path.startswith("@") and is_inside(str(found), str(context.workspace)) and not found.exists():
             without = resolve_path(path[1:], context.cwd)
-            return without if without.exists() else found
+            outside = not is_inside(str(without), str(context.workspace))
+            return without if outside or without.exists() else found
     except (OSError, ValueError, RuntimeError) as error:
         raise ToolError(f"{path} is not a usable path: {error}") from None
     return found
@@ -108,8 +110,8 @@ def check_unchanged(found: FoundFile, context: ToolContext) -> None:
     )
 
 
-def change_subject(tool: str, path: Path, data: bytes, diff: DiffView, context: ToolContext) -> ApprovalSubject:
-    """Return what writing `data` to `path` amounts to, with every reason to ask that the path alone gives (R-087)."""
+def place_subject(tool: str, path: Path, context: ToolContext) -> ApprovalSubject:
+    """Return what changing `path` amounts to, with every reason to ask that the path alone gives (R-087)."""
     concerns: list[str] = []
     inside = is_inside(str(path), str(context.workspace))
     if is_protected(str(path), str(context.workspace)):
@@ -122,11 +124,26 @@ def change_subject(tool: str, path: Path, data: bytes, diff: DiffView, context: 
         summary=show_path(path, context),
         detail=str(path),
         paths=(str(path),),
-        diff=diff,
         pattern=str(path) if concerns or not inside else f"{context.workspace}/**",
         concerns=tuple(concerns),
-        fingerprint=digest_of(data),
     )
+
+
+def change_subject(
+    place: ApprovalSubject, plan: Callable[[], tuple[bytes, DiffView]], context: ToolContext
+) -> ApprovalSubject:
+    """Return what the planned change amounts to. Raises `ToolError` when there is none to make.
+
+    Outside the workspace that is a question as well, with the reason for the person: an answer without one would say
+    what is in the file.
+    """
+    try:
+        data, diff = plan()
+    except ToolError as error:
+        if all(is_inside(path, str(context.workspace)) for path in place.paths):
+            raise
+        return msgspec.structs.replace(place, detail=f"{place.detail}\n{error}")
+    return msgspec.structs.replace(place, diff=diff, fingerprint=digest_of(data))
 
 
 def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> ApprovalSubject:

@@ -13,6 +13,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, ToolResultMessage
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart
 from tenuto.text.bounding import shorten
+from tenuto.tool.base import PlacedTool
 from tenuto.tool.context import ToolContext
 from tenuto.tool.errors import ToolError
 from tenuto.tool.output import ToolOutput, bound_output, clean_text
@@ -33,8 +34,15 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     subject: ApprovalSubject
 
 
-async def prepare(call: ToolCallPart, registry: ToolRegistry, context: ToolContext) -> PreparedCall | ToolResultMessage:
+async def prepare(
+    call: ToolCallPart,
+    registry: ToolRegistry,
+    context: ToolContext,
+    may_look: Callable[[ApprovalSubject], bool] = lambda _place: True,
+) -> PreparedCall | ToolResultMessage:
     """Return the call ready to be judged and run, or the result that says why it cannot be.
+
+    A call whose place `may_look` turns down is known by its path alone, so that its refusal tells nothing of the file.
 
     Calls that change files must be prepared after the ones before them have run: the subject shows the difference to
     the file as it is.
@@ -46,6 +54,10 @@ async def prepare(call: ToolCallPart, registry: ToolRegistry, context: ToolConte
         return _error(call, _unknown(call.name, registry.names()))
     try:
         arguments = tool.parse(_decode(call))
+        if isinstance(tool, PlacedTool):
+            place = await asyncio.to_thread(tool.place, arguments, context)
+            if not may_look(place):
+                return PreparedCall(call=call, tool=tool, arguments=arguments, subject=place)
         subject = await asyncio.to_thread(tool.subject, arguments, context)
     except ToolError as error:
         return _error(call, str(error), error.files)

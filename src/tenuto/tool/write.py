@@ -23,6 +23,7 @@ from tenuto.tool.files import (
     check_unchanged,
     find_text,
     not_encodable,
+    place_subject,
     resolve,
     show_path,
 )
@@ -39,10 +40,13 @@ class WriteTool(BuiltinTool):
     name = "write"
     parallel = False
 
+    def place(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:
+        """Return which file it would write."""
+        return place_subject(self.name, resolve(arguments.path, context), context)
+
     def subject(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:
         """Return the change that the call would make."""
-        path, data, diff = _plan(arguments, context)
-        return change_subject(self.name, path, data, diff, context)
+        return change_subject(self.place(arguments, context), lambda: _plan(arguments, context)[1:], context)
 
     async def run(self, arguments: WriteArguments, context: ToolContext) -> ToolOutput:
         """Write. The last step is one call that a cancellation cannot cut in two."""
