@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 LEAVING = """
-import asyncio, signal
-from tenuto.tui.terminal import leave_on_signals
+import asyncio, signal, sys
+from tenuto.tui.terminal import Terminal, leave_on_signals
 async def main():
-    with leave_on_signals(asyncio.get_running_loop(), lambda: None, None):
+    with leave_on_signals(asyncio.get_running_loop(), lambda: None, Terminal(sys.stderr, None)):
         pass
     signal.raise_signal(signal.SIGHUP)
     print("what was to be kept is written")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.pending import describe_compaction
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.frontend.print import JsonOutput, interrupt_on_signals
+from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
+from tenuto.frontend.print import JsonOutput
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.session.errors import SessionLocked
@@ -23,8 +23,6 @@ from tenuto.session.meta import current_meta
 from tenuto.text.figures import format_cost, format_seconds, plural
 from tenuto.text.rungs import describe_rung
 from tenuto.text.writable import text_path, to_json
-
-INTERRUPTED = 130
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -48,13 +46,16 @@ def run_compact(arguments: tuple[str, ...], home: Path) -> int:
     directory = find_directory(home, parsed.id)
     if isinstance(directory, int):
         return directory
-    runtime = Runtime(Start(cwd=_working_directory(directory), home=home, resume=directory.name, interactive=False))
+    run = HeadlessRun(Start(cwd=_working_directory(directory), home=home, resume=directory.name, interactive=False))
     focus = " ".join(parsed.focus)
-    work = (
-        _show_plan(runtime, focus, json=parsed.json) if parsed.dry_run else _compact(runtime, focus, json=parsed.json)
-    )
+
+    async def work(runtime: Runtime) -> int:
+        if parsed.dry_run:
+            return await _show_plan(runtime, focus, json=parsed.json)
+        return await _compact(run, focus, json=parsed.json)
+
     try:
-        return asyncio.run(work)
+        return run_headless(run, work)
     except EXPECTED_FAILURES as error:
         complain(describe_failure(error))
         return FAILED if isinstance(error.__cause__, SessionLocked) else BAD_USAGE
@@ -70,33 +71,25 @@ def _working_directory(directory: Path) -> Path:
 
 
 async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
-    try:
-        await runtime.open()
-        await runtime.opener.wait_for_facts()
-        plan = await describe_compaction(runtime.live, focus)
-    finally:
-        await runtime.close()
+    await runtime.opener.wait_for_facts()
+    plan = await describe_compaction(runtime.live, focus)
     text = to_json(plan).decode() if json else "\n".join(describe_plan_rows(plan))
     print(text)  # noqa: T201
     return 0
 
 
-async def _compact(runtime: Runtime, focus: str, *, json: bool) -> int:
+async def _compact(run: HeadlessRun, focus: str, *, json: bool) -> int:
+    runtime = run.runtime
     output = JsonOutput() if json else _TextOutput()
-    try:
-        await runtime.open()
-        runtime.subscribe(output.show)  # what the session's entries say of earlier compactions is not news
-        for problem in runtime.problems:
-            complain(problem)
-        await runtime.opener.wait_for_facts()
-        interrupt_on_signals(runtime)
-        operation = CompactSessionOperation(session_id=runtime.session_id, focus=focus or None)
-        finished = await runtime.wait_for(await runtime.submit(operation))
-    finally:
-        await runtime.close()
+    run.show_to(output.show)  # only now: what the session's entries say of earlier compactions is not news
+    for problem in runtime.problems:
+        complain(problem)
+    await runtime.opener.wait_for_facts()
+    operation = CompactSessionOperation(session_id=runtime.session_id, focus=focus or None)
+    finished = await runtime.wait_for(await runtime.submit(operation))
     if finished is None or finished.outcome == "failed":
         return FAILED
-    return INTERRUPTED if finished.outcome == "interrupted" else 0
+    return INTERRUPTED_CODE if finished.outcome == "interrupted" else 0
 
 
 class _TextOutput:

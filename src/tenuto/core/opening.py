@@ -84,6 +84,11 @@ class Opener:
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
 
     @property
+    def open_one(self) -> LiveSession | None:
+        """The open session, `None` before the first one is open and behind the last."""
+        return self._current
+
+    @property
     def current(self) -> LiveSession:
         """The open session. Raises `UsageError` before the first one is open."""
         if self._current is None:

@@ -98,8 +98,9 @@ class Runtime:
 
     def _note_failure(self, failure: Exception) -> None:
         """A front-end failed at an event: everybody else goes on, and the log keeps what happened."""
-        live = self.opener.current
-        live.attempt(lambda: live.notify(f"A front-end failed: {describe_failure(failure)}", "error", keep=True))
+        live, text = self.opener.open_one, f"A front-end failed: {describe_failure(failure)}"
+        if live is not None:
+            live.attempt(lambda: live.notify(text, "error", keep=True))
 
     def _note(self, event: AnyEvent) -> None:
         if isinstance(event, TaskSettledEvent) and self._settled is not None:

@@ -5,14 +5,13 @@ Exit codes: 0 settled, 1 failed, 2 bad usage, 130 interrupted (DESIGN section 9;
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 from typing import TYPE_CHECKING
 
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
+from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
 from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND
 from tenuto.protocol.event import (
@@ -30,7 +29,6 @@ from tenuto.protocol.event import (
     ToolStartedEvent,
 )
 from tenuto.protocol.message import PlanView, ToolResultMessage
-from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.rungs import describe_rung
 from tenuto.text.writable import to_json
@@ -38,7 +36,7 @@ from tenuto.text.writable import to_json
 if TYPE_CHECKING:
     from tenuto.command.outcome import CommandOutcome
 
-EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": 130}
+EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED_CODE}
 BAD_USAGE = 2
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
 """Notices that say what became of a command: they are told although nothing is wrong."""
@@ -46,8 +44,11 @@ TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
 
 def run_print(start: Start, prompt: str, json: bool) -> int:
     """Answer `prompt` and return the exit code."""
+    output = JsonOutput() if json else TextOutput()
     try:
-        return asyncio.run(_run(start, prompt, JsonOutput() if json else TextOutput()))
+        run = HeadlessRun(start)
+        run.show_to(output.show)
+        return run_headless(run, lambda runtime: _answer(runtime, prompt, output))
     except EXPECTED_FAILURES as error:
         print(f"tenuto: {describe_failure(error)}", file=sys.stderr)  # noqa: T201
         return BAD_USAGE
@@ -183,36 +184,13 @@ def _clean(text: str) -> str:
     return sanitize_for_terminal(text) if sys.stdout.isatty() else text
 
 
-async def _run(start: Start, prompt: str, output: TextOutput | JsonOutput) -> int:
-    runtime = Runtime(start)
-    runtime.subscribe(output.show)
-    try:
-        await runtime.open()
-        interrupt_on_signals(runtime)
-        if is_command(prompt):
-            from tenuto.command.registry import run_command
+async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput) -> int:
+    if is_command(prompt):
+        from tenuto.command.registry import run_command
 
-            output.say_outcomes(await run_command(runtime, prompt))
-        else:
-            await runtime.submit_prompt((TextPart(text=prompt),))
-        settled = await runtime.wait_settled()
-        output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
-        return EXIT_CODES[settled.outcome]
-    finally:
-        await runtime.close()
-        if runtime.opener.parting:
-            print(f"tenuto: {runtime.opener.parting}", file=sys.stderr)  # noqa: T201
-
-
-def interrupt_on_signals(runtime: Runtime) -> None:
-    """Let a signal interrupt what runs, so that it ends in order."""
-    loop = asyncio.get_running_loop()
-    running: set[asyncio.Task[str]] = set()
-
-    def interrupt() -> None:
-        task = loop.create_task(runtime.submit(InterruptOperation(session_id=runtime.session_id)))
-        running.add(task)
-        task.add_done_callback(running.discard)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, interrupt)
+        output.say_outcomes(await run_command(runtime, prompt))
+    else:
+        await runtime.submit_prompt((TextPart(text=prompt),))
+    settled = await runtime.wait_settled()
+    output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
+    return EXIT_CODES[settled.outcome]

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tenuto.ending import add_last_act
 from tenuto.tool.collector import Collector
 
 _CHUNK = 65_536
@@ -232,4 +233,19 @@ def start_command(text: str, cwd: Path, environ: Mapping[str, str], collector: C
         raise
     finally:
         os.close(writing)
-    return Command(popen, reading, collector)
+    command = Command(popen, reading, collector)
+    _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
+    _started.append(command)
+    return command
+
+
+_started: list[Command] = []
+"""What may still run of what this process has started."""
+
+
+def _kill_all() -> None:
+    for command in tuple(_started):
+        command.kill_now()
+
+
+add_last_act(_kill_all)

@@ -31,8 +31,6 @@ key waited for ten), and the rest of it while nothing happens (`resting.py`)."""
 NOISE_FILE = "stderr.log"
 BAD_USAGE = 2
 HINT_SECONDS = 1.0
-SIGNAL_CODE = 128
-"""Plus the signal's number: the exit code of a program that a signal ended."""
 
 
 class Ended(Struct, frozen=True):

@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import os
 import select
-import signal
 import sys
 from collections.abc import Callable, Generator
-from types import FrameType
 from typing import TextIO
 
+from tenuto.ending import add_last_act, ended_by_signals
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS
 from tenuto.tui.writer import TerminalWriter
 
@@ -54,8 +53,8 @@ class Terminal:
 
     def restore(self) -> None:
         """Put the terminal back by force: for ends that do not go through the app's own."""
+        _set_attributes(self.found)  # first: what is written may have to wait
         self.write(self.owed() + self._restore)
-        _set_attributes(self.found)
 
 
 @contextlib.contextmanager
@@ -96,31 +95,20 @@ def borrow_terminal(
 def leave_on_signals(
     loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal
 ) -> Generator[list[int]]:
-    """Let the signals that end a program end the app in order; a second one does at once, with the terminal put back.
+    """Let the signals that end a program end the app in order (`ending.py`); by force with the terminal put back.
 
-    Yields the numbers of the signals that came. A second SIGQUIT leaves a core where the system keeps them: it is for
-    a program that does not react any more. SIGHUP is never a second one: of a line that breaks both the kernel and the
-    shell in between tell, and of a session that ends its manager does, right behind SIGTERM. Behind the end it ends
-    nothing: who left because the terminal is gone is told of it later, and is still writing what is to be kept.
+    Yields the numbers of the signals that came.
     """
-    received: list[int] = []
 
-    def handle(number: int, _frame: FrameType | None) -> None:
-        if number != signal.SIGHUP and any(one != signal.SIGHUP for one in received):
-            terminal.restore()
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        if not received:
-            loop.call_soon_threadsafe(leave)
-        received.append(number)
+    def on_signal(_number: int) -> None:
+        loop.call_soon_threadsafe(leave)
 
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
-    before = [signal.signal(number, handle) for number in numbers]
+    remove = add_last_act(terminal.restore)
     try:
-        yield received
+        with ended_by_signals(on_signal) as received:
+            yield received
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
+        remove()
 
 
 def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:

@@ -29,6 +29,8 @@ INTERRUPTED_CODE = 130
 READ_BYTES = 65_536
 MAX_READS = 64
 """With a key held down, an answer is not waited for any longer."""
+END_SECONDS = 2.8
+"""How long the end by a signal may take before the kernel ends the process."""
 ESCAPE_PATIENCE = 0.025
 """Seconds after which a lone ESC is a key."""
 
@@ -172,6 +174,7 @@ class EarlyReader:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         """End by this signal, with the terminal put back before the shell hears of it."""
+        _signal.setitimer(_signal.ITIMER_REAL, END_SECONDS)
         self.close()
         _signal.signal(number, _signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -8,9 +8,10 @@ import os
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import UiSettings, load_settings
+from tenuto.ending import SIGNAL_CODE
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
+from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
@@ -50,7 +51,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse != "off")
         await app.finish()
-    hint = await opening.close(app.runner.state)
+        hint = await opening.close(app.runner.state)
     code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
     return Ended(code, hint, app.failure, app.parting(*_size(terminal)))
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.input.vt100 import Vt100Input
 
 from tenuto.config.settings import UiSettings, load_settings
+from tenuto.ending import SIGNAL_CODE
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
 from tenuto.tui.inline.resize import NOT_PAINTED_AGAIN, habit_in
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
+from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
@@ -113,8 +114,8 @@ async def _run(
     terminal.writer.gone = lambda: loop.call_soon_threadsafe(app.leave)
     with leave_on_signals(loop, app.leave, terminal) as signals:
         await app.run()
-    hint = await opening.close(app.runner.state)
-    typed = app.application.end_reports()
-    terminal.writer.close(PATIENCE)
+        hint = await opening.close(app.runner.state)
+        typed = app.application.end_reports()
+        terminal.writer.close(PATIENCE)
     code = SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0
     return Ended(code, hint, app.failure), typed

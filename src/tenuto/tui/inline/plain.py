@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from tenuto.config.settings import UiSettings, load_settings
+from tenuto.ending import SIGNAL_CODE
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.bindings import Bindings, default_bindings
@@ -27,7 +28,7 @@ from tenuto.tui.inline.lines import LineReader
 from tenuto.tui.inline.menus import Menus, wanted_answer
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import SIGNAL_CODE, Ended, Opening, noise_file, opening_texts
+from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
@@ -136,6 +137,7 @@ class PlainApp:
         self.runner.start()
         self._say([WELCOME])
         loop = asyncio.get_running_loop()
+        before = signal.getsignal(signal.SIGINT)
         loop.add_signal_handler(signal.SIGINT, self._cancel)
         opening = loop.create_task(self._open(), name="open")
         try:
@@ -143,6 +145,7 @@ class PlainApp:
                 await self._ended.wait()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)
             for task in (opening, *self._work):
                 task.cancel()
             await asyncio.gather(opening, *self._work, return_exceptions=True)
@@ -361,6 +364,6 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     app = PlainApp(late, open_session, terminal.writer.write, ui=ui, columns=columns)
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run()
-    terminal.writer.close(PATIENCE)
-    hint = await opening.close(app.runner.state)
+        terminal.writer.close(PATIENCE)
+        hint = await opening.close(app.runner.state)
     return Ended(SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)

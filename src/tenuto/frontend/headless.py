@@ -1,0 +1,138 @@
+"""A run without a screen: it ends by itself, by a signal, or because nobody reads its output any more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import stat
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+
+from tenuto.core.runtime import Runtime
+from tenuto.core.start import Start
+from tenuto.ending import ended_by_signals
+from tenuto.protocol.event import AnyEvent
+from tenuto.protocol.operation import InterruptOperation
+
+FAILED, INTERRUPTED_CODE = 1, 130
+
+
+class HeadlessRun:
+    """One runtime from its opening to its end.
+
+    The first signal interrupts what runs, or where nothing does the run itself; a second one ends the process
+    (`ending.py`). What the listener raises, and an output that is closed, end the run as well. However it ends, the
+    session is closed in good order.
+    """
+
+    def __init__(self, start: Start) -> None:
+        self.runtime = Runtime(start)
+        self._failure: Exception | None = None
+        self._task: asyncio.Task[int] | None = None
+        self._interrupting: set[asyncio.Task[str]] = set()
+
+    def show_to(self, show: Callable[[AnyEvent], None]) -> None:
+        """Show every event from now on; what that raises ends the run."""
+
+        def show_one(event: AnyEvent) -> None:
+            if self._failure is not None:
+                return
+            try:
+                show(event)
+            except Exception as error:  # noqa: BLE001 - raised by `run`, when everything is closed
+                self._fail(error)
+
+        self.runtime.subscribe(show_one)
+
+    async def run(self, work: Callable[[Runtime], Awaitable[int]]) -> int:
+        """Open the session, return the exit code of `work`, 130 where a signal ended it.
+
+        Raises what opening and `work` raise, what the listener raised, and `BrokenPipeError` when the reader of
+        standard output has gone.
+        """
+        loop = asyncio.get_running_loop()
+
+        def on_signal(_number: int) -> None:
+            loop.call_soon_threadsafe(self._interrupt)
+
+        def on_gone() -> None:
+            loop.call_soon_threadsafe(self._fail, BrokenPipeError())
+
+        with ended_by_signals(on_signal) as signals, watch_reader(1, on_gone):
+            task = self._task = loop.create_task(self._open_and(work), name="headless run")
+            try:
+                await asyncio.wait([task])
+            finally:
+                await self.runtime.close()
+                if self.runtime.opener.parting:
+                    print(f"tenuto: {self.runtime.opener.parting}", file=sys.stderr)  # noqa: T201
+        if self._failure is not None:
+            raise self._failure
+        if task.cancelled() and signals:
+            print("tenuto: interrupted", file=sys.stderr)  # noqa: T201
+            return INTERRUPTED_CODE
+        return task.result()
+
+    async def _open_and(self, work: Callable[[Runtime], Awaitable[int]]) -> int:
+        await self.runtime.open()
+        return await work(self.runtime)
+
+    def _interrupt(self) -> None:
+        """Let what runs end in order; with nothing running the run is over."""
+        live = self.runtime.opener.open_one
+        if live is None or self.runtime.executor.tasks.running(live.id) is None:
+            self._end()
+            return
+        task = asyncio.get_running_loop().create_task(self.runtime.submit(InterruptOperation(session_id=live.id)))
+        self._interrupting.add(task)
+        task.add_done_callback(self._interrupting.discard)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+            self._end()
+
+    def _end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+def run_headless(run: HeadlessRun, work: Callable[[Runtime], Awaitable[int]]) -> int:
+    """Return the exit code of a whole run; one whose output nobody reads has failed, and nobody hears why."""
+    try:
+        return asyncio.run(run.run(work))
+    except BrokenPipeError:
+        return FAILED
+
+
+@contextmanager
+def watch_reader(descriptor: int, gone: Callable[[], None]) -> Generator[None]:
+    """Call `gone`, in another thread, when nobody reads any more what is written to a pipe or a socket."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        mode = 0
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        yield
+        return
+    stopped, stop = os.pipe()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(descriptor, 0)  # that it is closed is told without being asked for
+        poll.register(stopped, select.POLLIN)
+        events = dict(poll.poll())
+        if stopped not in events and events[descriptor] & (select.POLLERR | select.POLLHUP):
+            gone()
+
+    thread = threading.Thread(target=watch, name="reader of standard output", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        os.close(stop)
+        thread.join()
+        os.close(stopped)
