@@ -1,4 +1,8 @@
-"""Error texts as providers send them, and what each means (T-15): the rows of `error_texts.jsonl`.
+"""Error texts as providers send them, and what each means (T-15): the rows of two files.
+
+`error_texts.jsonl` has one of each kind that is known; `seen_error_texts.jsonl` has texts that users have reported,
+each with its source (`owner/repository#number` on GitHub). Those that are `held_out` were collected when the grammar
+was written, and showed what it does with words that nobody had looked at.
 
 A row has the provider, the status (none: inside a stream or an exception), the `text` or the JSON `body`, the kind,
 and the numbers that the text states.
@@ -24,8 +28,8 @@ def openai(message: str, code: str | None = None) -> str:
     return json.dumps({"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}})
 
 
-def read_rows() -> list[Row]:
-    lines = Path(__file__).with_name("error_texts.jsonl").read_text(encoding="utf-8").split("\n")
+def read_rows(name: str) -> list[Row]:
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").split("\n")
     rows: list[Row] = []
     for fields in map(json.loads, filter(None, lines)):
         text = fields["text"] if "text" in fields else json.dumps(fields["body"])
@@ -34,6 +38,7 @@ def read_rows() -> list[Row]:
     return rows
 
 
-ROWS = read_rows()
+SEEN = read_rows("seen_error_texts.jsonl")
+ROWS = read_rows("error_texts.jsonl")
 OVERFLOW = [row for row in ROWS if row.kind == "overflow"]
 LOOK_ALIKES = [row for row in ROWS if row.kind != "overflow"]

@@ -12,13 +12,31 @@ from hypothesis import strategies as st
 
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.errors import classify, classify_object, overflow_numbers, parse_retry_after, with_hint
-from tests.model.error_table import LOOK_ALIKES, OVERFLOW, ROWS, Row, openai
+from tests.model.error_table import LOOK_ALIKES, OVERFLOW, ROWS, SEEN, Row, openai
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.provider}-{row.text[:60]}")
 def test_r017_every_text_is_told_right(row: Row):
     error = classify(row.provider, row.status, row.text)
     assert (error.kind, error.observed, error.limit) == (row.kind, row.observed, row.limit), str(error)
+
+
+@pytest.mark.parametrize("row", SEEN, ids=lambda row: f"{row.provider}-{row.text[:60]}")
+def test_s4_every_text_that_users_have_reported_is_told_right(row: Row):
+    """reliability.md S4."""
+    error = classify(row.provider, row.status, row.text)
+    assert (error.kind, error.observed, error.limit) == (row.kind, row.observed, row.limit), str(error)
+
+
+def test_s4_no_false_alarm_and_at_most_one_in_a_hundred_missed():
+    """The bar, over all rows: what the parametrised test says of one text, this says of the whole."""
+    rows = [*ROWS, *SEEN]
+    verdicts = [
+        (row.kind == "overflow", classify(row.provider, row.status, row.text).kind == "overflow") for row in rows
+    ]
+    assert not verdicts.count((False, True))
+    assert verdicts.count((True, False)) <= 0.01 * len(rows)
+    assert len(SEEN) >= 150
 
 
 def test_t15_the_table_covers_twenty_providers_and_confuses_none():
@@ -225,3 +243,37 @@ def test_an_overflow_is_one_in_every_wrapping(row: Row, inner, outer, status: in
 @given(st.sampled_from(LOOK_ALIKES), wrappers, st.sampled_from(["", "upstream: ", "Error code: 400 - "]))
 def test_what_only_sounds_like_it_stays_something_else_in_every_wrapping(row: Row, wrapper, prefix: str):
     assert classify(row.provider, row.status, wrapper(prefix + message_of(row))).kind != "overflow"
+
+
+def spaced(text: str, breaks: list[str]) -> str:
+    """Return the text with other white space at some of its spaces."""
+    words = text.split(" ")
+    gaps = [breaks[index % len(breaks)] for index in range(len(words) - 1)]
+    return "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
+
+
+def plain_words(row: Row) -> str:
+    """Return the row's sentences if they can be put into something else: no object, no quotes of one; else nothing."""
+    words = message_of(row)
+    return "" if row.kind == "ambiguous" or any(mark in words for mark in "{[]}\\\n") else words
+
+
+plain = [(row, plain_words(row)) for row in [*ROWS, *SEEN] if plain_words(row)]
+
+
+@given(
+    st.sampled_from(plain),
+    st.lists(wrappers, max_size=4),
+    st.sampled_from(["", "upstream: ", "Error code: 400 - ", "litellm.BadRequestError: OpenAIException - ", "✕ "]),
+    st.lists(st.sampled_from([" ", " ", "\n", "  ", "\r\n", "\t"]), min_size=1, max_size=7),
+    st.sampled_from([str, str.upper, str.lower]),
+)
+def test_s4_no_wrapping_changes_the_verdict(row: tuple[Row, str], outer, prefix: str, breaks: list[str], cased):
+    """reliability.md S4: nested JSON, a prefix, line breaks in the middle, another case."""
+    (provider, status, *_), words = row
+    text = cased(spaced(prefix + words, breaks))
+    for wrap in outer:
+        text = wrap(text)
+    error = classify(provider, status or 400, text)
+    bare = classify(provider, status or 400, words)
+    assert (error.kind, error.observed, error.limit) == (bare.kind, bare.observed, bare.limit)

@@ -97,7 +97,8 @@ async def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
     async with serve({"/": None}) as base:
         text = await bench.error("fetch", url=base + "/")
         assert "0.3 s" in text or "Timeout" in text or "could not be fetched" in text
-    patient = make_bench(tmp_path, ToolSettings(fetch_timeout=60))
+    (tmp_path / "patient").mkdir()
+    patient = make_bench(tmp_path / "patient", ToolSettings(fetch_timeout=60))
     assert "could not be fetched" in await patient.error("fetch", url="http://127.0.0.1:9/")
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
+from tenuto.model.error_grammar import N
+
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
-
-N = r"(\d[\d,_]*)"
-"""A number as providers write it."""
 
 RATE = _any_of(
     r"rate[ _-]?limit",
@@ -32,9 +31,13 @@ QUOTA = _any_of(
     r"quota[ _]exceeded|quota has been|out of quota",
     r"credit balance",
     r"(?:requires|need|out of|no|not enough|more) credits?\b",
+    r"insufficient_\w*quota|quota is not enough|not enough quota",
+    r"extra usage",
+    r"limit \([\d,]+ (?:tokens )?per (?:day|week|month)\)",
     r"billing",
     r"payment required|payment_required",
-    r"(?:usage|spend(?:ing)?|budget|daily|monthly|weekly|hourly) (?:token |usage |spend(?:ing)? )*(?:limit|cap|quota)",
+    r"(?:usage|spend(?:ing)?|budget|daily|monthly|weekly|hourly) (?:token |usage |request |spend(?:ing)? )*"
+    r"(?:limit|cap|quota)",
     r"(?:limit|quota) for (?:today|this (?:day|week|month))",
     r"余额不足|欠费|额度",
 )
@@ -58,51 +61,9 @@ OVERFLOW_CODES = frozenset(
         "prompt_too_long",
         "model_max_prompt_tokens_exceeded",
         "max_prompt_tokens_exceeded",
+        "tokens_limit_reached",
+        "max_tokens_per_request",
     }
-)
-OVERFLOW = _any_of(
-    # Anthropic, and those that copy its words.
-    r"(?:prompt|input|conversation|context|request) (?:is|was) too long(?! to)",
-    r"input is too long for requested model",
-    r"exceed(?:s|ed)? (?:the |your )?(?:model'?s? )?(?:available |maximum |max )?context[ _-]?(?:window"
-    r"|length|size|limit)",
-    r"(?:maximum|max) (?:model |allowed )?context (?:length|window|size)(?: \w+){0,3}? \(?\d",
-    r"input token count.{0,60}exceeds the maximum",
-    r"(?:maximum|max) prompt length is \d",
-    r"reduce the length of (?:the |your )?(?:messages|prompt|input|conversation)",
-    r"maximum allowed input length",
-    r"is longer than the model'?s? (?:maximum )?context",
-    r"prompt token count of \d+ exceeds the limit of \d+",
-    r"(?:greater|longer|larger|more) than (?:the |its )?(?:maximum |model'?s? )?context (?:length|window|size)",
-    r"context (?:window|length|size)s? (?:\w+ ){0,3}?(?:exceed|overflow|too (?:small|long|large))",
-    r"exceeded model token limit",
-    r"too large for model with \d+ maximum context",
-    r"prompt too long; exceeded",
-    r"context[ _-](?:length|window|size)[ _-](?:was |has been |is )?exceed",
-    r"prompt contains.{0,60}\d+ input tokens",
-    r"(?:prompt|input|messages?) exceeds? (?:the )?(?:max(?:imum)?|model) (?:\w+ )?length",
-    r"(?:prompt|input|messages|conversation|context|request)\b[^.\n]{0,80}\b(?:exceed\w*|too many|over|larger than"
-    r"|longer than|greater than)\b[^.\n]{0,60}\btokens?\b",
-    r"tokens?\b[^.\n]{0,60}\b(?:exceed\w*|over|larger than|more than|greater than)\b[^.\n]{0,60}"
-    r"\b(?:context|(?:maximum|max) (?:input|prompt|sequence)|input limit|model'?s? limit)",
-    r"(?:trying to keep|cannot truncate|does not fit)[^.\n]{0,60}context",
-    r"token limit exceeded|tokens? limit (?:of|for) (?:this|the) model",
-    r"\btoo many (?:input |prompt )?tokens\b",
-    r"maximum sequence length|max_seq_len|max_model_len",
-    r"more tokens than[^.\n]{0,40}(?:context|window|model)",
-    r"input token count is \d+ but the model",
-    r"range of input length should be",
-    r"inputs?[`'\"]? must have less than \d+ tokens",
-    r"(?:输入|上下文|提示|消息|prompt|tokens?)[^。\n]{0,20}(?:过长|超过|超出|超限)",
-)
-OUTPUT_ONLY = _any_of(
-    r"max_(?:completion_|output_|new_)?tokens[`'\"]?:? \d[\d,]* ?> ?\d",
-    r"max_(?:completion_|output_|new_)?tokens[`'\"]? (?:\([\d,]+\) )?(?:is too large|is too big|exceeds|cannot exceed"
-    r"|must be|should be|value|may not|can(?:no|')t be|has to be)",
-    r"(?:invalid|unsupported|illegal|incorrect)[^.\n]{0,40}max_(?:completion_|output_|new_)?tokens",
-    r"'?max(?:imum)?_?(?:output|completion|new)_?tokens'?[^.\n]{0,40}"
-    r"(?:too large|too big|exceed|range|at most|maximum|less than)",
-    r"(?:supports at most|maximum (?:allowed )?number of output tokens|maximum output tokens)",
 )
 PARAMETER_NAME = re.compile(
     r"(?:unsupported|unrecognized|unknown|unexpected|extra)[ _](?:parameter|field|argument|input|request argument)"
@@ -114,16 +75,8 @@ BYTES = _any_of(
     r"(?:request|payload|body|content|entity)(?: \w+){0,3}? too large(?! for model)",
     r"(?:request|body|payload)[^.\n]{0,60}(?:exceed|larger|over|above)[^.\n]{0,60}(?:bytes|\bMi?B\b|size)",
     r"maximum (?:allowed )?(?:request|payload|body|number of bytes)",
+    r"max bytes|(?:message|body|payload|request) size \d+ exceed",
 )
-ITEM_SIZE = _any_of(
-    r"(?:image|file|document|pdf|attachment|media)s?\b[^.\n]{0,60}(?:exceed|too large|too big|too many"
-    r"|maximum|larger than)",
-    r"(?:string|array|name|id|description|schema|value|field)\b[^.\n]{0,30}too long",
-    r"(?:tools|functions|stop sequences?|messages array|headers?)\b[^.\n]{0,40}(?:exceed|too many|maximum|at most)",
-    r"expected (?:a string|an array) with maximum length",
-)
-"""One thing in the request is too big or too much; a shorter conversation would not help."""
-
 THINKING = _any_of(
     r"signature[^.\n]{0,80}thinking|thinking[^.\n]{0,80}signature",
     r"thinking[^.\n]{0,120}(?:cannot be modified|must remain|were modified|prefix)",
@@ -166,69 +119,93 @@ REFUSED = _any_of(
     r"violat\w+[^.\n]{0,60}(?:polic|terms|guideline)",
     r"cyber_policy|invalid_prompt",
 )
+_WORDS = r"(?: [\w'-]+)"
+_GAP = r"(?: (?:is|of|are|only|just|at most|allowed|up to|to))*[ :=(~\[]*"
+"""What may stand between the name of a bound and its number; never "by"."""
+_AFTER_EXCESS = r"(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|more|less|fewer) than)(?: or equal to)?"
 LIMIT = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"> ?{N} ?(?:tokens? )?maximum",
-        rf"(?:context limit|context window|context length|context size): ?\d[\d,]* \+ \d[\d,]* > {N}",
+        rf"\(\d[\d,]* ?/ ?{N}\)",
+        rf"n_ctx[:= ]+{N}",
+        rf"(?:超过|超出)[^\d\n]{{0,12}}{N}",
+        rf"{_AFTER_EXCESS}{_WORDS}{{0,6}}? (?:[\w'-]*(?:len|length|context|window|tokens?|maximum|max|size)|safe limit"
+        rf"|limit(?= of)){_GAP}{N}(?! ?%)",
         rf"(?:maximum|max|model'?s?|available|allowed)[\w ']{{0,20}}? context[ _-]?(?:length|window|size"
-        rf"|limit)[\w ']{{0,20}}?"
+        rf"|limit)[\w './-]{{0,40}}?"
         rf"(?<! by)[ :=(]+{N}(?! ?%)",
         rf"context[ _-](?:length|window|size|limit)(?: \w+){{0,2}} (?:is|of)(?: only| just| at most)? {N}",
         rf"context[ _-](?:length|window|size) \({N}(?: tokens?)?\)",
-        rf"(?:exceeds?|exceeded|over) the maximum (?:number of )?(?:input )?tokens?(?: \w+){{0,3}}? \(?{N}",
         rf"maximum (?:allowed )?(?:prompt|input|sequence|model) length (?:is|of) {N}",
-        rf"the model only supports up to {N}",
+        rf"model only supports up to {N}",
         rf"range of input length should be \[\d+, ?{N}\]",
         rf"must have less than {N} tokens",
-        rf"prompt token count of \d+ exceeds the limit of {N}",
         rf"model token limit: ?{N}",
         rf"too large for model with {N} maximum context",
-        rf"must be <= ?{N}\. given",
         rf"maximum allowed input length of {N}",
-        rf"input tokens? exceed(?:s|ed)? the configured limit of {N}",
+        rf"max(?:imum)?(?: size| length| is| input tokens| allowed)*[:=]? ?{N}(?= tokens|[)'\"]|$|[.,]? )",
+        rf"(?:cannot|must not|should not|may not) exceed {N}",
+        rf"(?:limit|while limit) is {N}",
+        rf"(?:tokens per submitted batch|per request) is {N}",
+        rf"\(max {N}",
+        rf"tokens, max {N}",
     )
 )
 OBSERVED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{N} tokens? > ?\d",
-        rf"context limit: ?{N} \+",
-        rf"\({N} (?:in the messages|of text input|in the prompt|in the input|input tokens)",
-        rf"(?:has|have|contains?|passed|given:?|with)(?: at least| about)? {N} (?:[`']?inputs?[`']? |prompt )?tokens",
+        rf"(?:contains|has|passed)(?: at least| about)? {N} input tokens",
         rf"(?:resulted in|requested|required|request contains|total of|used)(?: about| at least"
         rf"| up to)? {N}(?: input)? tokens",
+        rf"\({N} (?:in the messages|of text input|in the prompt|in the input|input tokens)",
+        rf"(?:has|have|contains?|passed|given:?|with)(?: at least| about)? {N} (?:[`']?inputs?[`']? |prompt )?tokens",
         rf"input token count (?:\(|is ){N}",
-        rf"tokens?\. given:? {N}",
+        rf"(?:tokens?\. given|received|got|requested|given)[:=]? ?{N}",
         rf"prompt token count of {N}",
-        rf"(?:request|input|prompt) \({N} tokens\)",
+        rf"(?:request|input|prompt|tokens?|length|count|too long)(?: of| is| was)?[ :=(~]+(?:length )?{N}",
         rf"(?:but )?(?:the )?request contains {N}",
-        rf"requested:? {N}\)",
         rf"prompt (?:contains|has|is) {N}",
+        rf"~?{N} tokens exceed",
+        rf"will take {N} tokens",
+        rf"n_keep[:= ]+{N}",
+        rf"数量\({N}",
     )
 )
+"""Sizes of what was sent; only one that is over the limit counts."""
 OUTPUT_LIMIT = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"max_(?:completion_|output_|new_)?tokens[`'\"]?:? \d[\d,]* ?> ?{N}",
-        rf"(?:supports at most|at most|maximum(?: allowed)?(?: value)?(?: is| of|:)|less than or equal to|<="
+        rf"(?:supports at most|at most|maximum(?: allowed)?(?: value)?(?: is| of|:)|less (?:than )?or equal to|<="
         rf"|cannot exceed|no more than"
         rf"|up to|can only afford|must be under) {N}",
         rf"range of max_tokens is \[\d+, ?{N}\]",
-        rf"(?:range|between)[^.\n]{{0,30}}?\d+ ?(?:,|-|to|and) ?{N}",
+        rf"(?:range|between)[^.\n]{{0,40}}?\d+ ?(?:\(inclusive\) )?(?:,|-|to|and) ?{N}",
         rf"maximum (?:number of )?output tokens?[^.\d\n]{{0,30}}{N}",
+        rf"model limit of {N}",
     )
 )
+_BOTH = r"(?:, |; )(?:\d[\d,]* [^,;)]*(?:, |; ))?"
 SUM = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
-        rf"context limit: ?{N} \+ {N} > (?P<window>\d[\d,_]*)",
-        rf"context length (?:is|of)(?: only)? (?P<window>\d[\d,_]*).{{0,80}}?requested(?: about)? \d[\d,]* tokens \({N}"
-        rf"[^,)]*, {N}[^)]*(?:completion|output)",
-        rf"context length is (?P<window>\d[\d,_]*) tokens and your request has {N} input tokens \({N} >",
-        rf"passed {N} input tokens and requested {N} output tokens.{{0,80}}?context length is only"
-        rf" (?P<window>\d[\d,_]*)",
-        rf"must be <= ?(?P<window>\d[\d,_]*)\. given: ?{N} `?inputs`? tokens and {N}",
+        rf"context limit: ?(?P<sent>{N}) \+? ?(?P<asked>{N}) > (?P<window>{N})",
+        rf"context length (?:is|of)(?: only)? (?P<window>{N}).{{0,80}}?requested(?: about)? (?P<total>{N}) ?tokens"
+        rf" \(\d[^,;)]*{_BOTH}(?P<asked>{N})[^)]*(?:completion|output)",
+        rf"context length (?:is|of) (?P<window>{N}) tokens and your request has (?P<sent>{N}) input tokens"
+        rf" \((?P<asked>{N}) >",
+        rf"passed (?P<sent>{N}) input tokens and requested (?P<asked>{N}) output tokens.{{0,80}}?context length is only"
+        rf" (?P<window>{N})",
+        rf"must be <= ?(?P<window>{N})\. given: ?(?P<sent>{N}) [`']?inputs?[`']? tokens and (?P<asked>{N})",
+        rf"context length is (?P<window>{N}) tokens.{{0,20}}?requested (?P<asked>{N}) output tokens and your prompt"
+        rf" contains at least (?P<sent>{N}) input tokens",
+        rf"context length of (?P<window>{N}) tokens.{{0,40}}?total of (?P<total>{N}) tokens: \d+ tokens from the input"
+        rf" messages and (?P<asked>{N})",
+        rf"requested (?P<asked>{N}) to generate tokens, following a prompt of length (?P<sent>{N}), which exceeds the"
+        rf" max limit of (?P<window>{N})",
+        rf"request length (?P<sent>{N}) \+ (?P<asked>{N}) is greater than \w+ (?P<window>{N})",
     )
 )
-"""Input plus output is over the window: groups are the input, the asked output, and the window."""
+"""Input plus output is over the window: what was sent (or the total), the asked output, and the window."""

@@ -12,13 +12,37 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
 
+from tenuto.model.error_grammar import normal
+
 MAX_DEPTH = 24
 MAX_OPENINGS = 20
 MAX_SHOWN = 500
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
-_MESSAGE_KEYS = ("message", "detail", "error_message", "msg", "reason", "title", "error_msg", "description")
+_MESSAGE_KEYS = (
+    "message",
+    "detail",
+    "error_message",
+    "msg",
+    "reason",
+    "title",
+    "error_msg",
+    "description",
+    "status_msg",
+)
 _CODE_KEYS = ("code", "type", "status", "error_code", "reason")
-_INNER_KEYS = ("error", "errors", "metadata", "raw", "detail", "details", "response", "body", "cause", "inner_error")
+_INNER_KEYS = (
+    "error",
+    "errors",
+    "metadata",
+    "raw",
+    "detail",
+    "details",
+    "response",
+    "body",
+    "cause",
+    "inner_error",
+    "base_resp",
+)
 _LABELS = frozenset({"error", "errors"})
 
 
@@ -35,8 +59,8 @@ class Said:
 
     @property
     def all_text(self) -> str:
-        """Everything in one text, for patterns."""
-        return "\n".join([*self.messages, *sorted(self.codes)])
+        """Everything in one text, a line each, in the form that patterns and grammar look at."""
+        return "\n".join(normal(text) for text in [*self.messages, *sorted(self.codes)])
 
     @property
     def shown(self) -> str:
@@ -119,6 +143,9 @@ def _read_object(value: dict[str, Any], said: Said, depth: int) -> None:
     for key in _MESSAGE_KEYS:
         if isinstance(value.get(key), str):
             _read_text(value[key], said, depth + 1)
+    param = value.get("param")
+    if isinstance(param, str) and " " in param:  # some gateways put the sentence there
+        _read_text(param, said, depth + 1)
     for key in _INNER_KEYS:
         inner = value.get(key)
         if isinstance(inner, (dict, list)) or (isinstance(inner, str) and key not in _MESSAGE_KEYS):

@@ -13,6 +13,7 @@ from math import ceil
 from time import time
 from typing import Any
 
+from tenuto.model import error_grammar as grammar
 from tenuto.model import error_patterns as words
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.error_text import Said, read_error, read_error_object
@@ -23,6 +24,8 @@ MIN_WINDOW = 256
 """A smaller number in an error text is not a window, in tokens."""
 MIN_ROOM = 1_024
 """When lowering the output would leave less than this, in tokens, the conversation is too long."""
+LARGE_OUTPUT_DIVISOR = 4
+"""Of the window: an output from this part on is what to lower, where nobody says how long the input is."""
 _NO_BODY = re.compile(r"^\s*(?:error:?\s*)?(\d{3})?\s*(?:status code)?\s*\(no body\)\s*$", re.IGNORECASE)
 
 
@@ -54,7 +57,7 @@ def _bare_error(provider: str, status: int | None, retry_after: float | None) ->
 
 
 def _judge(provider: str, status: int | None, said: Said, retry_after: float | None) -> ModelError:
-    text = said.all_text
+    text = said.all_text  # in the form of `error_grammar.normal()`
     if status is None or status < 400:
         status = said.status or status
     kind, observed, limit = _decide(status, said, text)
@@ -72,7 +75,11 @@ def _judge(provider: str, status: int | None, said: Said, retry_after: float | N
     )
 
 
-def _decide(status: int | None, said: Said, text: str) -> tuple[ErrorKind, int | None, int | None]:
+Verdict = tuple[ErrorKind, int | None, int | None]
+"""Kind, observed and limit, both in tokens."""
+
+
+def _decide(status: int | None, said: Said, text: str) -> Verdict:
     """Return kind, observed and limit. The order is the rule: exclusions, then sizes, then the rest."""
     allowance = words.RATE_SIZE.search(text)
     if allowance and (words.RATE.search(text) or status == 429):
@@ -109,13 +116,14 @@ def _excluded(status: int | None, text: str) -> ErrorKind | None:
 
 
 def _is_overflow(status: int | None, text: str) -> bool:
-    if status in {401, 402, 403, 404}:
+    if status in {402, 404} or grammar.is_item(text):
         return False
-    return bool(words.OVERFLOW.search(text)) and not words.ITEM_SIZE.search(text)
+    # A refused key may speak of tokens as well; that a window is too small it does not say (Kimi does, with 401).
+    return grammar.is_too_long(text) and (status not in {401, 403} or grammar.names_context(text))
 
 
 def _other_kind(status: int | None, text: str) -> ErrorKind:
-    if words.BYTES.search(text) or (status == 413 and not words.ITEM_SIZE.search(text)):
+    if words.BYTES.search(text) or (status == 413 and not grammar.is_item(text)):
         return "too_many_bytes"
     if words.OVERLOADED.search(text):
         return "overloaded"
@@ -152,28 +160,33 @@ def _kind_by_status(status: int | None, text: str = "") -> ErrorKind:
             return "invalid" if "invalid_request" in text else "server"
 
 
-def _output_budget(text: str) -> tuple[ErrorKind, int | None, int | None] | None:
+def _output_budget(text: str) -> Verdict | None:
     """Judge a refusal because of the asked output: lower it, unless the input alone fills the window (R-021)."""
     for pattern in words.SUM:
         found = pattern.search(text)
         if found:
-            window, sent = _int(found["window"]), _int(found[_first_plain_group(pattern)])
-            room = window - sent
-            return ("output_budget", sent, room) if room >= MIN_ROOM else ("overflow", sent, window)
-    afford = re.search(rf"fewer max_tokens.*?can only afford {words.N}", text, re.IGNORECASE | re.DOTALL)
+            return _judge_sum({name: _int(number) for name, number in found.groupdict().items() if number})
+    afford = re.search(rf"fewer max_tokens.*?can only afford {grammar.N}", text, re.DOTALL)
     if afford:
         limit = _int(afford[1])
         return ("output_budget", None, limit) if limit >= MIN_ROOM else ("quota", None, None)
-    if not words.OUTPUT_ONLY.search(text) or words.PARAMETER_NAME.search(text):
+    if words.PARAMETER_NAME.search(text) or grammar.leaves_negative_room(text) or not grammar.is_about_output(text):
         return None
     limit = _first_number(words.OUTPUT_LIMIT, text)
+    if limit is not None and f"{limit} (exclusive)" in text:
+        limit -= 1
     return "output_budget", None, limit
 
 
-def _first_plain_group(pattern: re.Pattern[str]) -> int:
-    """Return the number of the first group without a name: the input tokens."""
-    named = set(pattern.groupindex.values())
-    return next(number for number in range(1, pattern.groups + 1) if number not in named)
+def _judge_sum(numbers: Mapping[str, int]) -> Verdict:
+    """Judge an input and an output that are over the window together."""
+    window, asked = numbers["window"], numbers["asked"]
+    sent = numbers["sent"] if "sent" in numbers else numbers["total"] - asked
+    if sent + asked == window + 1:  # vLLM stops counting there: the input may be any size above
+        large = asked >= window // LARGE_OUTPUT_DIVISOR
+        return ("output_budget", None, None) if large else ("overflow", sent if sent > window else None, window)
+    room = window - sent
+    return ("output_budget", sent, room) if room >= MIN_ROOM else ("overflow", sent, window)
 
 
 def overflow_numbers(text: str) -> tuple[int | None, int | None]:
@@ -181,20 +194,17 @@ def overflow_numbers(text: str) -> tuple[int | None, int | None]:
 
     Only numbers that the text calls a size or a limit count: "(2013)" is an error number of MiniMax (T-18).
     """
-    limit, observed = _first_number(words.LIMIT, text), _first_number(words.OBSERVED, text)
+    limit = _first_number(words.LIMIT, text)
+    observed = _first_number(words.OBSERVED, text, over=limit or 0)
     if limit is not None and limit < MIN_WINDOW:
         limit = None
-    if observed is not None and limit is not None and observed <= limit:
-        observed = None
     return observed, limit
 
 
-def _first_number(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
-    for pattern in patterns:
-        found = pattern.search(text)
-        if found:
-            return _int(found[1])
-    return None
+def _first_number(patterns: tuple[re.Pattern[str], ...], text: str, over: int = 0) -> int | None:
+    """Return the first number above `over` that a pattern finds; patterns in their order."""
+    found = (_int(match[1]) for pattern in patterns for match in pattern.finditer(text))
+    return next((number for number in found if number > over), None)
 
 
 def _int(text: str) -> int:
