@@ -176,3 +176,26 @@ async def test_a_summary_made_here_after_an_unreadable_one_is_made_from_the_hist
                 assert "cannot be shown" not in asked
             else:
                 assert "question 0" in last.summary
+
+
+async def test_f3_a_dropped_field_is_told_once(tmp_path: Path):
+    """seeds-001-002-004.md F3: nothing that the user chose is left out without a word."""
+    options = {"refuse": ("stream_options",)}
+    async with agent(tmp_path, remote("fine"), model="openai-chat/test", options=options) as running:
+        for _ in range(2):
+            await running.ask("hi")
+        told = [text for text in warnings(running) if "stream_options" in text]
+        assert len(told) == 1, warnings(running)
+        assert len(running.server.refusals) == 1
+
+
+async def test_polish_c_a_refused_beta_is_told_once_and_not_asked_for_again(tmp_path: Path):
+    """seeds-001-002-004.md, polish c."""
+    choose(tmp_path, "anthropic/test", context_window=WINDOW, remote_compaction="request")
+    options = {"refuse": ("compaction",)}
+    async with agent(tmp_path, remote(), model="anthropic/test", options=options) as running:
+        for _ in range(2):
+            await fill(running, 3)
+            await compact(running)
+        assert len(running.server.refusals) == 1
+        assert len([text for text in warnings(running) if "by anthropic itself" in text]) == 1

@@ -61,8 +61,9 @@ async def compact_remotely(
     """
     environment = ctx.environment
     request = environment.request
-    if not is_chosen(request):
-        return None
+    compactor = environment.compactor
+    if not is_chosen(request) or (compactor is not None and not compactor.ways):
+        return None  # the server has refused it before, and that was told
     try:
         compacted = await _ask(ctx, plan, sleep)
         outcome = remote_outcome(environment, plan, compacted)

@@ -17,6 +17,7 @@ MIN_CLEARED = 12_500
 CLEARED_SHARE = 0.05
 EDIT_KIND = "server_edit"
 IGNORED_KIND = "server_ignored"
+DROPPED_KIND = "server_dropped"
 
 
 def server_context(live: LiveSession) -> ServerContext:
@@ -68,6 +69,12 @@ def tell_ignored(live: LiveSession, field: str) -> None:
         "kept small here instead."
     )
     _tell_once(live, IGNORED_KIND, text, "warning")
+
+
+def tell_dropped(live: LiveSession, field: str) -> None:
+    """Tell the user, once a session, that a field of the request is left out because the server refused it."""
+    text = f"{live.facts.provider} does not take the field {field}; requests leave it out from now on."
+    _tell_once(live, f"{DROPPED_KIND}.{field}", text, "info")
 
 
 def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:

@@ -21,7 +21,7 @@ from tenuto.core.image_recovery import ImageRecovery, concerns_images
 from tenuto.core.live import LiveSession
 from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
-from tenuto.core.server_context import tell_edit, tell_ignored
+from tenuto.core.server_context import tell_dropped, tell_edit, tell_ignored
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -109,6 +109,9 @@ class ModelCall:
             tell_edit(self._live, end.edit)
         if end.ignored:
             tell_ignored(self._live, end.ignored)
+        for name in end.dropped:
+            if name != end.ignored:
+                tell_dropped(self._live, name)
         if end.compacted is not None:
             from tenuto.core.provider_items import adopt_compaction
 

@@ -28,8 +28,9 @@ from tenuto.model.client import Call, Field, WireClient, join_array, join_object
 from tenuto.model.conversation import Encoded, LoadBlob, Run
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.model_list import facts_from_list
+from tenuto.model.negotiation import Negotiation
 from tenuto.model.transport import Transport
-from tenuto.protocol.model import CompactedItems, ModelFacts, ModelRequest, StreamPart
+from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
 VERSION = "2026-10-21"
 OFFICIAL_HOST = "api.anthropic.com"
@@ -50,6 +51,7 @@ class AnthropicClient:
     def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
         self._endpoint = endpoint
         self._wire = WireClient(endpoint, load_blob, AnthropicEncoder(endpoint.provider), OPTIONAL, transport)
+        self._compaction = Negotiation({COMPACTION: f"{COMPACTION}|{COMPACTION_BETA}"})
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
@@ -76,11 +78,14 @@ class AnthropicClient:
 
     @property
     def ways(self) -> frozenset[str]:
-        """The ways of compacting that this wire knows (see `RemoteCompactor`)."""
-        return WAYS
+        """The ways of compacting that this wire knows and the server has not refused (see `RemoteCompactor`)."""
+        return WAYS if self._compaction.allows(COMPACTION) else frozenset()
 
     async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
-        """Return the signed block that stands for the conversation (see `RemoteCompactor`)."""
+        """Return the signed block that stands for the conversation (see `RemoteCompactor`).
+
+        That a server does not have this beta is remembered.
+        """
         encoded = self._wire.cache.encode(request)
         head: list[Field] = [
             ("max_tokens", b"%d" % request.max_output_tokens),
@@ -94,7 +99,11 @@ class AnthropicClient:
             headers = self._headers(request, COMPACTION_BETA)
             return Call(self._endpoint.url("/v1/messages"), headers, body, decoder, "")
 
-        end = await last_part(self._wire.call(request, prepare))
+        try:
+            end = await last_part(self._wire.call(request, prepare))
+        except ModelError as error:
+            self._compaction.learn(error)
+            raise
         if end.compacted is None or len(end.compacted.items) != 1:
             raise explain_absence(end.message.stop_reason)
         return msgspec.structs.replace(end.compacted, usage=end.message.usage)

@@ -24,6 +24,8 @@ OPTIONAL = {
     "max_completion_tokens": "max_completion_tokens",
 }
 """Fields that some servers do not know, and how their refusals name them."""
+OUTPUT_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+"""Two names of one thing."""
 
 
 class ChatClient:
@@ -32,7 +34,9 @@ class ChatClient:
     def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
         self._endpoint = endpoint
         self._is_openai = endpoint.host.endswith("openai.com")
-        self._wire = WireClient(endpoint, load_blob, ChatEncoder(endpoint.host), OPTIONAL, transport)
+        self._wire = WireClient(
+            endpoint, load_blob, ChatEncoder(endpoint.host), OPTIONAL, transport, alternatives=OUTPUT_LIMITS
+        )
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from tenuto.model import wire_json
@@ -41,27 +42,33 @@ class WireClient:
         encoder: WireEncoder,
         optional: Mapping[str, str],
         transport: Transport | None = None,
+        *,
+        alternatives: frozenset[str] = frozenset(),
     ) -> None:
         self.endpoint = endpoint
         self.transport = transport or make_transport(endpoint)
         self.cache = ConversationCache(encoder, load_blob)
-        self.negotiation = Negotiation(optional)
+        self.negotiation = Negotiation(optional, alternatives)
 
     async def call(self, request: ModelRequest, prepare: Callable[[], Call]) -> AsyncGenerator[StreamPart]:
         """Make a call: yield its deltas, then `Finished`. Raises `ModelError`.
 
         When the server refuses an optional field, the call is prepared without it and made again at once, and the
-        field is left out from then on.
+        field is left out from then on. The same bytes are never sent twice (R-002).
         """
+        call = prepare()
         while True:
             started = False
             try:
-                async with aclosing(self._attempt(request, prepare())) as parts:
+                async with aclosing(self._attempt(request, call)) as parts:
                     async for part in parts:
                         started = True
                         yield part
             except ModelError as error:
-                if started or not self.negotiation.learn(error):
+                new = frozenset[str]() if started else self.negotiation.learn(error)
+                refused, call = call, prepare() if new else call
+                if call.body == refused.body and call.headers == refused.headers:
+                    self.negotiation.forget(new)
                     raise
             else:
                 return
@@ -72,7 +79,8 @@ class WireClient:
         async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder)) as parts:
             async for part in parts:
                 yield part
-        yield finished(call.decoder.finish(), request.model, call.prefix, call.ignored)
+        end = finished(call.decoder.finish(), request.model, call.prefix, call.ignored)
+        yield msgspec.structs.replace(end, dropped=self.negotiation.dropped)
 
     def check_size(self, body: bytes) -> None:
         """Raise `ModelError` for a body that is over the byte limit, before it is sent (R-053)."""

@@ -48,7 +48,10 @@ _LABELS = frozenset({"error", "errors"})
 
 @dataclass(slots=True)
 class Said:
-    """What was found: messages from the outermost to the innermost, codes in lower case, token numbers, a status."""
+    """What was found: messages from the outermost to the innermost, codes in lower case, token numbers, a status.
+
+    `param` is the field of the request that an error object names, or the place that a validator gives.
+    """
 
     messages: list[str] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
@@ -56,6 +59,7 @@ class Said:
     observed: int | None = None
     limit: int | None = None
     retry_after: float | None = None
+    param: str = ""
 
     @property
     def all_text(self) -> str:
@@ -146,10 +150,21 @@ def _read_object(value: dict[str, Any], said: Said, depth: int) -> None:
     param = value.get("param")
     if isinstance(param, str) and " " in param:  # some gateways put the sentence there
         _read_text(param, said, depth + 1)
+    elif isinstance(param, str):
+        said.param = param or said.param
+    said.param = _place(value.get("loc")) or said.param
     for key in _INNER_KEYS:
         inner = value.get(key)
         if isinstance(inner, (dict, list)) or (isinstance(inner, str) and key not in _MESSAGE_KEYS):
             _read_value(inner, said, depth + 1)
+
+
+def _place(loc: Any) -> str:
+    """Return the place of a validator's complaint: `["body", "stream_options"]` is `stream_options`."""
+    if not isinstance(loc, list):
+        return ""
+    steps = [str(step) for step in cast("list[Any]", loc)]
+    return ".".join(steps[1:] if steps[:1] == ["body"] else steps)
 
 
 def _add_message(text: str, said: Said) -> None:

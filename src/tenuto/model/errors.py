@@ -72,6 +72,7 @@ def _judge(provider: str, status: int | None, said: Said, retry_after: float | N
         limit=limit,
         retry_after=wait if kind in {"rate_limit", "overloaded", "server", "quota"} else None,
         hint=_hint(kind, observed, limit, wait),
+        param=said.param,
     )
 
 
@@ -282,4 +283,5 @@ def with_hint(error: ModelError, endpoint: Endpoint) -> ModelError:
         limit=error.limit,
         retry_after=error.retry_after,
         hint=hint,
+        param=error.param,
     )

@@ -33,7 +33,7 @@ WAYS = frozenset({"request", "endpoint"})
 OPTIONAL = {
     "reasoning.summary": r"reasoning\.summary|reasoning summar(?:y|ies)",
     "reasoning": r"reasoning(?:\.effort)?(?! summar)(?!\.summary)",
-    "include": r"include|reasoning\.encrypted_content",
+    "include": r"include|reasoning\.encrypted_content|encrypted content",
     "prompt_cache_key": "prompt_cache_key",
     "max_output_tokens": "max_output_tokens",
     MANAGEMENT: f"{MANAGEMENT}|compact_threshold",
@@ -79,7 +79,7 @@ class ResponsesClient:
             try:
                 return await self._compact_by_trigger(request, encoded, wish)
             except ModelError as error:
-                if not self._trigger.learn(error):
+                if not self._trigger.learn(error, is_value=True):
                     raise
         return await self._compact_at_endpoint(request, encoded, wish)
 

@@ -149,13 +149,15 @@ class Finished(msgspec.Struct, frozen=True):
     """The terminal event arrived: the whole answer, with usage, stop reason and prefix hash. Always the last part.
 
     `edit` is what the server left out of this request, `compacted` what it compacted in the middle of it; the items
-    are not in the message. `ignored` names the field by which that was asked for, where the server does not know it.
+    are not in the message. `ignored` names the field by which that was asked for, where the server does not know it;
+    `dropped` the fields that are left out of every request because the server refused them.
     """
 
     message: AssistantMessage
     edit: ServerEdit | None = None
     compacted: CompactedItems | None = None
     ignored: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 StreamPart = TextDelta | ThinkingDelta | ToolCallDelta | Finished
@@ -165,7 +167,8 @@ class ModelError(Exception):
     """A model call that failed, classified once, where it happened.
 
     `observed` and `limit` are token numbers that the provider named; `retry_after` is seconds. `text` is the
-    provider's own message, bounded; `str(error)` is one line for a person.
+    provider's own message, bounded; `str(error)` is one line for a person. `param` is the field of the request that
+    the error object names, with dots (empty: none).
     """
 
     def __init__(
@@ -178,6 +181,7 @@ class ModelError(Exception):
         limit: int | None = None,
         retry_after: float | None = None,
         hint: str = "",
+        param: str = "",
     ) -> None:
         super().__init__(f"{text} ({hint})" if hint else text)
         self.kind: ErrorKind = kind
@@ -187,6 +191,7 @@ class ModelError(Exception):
         self.limit = limit
         self.retry_after = retry_after
         self.hint = hint
+        self.param = param
 
 
 class ModelClient(Protocol):
