@@ -1,7 +1,7 @@
 """A process with an open session, to be killed: `python -m tests.core.crashing HOME DIRECTORY MODEL`.
 
-Resumes the directory's latest session. Lines on stdin: `compact`, `say TEXT`, `/COMMAND`. Lines on stdout: `ready`,
-then the name of every event.
+Resumes the directory's latest session. Lines on stdin: `compact`, `say TEXT`, `/COMMAND`, `!COMMAND`, `!!COMMAND`.
+Lines on stdout: `ready`, then the name of every event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tenuto.command.registry import run_command
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.protocol.event import AnyEvent
-from tenuto.protocol.operation import CompactSessionOperation
+from tenuto.protocol.operation import CompactSessionOperation, RunShellOperation
 from tenuto.protocol.part import TextPart
 
 
@@ -34,6 +34,9 @@ async def serve(home: Path, directory: Path, model: str) -> None:
     while line := await asyncio.to_thread(sys.stdin.readline):
         if line.startswith("/"):
             running.add(asyncio.create_task(run_command(runtime, line.strip())))
+        elif line.startswith("!"):
+            command, excluded = line.strip().lstrip("!"), line.startswith("!!")
+            await runtime.submit(RunShellOperation(session_id=runtime.session_id, command=command, excluded=excluded))
         elif line.startswith("say "):
             await runtime.submit_prompt((TextPart(text=line.removeprefix("say ").strip()),))
         else:

@@ -14,6 +14,7 @@ from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import text_of
+from tenuto.session.running import RunningCommand
 from tenuto.tool.collector import Collector
 from tenuto.tool.live import LiveOutput
 from tenuto.tool.process import session_members, shell_environment
@@ -310,10 +311,10 @@ async def test_the_ends_of_a_long_output_keep_whole_characters(tmp_path: Path) -
 
 async def test_run_shell_serves_the_persons_own_commands(bench: Bench) -> None:
     run = ShellRun(command="echo one; exit 2", cwd=bench.work)
-    await run_shell(run, bench.context, bench.live.append)
+    await run_shell(run, bench.context, bench.live.append, RunningCommand())
     assert (run.output, run.exit_code, run.truncated) == ("one\n", 2, False)
     run = ShellRun(command="echo partial; sleep 1000", cwd=bench.work)
-    task = asyncio.ensure_future(run_shell(run, bench.context, bench.live.append))
+    task = asyncio.ensure_future(run_shell(run, bench.context, bench.live.append, RunningCommand()))
     while "partial" not in "".join(bench.live):
         await asyncio.sleep(0.01)
     task.cancel()

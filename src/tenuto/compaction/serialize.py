@@ -101,6 +101,7 @@ def _serialize_entry(entry: Visible, bounds: Bounds) -> str:
         case ShellEntry():
             output = _clip_output(entry.output, bounds)
             status = f"\n(exit code {entry.exit_code})" if entry.exit_code else ""
+            status = "\n(interrupted)" if entry.interrupted else status
             return _labelled("User ran", f"{entry.command}\n{output}{status}".rstrip())
         case BranchSummaryEntry():
             return _labelled("Branch summary", _clip_middle(entry.summary, bounds.text))

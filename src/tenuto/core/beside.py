@@ -1,7 +1,8 @@
 """A command of the person that runs beside the session's task: whoever waits for an answer still looks around.
 
 What came of it goes into the history at the next boundary only, before a request or behind the task: never between a
-call and its result, nor before an answer that was asked for without it (R-048, R-059).
+call and its result, nor before an answer that was asked for without it (R-048, R-059). Until then it is written down
+beside the log (`session/running.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import contextlib
 
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.live import LiveSession
-from tenuto.core.shell import ShellTask
-from tenuto.protocol.entry import ShellEntry
+from tenuto.core.shell import ShellOutcome, ShellTask
 from tenuto.protocol.operation import RunShellOperation
 
 
@@ -22,7 +22,7 @@ class ShellBeside:
     def __init__(self, live: LiveSession) -> None:
         self.submission_id = ""
         self._live = live
-        self._held: list[ShellEntry] = []
+        self._held: list[ShellOutcome] = []
         self._task: asyncio.Task[None] | None = None
 
     def start(self, operation: RunShellOperation) -> None:
@@ -38,8 +38,9 @@ class ShellBeside:
     def store(self) -> None:
         """Put what came of it into the history, at a boundary; what still runs is stored later."""
         held, self._held = self._held, []
-        for entry in held:
-            self._live.session.append(entry)
+        for outcome in held:
+            self._live.session.append(outcome.entry)
+            outcome.forget()
         if held:
             self._live.publish_usage()
         if not self.is_running:
@@ -68,6 +69,5 @@ class ShellBeside:
         except EXPECTED_FAILURES as error:
             self._live.notify(describe_failure(error), "error")
 
-    def _hold(self, entry: ShellEntry) -> ShellEntry:
-        self._held.append(entry)
-        return entry
+    def _hold(self, outcome: ShellOutcome) -> None:
+        self._held.append(outcome)

@@ -6,6 +6,7 @@ Whatever happens, every call gets exactly one result: a refusal, an error, or "i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -81,17 +82,17 @@ class CallRunner:
         """Run calls side by side; each result is stored as soon as all before it are: another may wait for a person."""
         tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
         stored = 0
+        keep = self._live.tool_context.store_output
         try:
             for task in tasks:
-                self._store(budget.bound(await task, self._live.tool_context.store_output))
+                await asyncio.wait([task])  # a cancellation is ours first: a call may answer its own with a result
+                self._store(budget.bound(task.result(), keep))
                 stored += 1
         except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _cancel_all(tasks)
             for call, task in zip(calls[stored:], tasks[stored:], strict=True):
                 finished = not task.cancelled() and task.exception() is None
-                self._store(task.result() if finished else interrupted_result(call))
+                self._store(budget.bound(task.result() if finished else interrupted_result(call), keep))
             raise
 
     async def _run_one(self, call: ToolCallPart) -> ToolResultMessage:
@@ -215,11 +216,23 @@ class CallRunner:
         live = self._live
         stored = live.session.append(result)
         self._stored.append(stored)
+        live.tool_context.note_stored(stored.call_id)
         live.bus.publish(ToolResultEvent(session_id=live.id, submission_id=self._submission_id, message=stored))
         for view in stored.ui:
             if isinstance(view, TodoView):
                 live.session.append(TodoEntry(items=view.items))
                 live.bus.publish(TodoChangedEvent(session_id=live.id, items=view.items))
+
+
+async def _cancel_all(tasks: Sequence[asyncio.Task[ToolResultMessage]]) -> None:
+    """Cancel what runs and wait until all of it has ended; a second cancellation meanwhile is passed on to it."""
+    running = [task for task in tasks if not task.done()]
+    while running:
+        for task in running:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait(running)
+        running = [task for task in running if not task.done()]
 
 
 def denied_result(call: ToolCallPart, text: str, feedback: str = "") -> ToolResultMessage:

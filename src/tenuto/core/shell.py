@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+
+from msgspec import Struct
 
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import ShellFinishedEvent, ShellOutputEvent, ShellStartedEvent
 from tenuto.protocol.operation import RunShellOperation
+from tenuto.session.running import RunningCommand
 from tenuto.tool.shell import ShellRun, run_shell
 
 
+class ShellOutcome(Struct, frozen=True):
+    """What came of a command, and what is to be called when it is in the history."""
+
+    entry: ShellEntry
+    forget: Callable[[], None]
+
+
 class ShellTask:
-    """Serves one `RunShellOperation`. `keep` puts what came of it into the history, and returns it as it is there."""
+    """Serves one `RunShellOperation`. `hold` takes what came of it where the history cannot have it yet."""
 
     def __init__(
-        self, live: LiveSession, operation: RunShellOperation, keep: Callable[[ShellEntry], ShellEntry] | None = None
+        self, live: LiveSession, operation: RunShellOperation, hold: Callable[[ShellOutcome], None] | None = None
     ) -> None:
         self._live = live
         self._operation = operation
-        self._keep = keep or live.session.append
+        self._hold = hold
 
     async def run(self) -> None:
         """Run the command, show its output as it comes, and put it into the history, also when it is interrupted."""
@@ -35,28 +46,40 @@ class ShellTask:
         )
         started = time.monotonic()
         run = ShellRun(command=operation.command, cwd=live.session.cwd)
+        entry = ShellEntry(command=operation.command, excluded=operation.excluded, interrupted=True)
         try:
-            await run_shell(run, live.tool_context, emit=self._emit)
+            await run_shell(run, live.tool_context, self._emit, self._note(entry))
         finally:
             self._store(run, time.monotonic() - started)
+
+    def _note(self, entry: ShellEntry) -> RunningCommand:
+        """Return what is written down beside the log until the entry is in it."""
+        newest = next(reversed(self._live.session.everything()), None)
+        return RunningCommand(shell=entry, since=newest.seq if newest is not None else 0)
 
     def _emit(self, text: str) -> None:
         live = self._live
         live.bus.publish(ShellOutputEvent(session_id=live.id, submission_id=self._operation.submission_id, text=text))
 
     def _store(self, run: ShellRun, duration: float) -> None:
-        """Put the command and what came of it into the history."""
+        """Put the command and what came of it into the history, or hold it."""
         live, operation = self._live, self._operation
-        entry = self._keep(
-            ShellEntry(
-                command=operation.command,
-                output=run.output or run.problem,
-                exit_code=run.exit_code,
-                excluded=operation.excluded,
-                truncated=run.truncated,
-                output_path=run.output_path,
-                duration=duration,
-            )
+        entry = ShellEntry(
+            command=operation.command,
+            output=run.output or run.problem,
+            exit_code=run.exit_code,
+            excluded=operation.excluded,
+            truncated=run.truncated,
+            output_path=run.output_path,
+            duration=duration,
+            interrupted=run.interrupted,
         )
+        if self._hold is None:
+            entry = live.session.append(entry)
+            run.forget(live.tool_context)
+        else:
+            run.noted = run.noted or operation.submission_id
+            live.session.store.running.note(run.noted, self._note(entry))
+            self._hold(ShellOutcome(entry, partial(run.forget, live.tool_context)))
         live.bus.publish(ShellFinishedEvent(session_id=live.id, submission_id=operation.submission_id, entry=entry))
         live.publish_usage()

@@ -66,7 +66,10 @@ class MovedEntry(Entry, frozen=True, kw_only=True, tag="moved"):
 
 
 class ShellEntry(Entry, frozen=True, kw_only=True, tag="shell"):
-    """A `!command` that the person ran; `excluded` (`!!`) keeps it from the model."""
+    """A `!command` that the user ran; `excluded` (`!!`) keeps it from the model.
+
+    `interrupted` says that it was stopped, and `output` is what it had written.
+    """
 
     command: str
     output: str = ""
@@ -75,6 +78,7 @@ class ShellEntry(Entry, frozen=True, kw_only=True, tag="shell"):
     truncated: bool = False
     output_path: str = ""
     duration: float = 0.0
+    interrupted: bool = False
 
 
 class ViewEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

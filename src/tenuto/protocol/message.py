@@ -184,8 +184,8 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
     """The result of one tool call. `ui` is data for the screen only; the model sees `parts`.
 
     `truncated` says that `parts` is not the whole output; then `output_path` names the file that has it and
-    `output_size` its size in bytes. `interrupted` marks a result that stands in for one that never came; `denied`
-    one of a call that was not allowed to run.
+    `output_size` its size in bytes. `interrupted` marks a result of a call that did not
+    end, with what there was of it; `denied` one of a call that was not allowed to run.
     """
 
     role: ClassVar[str] = "tool"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
+from tenuto.text.figures import plural
 
 INTERRUPTED_TEXT = "interrupted; may have taken effect; check"
 _KEPT_BUILDS = 2
@@ -48,6 +49,21 @@ def interrupted_result(call: ToolCallPart) -> ToolResultMessage:
     return ToolResultMessage(
         call_id=call.id, name=call.name, parts=(TextPart(text=INTERRUPTED_TEXT),), is_error=True, interrupted=True
     )
+
+
+def interruption(output: str, lines: int, path: str = "") -> str:
+    """Return the text of a result that has what a command wrote before it was interrupted.
+
+    `path` is where all of it is, for an output that was found after its process had died.
+    """
+    where = f" The output so far is in {path}:" if path else " The output so far:"
+    return f"interrupted after {plural(lines, 'line')} of output; may have taken effect; check.{where}\n{output}"
+
+
+def output_before(text: str) -> str:
+    """Return the output in an interrupted result's text, without the line that says so; empty where there is none."""
+    first, _line_end, output = text.partition("\n")
+    return output if first.startswith("interrupted") else text
 
 
 class PairedMessages:

@@ -39,6 +39,7 @@ from tenuto.session.place import folder_identity, new_session_id, project_direct
 from tenuto.session.projection import Reading
 from tenuto.session.record import encode
 from tenuto.session.removal import remove_folder
+from tenuto.session.running import found_result, missing_shells
 from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
 from tenuto.session.store import Store
 from tenuto.session.tree import Tree
@@ -184,10 +185,18 @@ class Session:
         return session
 
     def _repair(self) -> None:
-        """Write what a crash left out: the header of a log that lost it, the results of the last answer's calls."""
+        """Write what a crash left out: the header of a log that lost it, results of calls, commands of the user."""
         if not self._tree.history.headers:
             self._write(msgspec.structs.replace(self.header, ts=self._clock()))
-        self.close_open_calls()
+        left = list(self.store.running.left())
+        commands = {command.call_id: command for _name, command in left if command.call_id}
+        for call in self._tree.open_calls():
+            self.append(found_result(call, commands.get(call.id), self.store.outputs))
+        shells = [command for _name, command in left if command.shell is not None]
+        for entry in missing_shells(shells, self._tree.everything, self.store.outputs):
+            self.append(entry)
+        for name, _command in left:
+            self.store.running.forget(name)
 
     @property
     def is_read_only(self) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tenuto.protocol.part import ImagePart
 from tenuto.session.files import make_directory, write_new
+from tenuto.session.running import RunningCommands
 
 OUTPUTS = "outputs"
 BLOBS = "blobs"
@@ -20,6 +21,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.outputs = directory / OUTPUTS
         self.blobs = directory / BLOBS
+        self.running = RunningCommands(directory / "running")
 
     @property
     def has_files(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tenuto.guard.commands import path_words, simple_words
@@ -11,6 +12,8 @@ from tenuto.guard.repository import configured_programs
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import TextPart
+from tenuto.session.pairing import interruption
+from tenuto.session.running import RunningCommand
 from tenuto.text.bounding import shorten
 from tenuto.tool.base import BuiltinTool
 from tenuto.tool.collector import Collector
@@ -57,13 +60,21 @@ class BashTool(BuiltinTool):
             return await _start_job(arguments.command, context)
         limit = min(arguments.timeout or context.settings.bash_timeout, context.settings.bash_max_timeout)
         run = ShellRun(arguments.command, context.cwd, limit)
-        await run_shell(run, context, context.emit)
+        context.when_stored[context.call_id] = partial(run.forget, context)
+        try:
+            await run_shell(
+                run, context, context.emit, RunningCommand(call_id=context.call_id, command=arguments.command)
+            )
+        except asyncio.CancelledError:
+            if not run.lines:
+                raise
         if run.problem:
             raise ToolError(f"{run.problem} (working directory {context.cwd})")
         return ToolOutput(
             parts=(TextPart(text=_report(run)),),
             ui=(ShellView(command=run.command, exit_code=run.exit_code),),
             is_error=run.exit_code != 0,
+            interrupted=run.interrupted,
             truncated=run.truncated,
             output_path=run.output_path if run.truncated else "",
             output_size=run.output_size if run.truncated else 0,
@@ -88,7 +99,9 @@ def _git_concerns(words: list[str], context: ToolContext) -> tuple[str, ...]:
 
 
 def _report(run: ShellRun) -> str:
-    """Return the output and a last line that says how it ended and where it ran."""
+    """Return the output and a last line that says how it ended and where it ran; of an interrupted one a first line."""
+    if run.interrupted:
+        return interruption(run.output, run.lines)
     if run.timed_out:
         ending = f"Stopped after {run.timeout:g} s (time limit): the command and everything it had started was killed."
     else:
@@ -110,13 +123,21 @@ async def _start_job(command: str, context: ToolContext) -> ToolOutput:
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
     job = context.jobs.add(command, process, asked_for=True)
+    is_interrupted = False
     try:
         await asyncio.wait({process.exited}, timeout=_FIRST_LOOK_SECONDS)
     except asyncio.CancelledError:
+        is_interrupted = True
         await context.jobs.end(job)
-        raise
+        if not collector.size:
+            raise
     limits = context.settings
     output = collector.text(limits.max_output_chars, limits.max_output_lines).text.rstrip("\n")
+    view = ShellView(command=command, exit_code=job.exit_code, background=True)
+    if is_interrupted:
+        job.reported = True
+        text = interruption(output, collector.line_count, str(job.log or ""))
+        return ToolOutput(parts=(TextPart(text=text),), ui=(view,), is_error=True, interrupted=True)
     so_far = f"\nOutput so far:\n{output}" if output else ""
     if job.exit_code is not None and not job.is_running:
         job.reported = True
@@ -126,5 +147,4 @@ async def _start_job(command: str, context: ToolContext) -> ToolOutput:
             f"Running in the background as {job.id}, process {job.pid}. Its output goes to {job.log} "
             f"(read or grep it); it ends with the session. To stop it: kill -- -{job.pid}{so_far}"
         )
-    view = ShellView(command=command, exit_code=job.exit_code, background=True)
     return ToolOutput(parts=(TextPart(text=text),), ui=(view,), is_error=bool(job.exit_code))

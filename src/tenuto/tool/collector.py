@@ -73,6 +73,12 @@ class Collector:
             self._write(bytes(self._head) + bytes(self._tail))
         return self.path
 
+    @property
+    def line_count(self) -> int:
+        """Lines so far, one that has no end yet included."""
+        end = self._tail or self._head
+        return self.lines + bool(end and not end.endswith(b"\n"))
+
     def close(self) -> None:
         """Close the file, if there is one."""
         if self._descriptor is not None:

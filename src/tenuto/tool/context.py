@@ -69,6 +69,10 @@ def _ignore(_: str) -> None:
     """Live output that nobody watches."""
 
 
+def _nothing() -> None:
+    """Most calls leave nothing behind that waits for their result."""
+
+
 class ToolContext:
     """One for a session; `for_call` makes the one that a single call gets.
 
@@ -90,6 +94,8 @@ class ToolContext:
         """Hosts that turned out to have a private address: the next call asks for them."""
         self.present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
         """Has the person say what becomes of a plan; of one call."""
+        self.when_stored: dict[str, Callable[[], None]] = {}
+        """What is to be done when the result of a call, by its id, is in the log."""
 
     @property
     def cwd(self) -> Path:
@@ -139,6 +145,10 @@ class ToolContext:
         made = object.__new__(ToolContext)
         vars(made).update(vars(self), call_id=call_id, emit=emit, subject=subject)
         return made
+
+    def note_stored(self, call_id: str) -> None:
+        """The result of a call is in the log."""
+        self.when_stored.pop(call_id, _nothing)()
 
     async def close(self) -> None:
         """End the background jobs and whatever commands left running."""

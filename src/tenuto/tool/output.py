@@ -26,7 +26,8 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run. `parts` go to the model, `ui` to the screen, `files` to the file tracker.
 
     `truncated`: `parts` is not everything; `output_path` names the file that has all of it, `output_size` its bytes.
-    `waited` is the seconds that the run waited for the person.
+    `waited` is the seconds that the run waited for the user. `interrupted`: the run was cancelled, and this is what
+    there was of it.
     """
 
     parts: tuple[ContentPart, ...]
@@ -37,6 +38,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     output_path: str = ""
     output_size: int = 0
     waited: float = 0.0
+    interrupted: bool = False
 
     @classmethod
     def of_text(cls, text: str) -> ToolOutput:

@@ -148,6 +148,12 @@ class Command:
         """Kill the whole session without waiting."""
         self._signal(signal.SIGKILL)
 
+    def read_rest(self) -> None:
+        """Take what stands in the pipe now; not what something that goes on writing puts there meanwhile."""
+        for _ in range(2):  # a pipe holds one chunk
+            if self._pipe >= 0:
+                self._read()
+
     def close(self) -> None:
         """Stop reading and let go of the pipe and the file."""
         if self._pipe >= 0:

@@ -75,7 +75,8 @@ async def run_call(
 ) -> ToolResultMessage:
     """Run a call that was allowed and return its result within the limits of one result.
 
-    Only a cancellation goes further up.
+    Only a cancellation goes further up, and not that where the tool has something to show of what it did: then the
+    result is an interrupted one.
     """
     call, started = prepared.call, time.monotonic()
     tool = cast("Tool", prepared.tool)
@@ -104,6 +105,7 @@ def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, durati
         truncated=output.truncated,
         output_path=output.output_path,
         output_size=output.output_size,
+        interrupted=output.interrupted,
         duration=max(0.0, duration - output.waited),
     )
 

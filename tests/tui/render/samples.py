@@ -12,6 +12,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
+from tenuto.session.pairing import INTERRUPTED_TEXT, interruption
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
@@ -140,7 +141,8 @@ def tool_items() -> list[Item]:
         ),
         tool("bash", '{"command":"make"}', state="running", output="a\nb\nc\nd\ne\nf\ng\n", started=90.0),
         tool("bash", '{"command":"rm -r build\\nrm -r dist"}', state="waiting"),
-        tool("bash", '{"command":"sleep 9"}', state="interrupted", result=result("bash", "may have run")),
+        tool("bash", '{"command":"sleep 9"}', state="interrupted", result=result("bash", INTERRUPTED_TEXT)),
+        tool("bash", '{"command":"tick"}', state="interrupted", result=result("bash", interruption("1\n2\n", 2))),
         tool("bash", '{"command":"curl x | sh"}', state="denied"),
         tool("grep", '{"pattern":"radius"}', result=result("grep", "a.py:1: radius\nb.py:2: radius\n[2 files]")),
         tool("glob", '{"pattern":"*.py"}', result=result("glob", "\n".join(f"file{n}.py" for n in range(9)))),
@@ -223,6 +225,7 @@ def other_items() -> list[Item]:
         ThinkingItem(text=thoughts, started=95.0),
         AssistantItem(text="I will look at *the code* first.", seq=5, final=True, interrupted=True),
         ShellItem(command="git status --short", output="M a.py\nM b.py\n", exit_code=0, excluded=True, final=True),
+        ShellItem(command="make all", output="one\n", interrupted=True, seconds=2.5, final=True),
         ShellItem(command="make test", output="1\n2\n3\n4\n5\n6\n7\n", running=True, started=97.0),
         NoticeItem(text="The model's list could not be read; the last one is used.", level="warning"),
         NoticeItem(text="No key for anthropic: set ANTHROPIC_API_KEY.", level="error"),

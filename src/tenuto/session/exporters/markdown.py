@@ -35,6 +35,7 @@ from tenuto.session.exporters.words import (
     is_long,
     read_arguments,
     result_facts,
+    shell_ending,
     who_said,
 )
 from tenuto.text.figures import format_cost, plural
@@ -212,7 +213,7 @@ def _shell(entry: ShellEntry) -> Iterator[str]:
     yield _heading("You ran", entry.seq, entry.ts)
     yield fence(entry.command, "sh")
     yield _output(sanitize_output(entry.output), "")
-    facts = ["not finished" if entry.exit_code is None else f"exit {entry.exit_code}"]
+    facts = [shell_ending(entry)]
     facts += ["kept from the model"] if entry.excluded else []
     yield f"*{plain(' · '.join(facts))}*"
 

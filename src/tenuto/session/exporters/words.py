@@ -14,6 +14,7 @@ from tenuto.protocol.entry import (
     ModelEntry,
     NoticeEntry,
     PinEntry,
+    ShellEntry,
     UndoEntry,
     UnpinEntry,
     ViewEditEntry,
@@ -91,6 +92,13 @@ def call_state(result: ToolResultMessage | None) -> str:
     if result.interrupted:
         return "interrupted"
     return "failed" if result.is_error else "done"
+
+
+def shell_ending(entry: ShellEntry) -> str:
+    """Return how a command of the user ended, in a word or two."""
+    if entry.interrupted:
+        return "interrupted"
+    return "not finished" if entry.exit_code is None else f"exit {entry.exit_code}"
 
 
 def result_facts(result: ToolResultMessage | None) -> list[str]:

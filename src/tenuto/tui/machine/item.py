@@ -89,6 +89,7 @@ class ShellItem(BaseItem, kw_only=True):
     output: str = ""
     exit_code: int | None = None
     excluded: bool = False
+    interrupted: bool = False
     running: bool = False
     truncated: bool = False
     output_path: str = ""

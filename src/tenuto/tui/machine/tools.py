@@ -98,7 +98,7 @@ def finish_shell(change: Change, event: ShellFinishedEvent) -> None:
         change.add(item)
     item.command, item.output, item.exit_code = entry.command, entry.output, entry.exit_code
     item.excluded, item.truncated, item.output_path = entry.excluded, entry.truncated, entry.output_path
-    item.running, item.final = False, True
+    item.running, item.interrupted, item.final = False, entry.interrupted, True
     change.stop_clock(item, entry.duration)
     change.settle([item.id])
     change.touch(item)

@@ -123,6 +123,8 @@ def _shell(item: ShellItem, frame: Frame) -> list[Line]:
     facts: list[Span] = []
     if item.running and item.started and frame.now - item.started >= 2:
         facts.append((f"{int(frame.now - item.started)}s", "dim"))
+    if item.interrupted:
+        facts.append(("interrupted", "warning"))
     if item.exit_code:
         facts.append((f"exit {item.exit_code}", "warning"))
     if not item.running and item.seconds >= 1:

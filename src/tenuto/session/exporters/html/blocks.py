@@ -22,6 +22,7 @@ from tenuto.session.exporters.words import (
     compaction_facts,
     describe_mark,
     is_long,
+    shell_ending,
     who_said,
 )
 from tenuto.text.figures import format_bytes, format_seconds, plural
@@ -136,7 +137,7 @@ class Blocks:
         return self._block("assistant", "Assistant", answer.seq, answer.ts, *body, foot)
 
     def _shell(self, entry: ShellEntry) -> Markup:
-        facts = ["not finished" if entry.exit_code is None else f"exit {entry.exit_code}"]
+        facts = [shell_ending(entry)]
         facts += [format_seconds(entry.duration)] if entry.duration >= 1 else []
         facts += ["kept from the model"] if entry.excluded else []
         facts += ["not all of its output"] if entry.truncated else []

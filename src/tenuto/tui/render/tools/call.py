@@ -6,14 +6,23 @@ from collections.abc import Sequence
 
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import DenialView, ShellView
+from tenuto.session.pairing import output_before
 from tenuto.text.figures import format_count, format_seconds
 from tenuto.tui.machine.item import Item, ThinkingItem, ToolItem
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.frame import Frame, below, folded_rows, head, rows_of
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.links import file_link
-from tenuto.tui.render.tools.look import FAILURE_ROWS, FOLDED_LINES, Look, no_subject, read_arguments, result_text
-from tenuto.tui.render.tools.looks import LOOKS, live_tail
+from tenuto.tui.render.tools.look import (
+    FAILURE_ROWS,
+    FOLDED_LINES,
+    Look,
+    is_cut,
+    no_subject,
+    read_arguments,
+    result_text,
+)
+from tenuto.tui.render.tools.looks import LOOKS, live_tail, shell_output
 from tenuto.tui.render.width import cell_width, truncate
 
 FILE_TOOLS = frozenset({"read", "write", "edit"})
@@ -45,7 +54,9 @@ def has_body(item: Item) -> bool:
         return bool(item.output)
     if item.result is None:
         return False
-    if item.folded and item.state in ("interrupted", "denied"):
+    if item.state == "interrupted":
+        return bool(output_before(result_text(item)))
+    if item.folded and item.state == "denied":
         return bool(_feedback(item))
     look = LOOKS.get(item.name)
     quiet = look is not None and look.quiet and item.state == "done" and item.folded
@@ -139,7 +150,10 @@ def _below(item: ToolItem, look: Look, frame: Frame) -> list[Line]:
             # The model often recovers by itself: told quietly, in full on demand.
             has_run = item.result is not None and any(isinstance(view, ShellView) for view in item.result.ui)
             lines = look.body(item, frame) if has_run else _failure(item, frame)
-        case "interrupted" | "denied":
+        case "interrupted":
+            # The head says that it was; what there was of it is shown as if it had ended.
+            lines = shell_output(output_before(result_text(item)), frame, is_cut=is_cut(item))
+        case "denied":
             lines = _muted(item, frame) if frame.unfolded else folded_rows(_feedback(item), frame, FAILURE_ROWS)
     return below([*lines, *_whole_output(item, frame)])
 
