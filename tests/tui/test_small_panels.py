@@ -83,12 +83,12 @@ def test_an_approval_says_on_a_small_screen_how_it_is_answered(rows, scene):
 def test_what_is_left_out_of_a_change_is_counted_and_can_be_read(rows):
     lines = asked(40, rows, scenes.asking_for_a_change())
     assert not any("it changes a file" in line for line in lines), "the change is worth more than why it is asked"
-    assert any("below · Ctrl+E shows all" in line for line in lines)
+    assert any("below · Ctrl+E show all" in line for line in lines)
     assert "+" in lines[0]
     assert "−" in lines[0]
     whole = asked(40, rows, scenes.asking_for_a_change(), full=True)
     assert sum(line.startswith("    ") for line in whole) >= 5, "the answers that are not selected make room"
-    assert "Esc denies" in whole[-1]
+    assert "Esc collapse" in whole[-1]
 
 
 @pytest.mark.parametrize("width", [20, 30, 40, 60])

@@ -28,6 +28,8 @@ FOCUS_SECONDS = 0.3
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
 DIALOGS = frozenset({"approval", "feedback", "picker", "row", "help"})
 """What needs the room that the queue and the todo list take otherwise."""
+WHOLE_FRAME = 4
+"""Rows around what is read on the whole screen: the question, the selected answer, the keys, what is not shown."""
 ABOVE_PROMPT = DIALOGS | {"search", "found", "block"}
 """What stands above the prompt; completions stand below it where the screen has room there."""
 
@@ -114,7 +116,7 @@ class Around:
     def takes_typing(self) -> bool:
         """Whether the prompt has the caret: not while a dialog, or the text of one, has the keyboard."""
         state = self._machine.state
-        return state.contexts[0] not in ABOVE_PROMPT or (state.contexts[0] == "approval" and bool(state.draft.text))
+        return state.contexts[0] not in ABOVE_PROMPT or (state.contexts[0] == "approval" and state.draft.begun)
 
     def side_share(self, height: int) -> int:
         """Return how many rows of the screen's the side may have: fewer while something is open above the prompt."""
@@ -178,6 +180,12 @@ class Around:
             case _:
                 return panels.NOTHING
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of an approval is read, on the whole screen."""
+        request = self._machine.state.approvals.current
+        return self._full and request is not None and request.request_id == self._shown
+
     # --- toasts ---
 
     @property
@@ -206,7 +214,7 @@ class Around:
         state = self._machine.state
         if not self._full and state.contexts[0] != "help" and not state.approvals.plan:
             return False
-        kept = 3 if state.contexts[0] == "help" else 8
+        kept = 3 if state.contexts[0] == "help" else WHOLE_FRAME if self.whole else 8
         self.scroll(direction * max(1, len(self._panel.lines) - kept))
         return True
 
@@ -219,6 +227,13 @@ class Around:
         """Show all of the command or change, or its head again."""
         self._full = not self._full
         self._scroll = 0
+
+    def leave_whole_approval(self) -> bool:
+        """Show the head of the command or change again; `False` when that is what shows."""
+        if not self.whole or self._machine.state.contexts[0] != "approval":
+            return False
+        self.toggle_whole_approval()
+        return True
 
     def scroll(self, rows: int) -> None:
         """Scroll the open panel, or select another of its rows."""

@@ -255,8 +255,7 @@ class Keyboard:
     def _was_meant_for_draft(self, key: str, character: str | None) -> bool:
         """Whether a key belongs to the editor although an approval is open.
 
-        It was under way when that opened; or it types, and is no answer. Over a draft no letter is an answer, a number
-        is one.
+        It was under way when that opened; or it types, and is no answer. Over a draft nothing that types is one.
         """
         state = self._machine.state
         if state.approvals.current is None:
@@ -265,8 +264,8 @@ class Keyboard:
             return character is not None or key == "backspace"
         row = state.keys.find(state.contexts, key)
         if character is None:
-            return row is None and bool(state.draft.text)
-        if state.draft.text and not character.isdigit():
+            return row is None and state.draft.begun
+        if state.draft.begun:
             return True
         return row is None or row.context != "approval" or not _is_offered(row.intent, state.approvals.current)
 

@@ -244,7 +244,7 @@ async def test_an_approval_shows_the_command_keeps_the_draft_and_takes_an_answer
         screen.clock.now += 1
         await screen.burst(["enter"])
         assert screen.runtime.operations == [], "Enter may have been meant for the draft"
-        await screen.burst(["2"])
+        await screen.burst(["down", "down", "enter"])
         [operation] = screen.runtime.operations
         assert isinstance(operation, AnswerApprovalOperation)
         assert operation.decision == "session"
@@ -271,7 +271,7 @@ async def test_a_long_command_is_never_cut_silently() -> None:
         screen.clock.now += 5
         await screen.emit(STARTED, request(detail="\n".join(f"step {n}" for n in range(60))))
         screen.clock.now += 1
-        assert "Ctrl+E shows all" in screen.text()
+        assert "Ctrl+E show all" in screen.text()
         await screen.burst(["ctrl+e", *["pagedown"] * 12])
         assert "step 59" in screen.text()
         await screen.emit(ApprovalResolvedEvent(session_id=SESSION, request_id="r1", decision="once"))

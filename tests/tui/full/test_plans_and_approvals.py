@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.tui.around import FOCUS_SECONDS
 from tenuto.tui.machine.intent import PlanEdited, Tick
@@ -134,3 +135,67 @@ async def test_what_will_not_be_asked_again_is_named_whole_before_anybody_says_y
         assert shown // 20 == times, "an answer that is cut repeats the beginning"
         await screen.burst(["p"])
         assert given(screen) == [("project", None, "")]
+
+
+async def test_s20_a_number_over_a_draft_goes_into_the_draft() -> None:
+    async with running_app() as screen:
+        await screen.burst([*"my draft "])
+        await ask(screen, replace(request(), lasting=True))
+        screen.clock.now += 3
+        await screen.burst(["3"])
+        assert given(screen) == []
+        assert screen.app.composer.text == "my draft 3"
+
+
+BIG = DiffView(
+    path="src/big.py",
+    diff="@@ -1,80 +1,80 @@\n" + "".join(f"-old {number}\n+new {number}\n" for number in range(80)),
+    added=80,
+    removed=80,
+)
+
+
+def change() -> ApprovalRequestedEvent:
+    return replace(request(), tool="edit", summary="src/big.py", detail="src/big.py", diff=BIG, lasting=True)
+
+
+@pytest.mark.parametrize("size", [(40, 15), (100, 30), (200, 60)])
+async def test_f7_ctrl_e_gives_a_change_the_whole_screen_and_it_scrolls_to_its_end(size) -> None:
+    async with running_app(size=size) as screen:
+        await ask(screen, change())
+        folded = sum("old" in row or "new" in row for row in screen.rows())
+        await screen.burst(["ctrl+e"])
+        rows = screen.rows()
+        shown = sum("old" in row or "new" in row for row in rows)
+        assert shown >= size[1] - 7 and shown > folded
+        assert "Allow?" in rows[1] and rows[-1].startswith("❯"), "the prompt stays"
+        assert any("Ctrl+E collapse" in row for row in rows)
+        seen = "\n".join(rows)
+        for _ in range(40):
+            await screen.burst(["pagedown"])
+            seen += screen.text()
+        assert all(f"new {number}" in seen for number in range(80))
+        assert "new 79" in screen.text()
+        await screen.burst(["pageup"] * 40)
+        assert "old 0" in screen.text()
+        await screen.burst(["3"])
+        assert given(screen) == [("project", None, "")]
+
+
+async def test_f7_the_folded_panel_uses_the_room_of_a_large_screen() -> None:
+    async with running_app(size=(200, 60)) as screen:
+        await ask(screen, change())
+        assert sum("old" in row or "new" in row for row in screen.rows()) >= 25
+
+
+async def test_f6_escape_leaves_the_whole_view_first_and_denies_second() -> None:
+    async with running_app(size=(100, 30)) as screen:
+        await ask(screen, change())
+        before = screen.text()
+        await screen.burst(["ctrl+e"])
+        assert "Esc collapse" in screen.text()
+        await screen.burst(["escape"])
+        assert given(screen) == []
+        assert screen.text() == before
+        await screen.burst(["escape"])
+        assert given(screen) == [("deny", None, "")]

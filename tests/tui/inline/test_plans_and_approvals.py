@@ -13,6 +13,7 @@ from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import TextPart
 from tests.tui.full.fake_runtime import SESSION
+from tests.tui.full.test_plans_and_approvals import BIG
 from tests.tui.inline.support import Session, running_app
 from tests.tui.inline.test_app import STARTED, ask
 
@@ -141,3 +142,33 @@ async def test_always_in_this_project_names_what_it_allows() -> None:
         )
         session.type("p")
         await session.until(lambda: given(session) == [("project", None, "")])
+
+
+async def test_s20_a_number_over_a_draft_goes_into_the_draft() -> None:
+    async with running_app() as session:
+        session.type("my draft ")
+        await session.shows("❯ my draft")
+        await ask(session, session_pattern="x", lasting=True)
+        await session.pass_time(3)
+        session.type("3")
+        await session.until(lambda: session.app.editor.text == "my draft 3")
+        assert given(session) == []
+
+
+@pytest.mark.parametrize("size", [(40, 15), (100, 30), (200, 60)])
+async def test_f6_f7_ctrl_e_takes_the_screen_and_escape_gives_it_back_before_it_denies(size) -> None:
+    async with running_app(size=size) as session:
+        await ask(session, diff=BIG, session_pattern="src/**", lasting=True)
+        session.type("\x05")
+        await session.shows("Ctrl+E collapse")
+        await session.settle()
+        rows = session.terminal.rows()
+        assert sum("old" in row or "new" in row for row in rows) >= size[1] - 7
+        for _ in range(60):
+            session.type("\x1b[6~")
+        await session.shows("new 79")
+        session.type("\x1b")
+        await session.until(lambda: "collapse" not in "\n".join(session.terminal.rows()))
+        assert given(session) == []
+        session.type("\x1b")
+        await session.until(lambda: given(session) == [("deny", None, "")])

@@ -61,7 +61,9 @@ class ScreenActions:
         return True
 
     def _let_selection_go(self) -> bool:
-        """Take the selection away; in front of it, what is open closes with the same press."""
+        """Leave all of an approval, else take the selection away; what is open before it closes as well."""
+        if self._app.around.leave_whole_approval():
+            return True
         had = self._app.transcript.pointer.clear()
         return had and self._app.runner.state.contexts[0] not in ABOVE_PROMPT
 

@@ -86,14 +86,16 @@ class Surroundings:
 
     def _is_bare(self, height: int) -> bool:
         """Whether there is room for what is open and the prompt alone."""
-        return height < BARE_ROWS or (height < LOW_ROWS and self._runner.state.contexts[0] in PANELS)
+        is_open = height < LOW_ROWS and self._runner.state.contexts[0] in PANELS
+        return height < BARE_ROWS or is_open or self._around.whole
 
     def show_panels(self) -> None:
         """Show what is open around the editor. The draft stays where it is."""
         size, editor_rows = self._screen()
-        roomy, bare = size.height >= ROOMY_ROWS, self._is_bare(size.height)
+        whole = self._around.whole
+        roomy, bare = size.height >= ROOMY_ROWS and not whole, self._is_bare(size.height)
         taken = (0 if bare else FIXED_ROWS + 2 * roomy) + editor_rows
-        spare = 1 if size.height < SMALL_ROWS else min(MIN_TRANSCRIPT_ROWS, size.height // 6)
+        spare = 1 if size.height < SMALL_ROWS or whole else min(MIN_TRANSCRIPT_ROWS, size.height // 6)
         free = max(0, size.height - taken - spare)
         beside = free - (self._runner.state.contexts[0] in PANELS)
         self.side.show_lines(self._around.side(size.width, min(beside, self._around.side_share(size.height))))
@@ -144,6 +146,13 @@ class Surroundings:
         self._around.toggle_whole_approval()
         self.show_panels()
         return True
+
+    def leave_whole_approval(self) -> bool:
+        """Show the head of the command or change again; `False` when that is what shows."""
+        left = self._around.leave_whole_approval()
+        if left:
+            self.show_panels()
+        return left
 
     def note_focus(self, looked_at: bool) -> None:
         """The terminal got, or lost, the person's eyes."""

@@ -37,6 +37,7 @@ class ScreenActions:
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
             "approval.full": self._show_whole_approval,
+            "escape": app.around.leave_whole_approval,
             "help.up": lambda: app.around.scroll_help(-1),
             "help.down": lambda: app.around.scroll_help(1),
             "detail": self._unfold,

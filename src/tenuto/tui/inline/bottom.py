@@ -58,22 +58,24 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     columns, rows = size.columns, size.rows
     prompt = max(1, min(prompt_rows, rows // PROMPT_SHARE))
     status = around.status(columns)
-    activity = [EMPTY, status] if status.spans else [EMPTY]
-    fixed = prompt + len(activity) + 1 + (rows >= RULED_ROWS)
+    whole, ruled = around.whole, rows >= RULED_ROWS and not around.whole
+    activity = [] if whole else [EMPTY, status] if status.spans else [EMPTY]
+    footer = [] if whole else [around.footer(columns)]
+    fixed = prompt + len(activity) + len(footer) + ruled
     spare = max(0, rows - fixed - MIN_PANEL_ROWS)
     has_list = _has_list(state, printer, columns, rows, rows - fixed)
     side = list(around.side(columns, min(spare, around.side_share(rows)), has_list=has_list))[:spare]
     most = rows if state.contexts[0] in WHOLE_SCREEN else max(LEAST_LIST_ROWS, rows // LIST_SHARE)
-    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - (rows >= RULED_ROWS)))))
+    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - ruled))))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
     dialog = state.contexts[0] in ABOVE_PROMPT
-    rule = [plain("─" * columns, "rule")] if rows >= RULED_ROWS and (side or (dialog and panel)) else []
+    rule = [plain("─" * columns, "rule")] if ruled and (side or (dialog and panel)) else []
     above = [*live, *activity, *side, *rule, *(panel if dialog else ())]
-    if dialog and rows >= RULED_ROWS and len(above) + prompt + 1 < rows:
+    if dialog and ruled and len(above) + prompt + 1 < rows:
         above.append(EMPTY)
-    below = [*(() if dialog else panel), around.footer(columns)]
+    below = [*(() if dialog else panel), *footer]
     return Rows(above, below, prompt, around.placeholder(columns - len(PROMPT_GLYPH)), around.takes_typing)
 
 

@@ -31,7 +31,7 @@ EMPTY_PAUSE = 0.3
 """The same with an empty editor, and nothing open."""
 GRACE = 0.5
 """Seconds after opening in which answers are ignored."""
-CHOOSE_HINT = "Choose with ↑ ↓ or a number first: Enter could be meant for what you were typing"
+CHOOSE_HINT = "Choose with ↑ ↓ first: Enter could be meant for what you were typing"
 HINT_SECONDS = 3.0
 
 
@@ -173,7 +173,7 @@ def show_request(change: Change) -> None:
     approvals = change.state.approvals
     approvals.opened_at = change.now
     approvals.accept_after = change.now + GRACE
-    approvals.selected = None if change.state.draft.text else 0
+    approvals.selected = None if change.state.draft.begun else 0
     approvals.feedback = None
     change.panel()
     change.status()

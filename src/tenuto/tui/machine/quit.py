@@ -86,7 +86,7 @@ def cancel(change: Change, _intent: Cancel) -> None:
         close_search(change, back=True)
     elif context in {"found", "block"}:
         leave_transcript(change)
-    elif state.draft.text or state.draft.images:
+    elif state.draft.begun:
         clear_draft(change)
     elif state.running and not interrupting(change):
         interrupt(change)

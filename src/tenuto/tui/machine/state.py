@@ -147,6 +147,11 @@ class Draft(msgspec.Struct):
         """Whether there is nothing to send."""
         return not self.text.strip() and not self.images
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything stands in the editor, if only a blank: then keys are typed into it."""
+        return bool(self.text or self.images)
+
 
 class QueueRow(msgspec.Struct):
     """A queued prompt as it shows. `seq` is 0 until it is known to be on disk."""

@@ -30,9 +30,11 @@ from tenuto.tui.status import spans_width
 ROOMY_ROWS = 12
 """With fewer, what would happen has the rows of why it is asked, and the empty ones."""
 DETAIL_ROWS = 12
-"""Rows of a command or change that an approval shows before Ctrl+E shows all."""
+"""Rows of a command or change that an approval shows at least, where it has them, before Ctrl+E shows all."""
 PLAN_ROWS = 18
 """The same of a plan."""
+ABOVE_SHARE = 5
+"""Where there are more rows than that, one of so many is left to what stands above: why it is asked is said there."""
 REASON_ROWS = 3
 LABEL_ROWS = 4
 """Rows of one answer, where there is room for them."""
@@ -87,12 +89,17 @@ def approval_panel(
         detail = [*detail, *_patterns(request, width)]
         if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
             gap = []
+    if full and rows > BARE_ROWS and len(head) + len(answers) + 2 * len(gap) + len(detail) > rows:
+        head, gap, detail = head[:1], [], [*head[1:], *detail]  # why it is asked scrolls along
+        answers, choices = _answers(state, request, room, feedback, 1)
+        answers, choices = _selected_alone(answers, choices, state.approvals.selected or 0)  # every key still answers
     question, with_keys = head[0], answers
     if len(head) + len(answers) + min(2, len(detail)) > rows:
         answers = answers[:-1]  # rather few words on keys than none on what would happen
-        way_out, key = _way_out(state, request), state.keys.label("escape") if state.approvals.feedback is None else ""
+        way_out = _way_out(state, request, full=full)
+        key = state.keys.label("escape") if state.approvals.feedback is None else ""
         head[0], answers = _with_way_out(head[0], answers, _denial_row(request, choices), way_out, key=key, width=width)
-    if (full and room.is_tight) or len(head) + len(answers) >= rows:
+    if (full and rows <= BARE_ROWS) or len(head) + len(answers) >= rows:
         if rows > BARE_ROWS:  # one answer leaves room for them
             head[0], answers = question, with_keys
         answers, choices = _selected_alone(answers, choices, state.approvals.selected or 0)  # every key still answers
@@ -101,7 +108,8 @@ def approval_panel(
     free = max(1, rows - len(head) - len(answers) - 2 * len(gap))
     scrolls = full or request.kind == "plan"
     begin = scroll if scrolls else _first_change(detail)
-    shown, scrolled = _bounded(detail, free if full else min(free, most), begin, width, state.keys, scrolls=scrolls)
+    limit = free if full else min(free, max(most, free - rows // ABOVE_SHARE))
+    shown, scrolled = _bounded(detail, limit, begin, width, state.keys, scrolls=scrolls, full=full)
     above = [*head, *gap, *shown, *gap]
     return Panel(
         fit_lines([*above, *answers], width), {len(above) + row: place for row, place in choices.items()}, scrolled
@@ -145,7 +153,7 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
         if len(reason) > REASON_ROWS and not room.full:
             reason = [
                 *reason[: REASON_ROWS - 1],
-                plain(f"{room.glyphs.ellipsis} {state.keys.phrase('approval.full', 'shows all')}", "dim"),
+                plain(f"{room.glyphs.ellipsis} {state.keys.phrase('approval.full', 'show all')}", "dim"),
             ]
         head += [padded(line) for line in reason]
     return head
@@ -198,7 +206,7 @@ def plan_lines(plan: str, width: int, glyphs: Glyphs) -> Sequence[Line]:
 
 
 def _bounded(
-    lines: list[Line], rows: int, scroll: int, width: int, names: Bindings, *, scrolls: bool
+    lines: list[Line], rows: int, scroll: int, width: int, names: Bindings, *, scrolls: bool, full: bool
 ) -> tuple[list[Line], int]:
     """Return the lines that fit, with a line that says how many do not: nothing is cut silently."""
     if len(lines) <= rows:
@@ -216,8 +224,8 @@ def _bounded(
     below = len(lines) - first - room
     hidden = hidden_rows(first, below) if first else f"{below} more rows"
     pages = f"{names.label('scroll.page_up')}/{names.label('scroll.page_down')}"
-    full = names.label("approval.full") if scrolls else names.phrase("approval.full", "shows all")
-    hint = fit_phrases(join_phrases(hidden, pages if scrolls else "", full), full, width - 4)
+    key = names.phrase("approval.full", "collapse" if full else "show all")
+    hint = fit_phrases(join_phrases(hidden, pages if scrolls else "", key), key, width - 4)
     return [*lines[first : first + room], plain(f"{PAD}… {hint}", "dim")], first
 
 
@@ -255,7 +263,7 @@ def _answers(
     lines: list[Line] = []
     choices: dict[int, int] = {}
     writing = state.approvals.feedback is not None
-    lettered = not state.draft.text
+    lettered = not state.draft.begun
     for place, option in enumerate(approval_options(request)):
         is_selected = place == state.approvals.selected
         style, pointer = ("choice.selected", POINTER) if is_selected else ("text", PAD)
@@ -272,21 +280,23 @@ def _answers(
             lines.append(
                 Line(((" " * FEEDBACK_MARGIN, "text"), *editor_spans(feedback, room.width - FEEDBACK_MARGIN - 1)))
             )
-    return [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4)}", "faint")], choices
+    return [*lines, plain(f"{PAD}  {_hint(state, request, room.width - 4, full=room.full)}", "faint")], choices
 
 
-def _way_out(state: UiState, request: ApprovalRequestedEvent) -> str:
+def _way_out(state: UiState, request: ApprovalRequestedEvent, *, full: bool) -> str:
     if state.approvals.feedback is not None:
         return state.keys.phrase("escape", "goes back")
+    if full:
+        return state.keys.phrase("escape", "collapse")
     return state.keys.phrase("escape", "goes on planning" if request.kind == "plan" else "denies")
 
 
-def _hint(state: UiState, request: ApprovalRequestedEvent, width: int) -> str:
+def _hint(state: UiState, request: ApprovalRequestedEvent, width: int, *, full: bool) -> str:
     names = state.keys
-    confirm, out = names.label("approval.confirm"), _way_out(state, request)
+    confirm, out = names.label("approval.confirm"), _way_out(state, request, full=full)
     if state.approvals.feedback is not None:
         return join_phrases(names.phrase("feedback.confirm", "sends"), out)
-    keys = f"number · ↑ ↓ and {confirm}" if state.draft.text else f"{confirm}, number or letter"
+    keys = f"↑ ↓ and {confirm}" if state.draft.begun else f"{confirm}, number or letter"
     if request.kind == "plan":
         return fit_phrases(join_phrases(keys, names.phrase("approval.edit", "edits the plan"), out), out, width)
     return fit_phrases(join_phrases(keys, out), out, width)
