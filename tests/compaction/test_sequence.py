@@ -90,14 +90,6 @@ def test_another_order_of_events_is_refused():
         outcome_of([*standing.view[-3:], *standing.view[1:4]], standing)
 
 
-def test_what_is_no_message_is_refused():
-    standing = standing_of(history())
-    with pytest.raises(StrategyError, match="dict"):
-        outcome_of([{"role": "user"}], standing)
-    with pytest.raises(StrategyError, match="roles are"):
-        Message(role="robot", content="x")
-
-
 @settings(max_examples=60)
 @given(st.data())
 def test_whatever_is_dropped_or_replaced_the_view_that_follows_is_the_one_proposed_or_is_refused(data):

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from tenuto.compaction.environment import bound
-from tenuto.compaction.rungs import hide
+from tenuto.compaction.strategies import ToolResultHidingCompaction
 from tenuto.core.undo import undo_compaction
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
 from tenuto.protocol.entry import ViewEditEntry
@@ -145,9 +144,8 @@ class Stubborn:
         self.attempts = 0
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome | None:
-
         self.attempts += 1
-        return hide(bound(ctx))
+        return await ToolResultHidingCompaction().compact(ctx)
 
 
 async def test_whatever_it_is_sent_a_provider_refuses_a_bounded_number_of_requests_each_smaller(tmp_path):

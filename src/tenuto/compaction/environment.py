@@ -13,7 +13,7 @@ import msgspec
 
 from tenuto.compaction.asking import Patience, Progress
 from tenuto.compaction.budget import Budget
-from tenuto.compaction.errors import RungError, StrategyError
+from tenuto.compaction.errors import RungError
 from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.prepared import PreparedSummary
@@ -104,13 +104,6 @@ class BoundContext(CompactionContext):
     def is_manual(self) -> bool:
         """Whether a person asked for it: then it keeps less, and only has to make the context smaller."""
         return self.reason == "manual"
-
-
-def bound(ctx: CompactionContext) -> BoundContext:
-    """Return the context with its environment. Raises `StrategyError` for one that was not made by Tenuto."""
-    if not isinstance(ctx, BoundContext):
-        raise StrategyError("the built-in strategies work on the context that Tenuto passes to `compact`")
-    return ctx
 
 
 def accept(ctx: BoundContext, outcome: CompactionOutcome) -> Proposal:

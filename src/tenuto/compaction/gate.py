@@ -13,13 +13,14 @@ from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
+    DeveloperMessage,
     HistoryEvent,
     Message,
     SystemMessage,
     ToolResultMessage,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.protocol.part import OpaquePart
+from tenuto.protocol.part import OpaquePart, TextPart, text_of
 from tenuto.session.projection import edit_message, project
 
 
@@ -126,21 +127,55 @@ def find_flaw(proposal: Proposal, standing: Standing) -> str:
     It has to be smaller than what there is, to begin its tail where a cut may fall, and to leave every call with its
     result (R-004, R-048).
     """
-    outcome = proposal.outcome
-    if proposal.tokens_after >= proposal.tokens_before:
-        return (
-            f"it would not make the context smaller ({proposal.tokens_before:,} tokens now, "
-            f"{proposal.tokens_after:,} afterwards)"
-        )
+    flaw = _find_misfit(proposal.outcome, standing)
+    if flaw or proposal.tokens_after < proposal.tokens_before:
+        return flaw
+    return (
+        f"it would not make the context smaller ({proposal.tokens_before:,} tokens now, "
+        f"{proposal.tokens_after:,} afterwards)"
+    )
+
+
+def _find_misfit(outcome: CompactionOutcome, standing: Standing) -> str:
+    """Return why the outcome does not fit this history, whatever its size."""
+    if any(edit.target < 1 for edit in outcome.edits):
+        return "an edit names no entry"
+    silenced = _silenced_by(outcome, standing)
+    if silenced:
+        return f"an edit would take the words of entry {silenced} away; only results can be hidden or shortened"
     if not outcome.first_kept_index:
         return "" if outcome.edits else "it changes nothing"
-    if not outcome.replacement:
+    if not any(map(_says_something, outcome.replacement)):
         return "nothing would stand for the summarised part"
     if has_open_calls(outcome.replacement):
         return "the messages that replace the history contain a call without its result, or a result without its call"
     if not is_valid_cut(outcome.first_kept_index, standing):
         return f"entry {outcome.first_kept_index} is not a place where the conversation can be cut"
     return ""
+
+
+def _silenced_by(outcome: CompactionOutcome, standing: Standing) -> int:
+    """Return the seq of a message, other than a result, that an edit shows with other words; 0 when there is none."""
+    edits = {edit.target: edit for edit in outcome.edits}
+    for message in standing.view if edits else ():
+        edit = edits.get(message.seq)
+        if edit is None or isinstance(message, ToolResultMessage):
+            continue
+        shown = edit_message(message, edit)
+        if shown is None or _words(shown) != _words(message):
+            return message.seq
+    return 0
+
+
+def _words(message: Message) -> str:
+    return message.text if isinstance(message, SystemMessage | DeveloperMessage) else text_of(message.parts)
+
+
+def _says_something(message: Message) -> bool:
+    """Say whether there is anything in a message: text, or a part that is not text."""
+    if isinstance(message, SystemMessage | DeveloperMessage):
+        return bool(message.text.strip())
+    return any(not isinstance(part, TextPart) or part.text.strip() for part in message.parts)
 
 
 def has_open_calls(messages: Sequence[Message]) -> bool:
@@ -157,8 +192,13 @@ def has_open_calls(messages: Sequence[Message]) -> bool:
 
 
 def is_valid_cut(seq: int, standing: Standing) -> bool:
-    """Say whether a kept tail may begin with entry `seq`, or behind everything."""
+    """Say whether a kept tail may begin with entry `seq`, or behind everything.
+
+    A larger one than that would keep what is said later out of the view as well.
+    """
     path = standing.path
+    if not path or seq > path[-1].seq + 1:
+        return False
     previous = active_compaction(path, standing.model_id)
     start = previous.first_kept_index if previous is not None else 0
     if seq < start:

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from tenuto.compaction.environment import BoundContext, accept, bound
+from tenuto.compaction.environment import BoundContext, accept
 from tenuto.compaction.errors import RungError
+from tenuto.compaction.lending import at_home
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.preparing import prepared_rungs
 from tenuto.compaction.remote import compact_remotely, is_chosen
@@ -23,15 +24,18 @@ class LadderCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the first outcome that holds. Raises `RungError` when nothing can make the context smaller."""
-        ctx = bound(ctx)
-        if ctx.reason == "threshold":
-            hidden = hide_if_it_pays(ctx)
-            if hidden is not None:
-                return hidden
-        plan = plan_or_shorten(ctx)
-        if isinstance(plan, CompactionOutcome):
-            return plan
-        return await climb(ctx, plan, (remote_rungs, prepared_rungs, same_prefix_rungs, serialised_rungs))
+        return await at_home(ctx, _compact)
+
+
+async def _compact(ctx: BoundContext) -> CompactionOutcome:
+    if ctx.reason == "threshold":
+        hidden = hide_if_it_pays(ctx)
+        if hidden is not None:
+            return hidden
+    plan = plan_or_shorten(ctx)
+    if isinstance(plan, CompactionOutcome):
+        return plan
+    return await climb(ctx, plan, (remote_rungs, prepared_rungs, same_prefix_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tenuto.compaction.environment import bound
+from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import NothingLeftError
 from tenuto.compaction.ladder import LadderCompaction, climb, remote_rungs
+from tenuto.compaction.lending import at_home
 from tenuto.compaction.plan import NothingToCompact
 from tenuto.compaction.remote import choose_remote
 from tenuto.compaction.rungs import condense, hide, plan_or_shorten, serialised_rungs
@@ -16,9 +17,12 @@ class LLMSummaryCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the outcome. Raises `RungError` when nothing can make the context smaller."""
-        ctx = bound(ctx)
-        plan = plan_or_shorten(ctx)
-        return plan if isinstance(plan, CompactionOutcome) else await climb(ctx, plan, (serialised_rungs,))
+        return await at_home(ctx, _summarise)
+
+
+async def _summarise(ctx: BoundContext) -> CompactionOutcome:
+    plan = plan_or_shorten(ctx)
+    return plan if isinstance(plan, CompactionOutcome) else await climb(ctx, plan, (serialised_rungs,))
 
 
 class ToolResultHidingCompaction:
@@ -26,7 +30,11 @@ class ToolResultHidingCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome | None:
         """Return the outcome, or `None`."""
-        return hide(bound(ctx))
+        return await at_home(ctx, _hide)
+
+
+async def _hide(ctx: BoundContext) -> CompactionOutcome | None:
+    return hide(ctx)
 
 
 class HidingThenSummaryCompaction:
@@ -43,11 +51,14 @@ class RemoteCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the outcome; a summary made here where the provider has none. Raises `RungError`."""
-        ctx = bound(ctx)
-        plan = plan_or_shorten(ctx)
-        if isinstance(plan, CompactionOutcome):
-            return plan
-        return await climb(choose_remote(ctx), plan, (remote_rungs, serialised_rungs))
+        return await at_home(ctx, _compact_remotely)
+
+
+async def _compact_remotely(ctx: BoundContext) -> CompactionOutcome:
+    plan = plan_or_shorten(ctx)
+    if isinstance(plan, CompactionOutcome):
+        return plan
+    return await climb(choose_remote(ctx), plan, (remote_rungs, serialised_rungs))
 
 
 class DigestCompaction:
@@ -55,11 +66,14 @@ class DigestCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the outcome. Raises `RungError` when nothing can make the context smaller."""
-        ctx = bound(ctx)
-        plan = ctx.environment.plan(manual=ctx.is_manual)
-        if isinstance(plan, NothingToCompact):
-            raise NothingLeftError(plan.reason)
-        return condense(ctx)
+        return await at_home(ctx, _condense)
+
+
+async def _condense(ctx: BoundContext) -> CompactionOutcome:
+    plan = ctx.environment.plan(manual=ctx.is_manual)
+    if isinstance(plan, NothingToCompact):
+        raise NothingLeftError(plan.reason)
+    return condense(ctx)
 
 
 __all__ = [

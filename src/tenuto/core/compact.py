@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 import msgspec
 
 from tenuto.compaction.environment import BoundContext, Progress
-from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
+from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.sequence import outcome_of
@@ -29,7 +28,7 @@ from tenuto.core.log_check import check_log
 from tenuto.core.replay import compaction_end
 from tenuto.core.rounds import tell_rounds
 from tenuto.core.sizes import describe_sizes
-from tenuto.core.strategies import choose_strategy
+from tenuto.core.strategies import choose_strategy, name_of
 from tenuto.core.system import refreshed_system_entry
 from tenuto.core.undo import append_undo
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
@@ -84,10 +83,8 @@ class Compaction:
         started = time.monotonic()
         try:
             return self._take_supplied() or await self._propose()
-        except BaseException as error:
+        except BaseException:
             self._live.session.hold_usage(self._context.environment.spending.usage)
-            if isinstance(error, asyncio.CancelledError):
-                self._context.cancel.set()
             raise
         finally:
             self._duration = time.monotonic() - started
@@ -104,10 +101,10 @@ class Compaction:
         except NothingLeftError as error:
             raise NothingToCompactError(f"nothing to compact: {error}{self._sizes()}") from error
         except RungError as error:
-            if isinstance(self._strategy, LadderCompaction):
+            if type(self._strategy) is LadderCompaction:
                 raise TaskFailedError(f"{error}{self._sizes()}") from error
             self._live.notify(
-                f"The compaction strategy {type(self._strategy).__name__} could not be used ({error}); "
+                f"The compaction strategy {name_of(self._strategy)} could not be used ({error}); "
                 "the built-in one is used.",
                 "warning",
                 keep=True,
@@ -118,8 +115,12 @@ class Compaction:
     async def _ask(self, strategy: CompactionStrategy) -> Proposal:
         """Return the strategy's proposal, checked. Raises `RungError`."""
         standing = self.standing
-        outcome = self._read(await self._run(strategy), type(strategy).__name__)
-        if outcome is None and self._context.reason == "overflow" and not isinstance(strategy, LadderCompaction):
+        output = await strategy.compact(self._context)
+        if output is None or isinstance(output, CompactionOutcome):
+            outcome = output
+        else:
+            outcome = outcome_of(output, standing, name_of(strategy))
+        if outcome is None and self._context.reason == "overflow" and type(strategy) is not LadderCompaction:
             return await self._ask(LadderCompaction())  # the request cannot be made as it is
         if outcome is None:
             raise NothingLeftError("the strategy leaves everything as it is")
@@ -131,22 +132,6 @@ class Compaction:
         if flaw:
             raise RungError(flaw)
         return proposal
-
-    async def _run(self, strategy: CompactionStrategy) -> object:
-        """Return whatever the strategy returns: what somebody else wrote is a promise and not a fact."""
-        try:
-            return await strategy.compact(self._context)
-        except RungError:
-            raise
-        except Exception as error:  # anything can happen in somebody else's code
-            raise StrategyError(describe_failure(error)) from error
-
-    def _read(self, output: object, name: str) -> CompactionOutcome | None:
-        if output is None or isinstance(output, CompactionOutcome):
-            return output
-        if isinstance(output, Sequence) and not isinstance(output, str | bytes):
-            return outcome_of(cast("Sequence[object]", output), self.standing, name)
-        raise StrategyError(f"it returned {type(output).__name__}, and not messages, an outcome or None")
 
     def to_entry(self, proposal: Proposal, system_seq: int = 0) -> CompactionEntry:
         """Return the entry that a proposal becomes; mere edits of the view in the same form."""
@@ -205,7 +190,7 @@ async def run_compaction(
     `attempt`, `observed` and `successor` are as in `bind_context`. A strategy other than the ladder is asked once more
     when the context is over its trigger still (DESIGN section 6).
     """
-    strategy = strategy or choose_strategy(live)
+    strategy = strategy or await choose_strategy(live)
     operation = CompactSessionOperation(
         session_id=live.id,
         submission_id=submission_id,
@@ -228,7 +213,7 @@ async def run_compaction(
     )
     result = await _compact_once(live, strategy, operation, bind)
     is_over = reason in TO_A_LIMIT and live.measure().tokens > live.budget(successor).trigger
-    if not is_over or isinstance(strategy, LadderCompaction):
+    if not is_over or type(strategy) is LadderCompaction:
         return result
     try:
         return await _compact_once(live, strategy, operation, bind)
@@ -265,7 +250,7 @@ async def begin_compaction(
     except asyncio.CancelledError:
         publish_failure(live, operation, "", aborted=True)
         raise
-    except Exception as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
+    except BaseException as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
         live.automatic.note_failed(live.measure().tokens)
         if isinstance(error, CompactionRefusedError):
             live.notify(f"Not compacted: {error}.", "warning")
@@ -280,9 +265,13 @@ async def begin_compaction(
 
 
 def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Proposal) -> CompactionResult:
-    """Write what was proposed and tell the front-ends and the extensions."""
+    """Write what was proposed and tell everybody. When it raises, the end has been published."""
     operation = compaction.operation
-    entry = compaction.write(proposal)
+    try:
+        entry = compaction.write(proposal)
+    except BaseException as error:
+        publish_failure(live, operation, describe_failure(error), aborted=False)
+        raise
     live.prepared = None  # it was used, or stands for what is gone from the view now
     if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
         live.automatic.note_done(manual=operation.reason == "manual")

@@ -97,7 +97,10 @@ class LiveSession(Struct):
     pin_notes: PinNotes = field(default_factory=PinNotes)
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
     strategy: CompactionStrategy | None = None
-    """How the view is made smaller; found at the first compaction unless the Python API named one."""
+    """How the view is made smaller: what the Python API named, then what `core/strategies.py` chose."""
+    is_strategy_chosen: bool = False
+    on_leave: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """What has to be let go of when the session is left."""
     pending: Pending | None = None
     """A compaction that was proposed and waits for the person."""
     beside: Beside | None = None

@@ -257,6 +257,8 @@ class Opener:
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
         await live.tool_context.close()
+        for let_go in live.on_leave:
+            let_go()
         self.parting = close_session(live.session)
         self._current = None
 

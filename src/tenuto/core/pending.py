@@ -23,7 +23,7 @@ from tenuto.core.compact import (
 from tenuto.core.environment import bind_context, present_standing
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.live import LiveSession
-from tenuto.core.strategies import choose_strategy
+from tenuto.core.strategies import choose_strategy, name_of
 from tenuto.protocol.event import CompactionProposedEvent, CompactionStartEvent
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation, PreviewCompactionOperation
 from tenuto.protocol.usage import Usage
@@ -128,7 +128,9 @@ class PreviewTask:
         """Make the proposal and show it; cancelling or failing leaves nothing behind but what it cost."""
         live = self._live
         try:
-            compaction, proposal = await begin_compaction(live, choose_strategy(live), self._operation, self._bind)
+            compaction, proposal = await begin_compaction(
+                live, await choose_strategy(live), self._operation, self._bind
+            )
         except (NothingToCompactError, CompactionRefusedError):
             return
         pending = PendingCompaction(live, compaction, proposal)
@@ -148,8 +150,8 @@ async def describe_compaction(
 ) -> PlanDescription:
     """Return what a compaction would do now; no model is asked and nothing is written."""
     context = bind_context(live, reason, lambda _stage, _tokens: None, focus=focus, first_kept=first_kept)
-    strategy = choose_strategy(live)
-    name = "" if isinstance(strategy, LadderCompaction) else type(strategy).__name__
+    strategy = await choose_strategy(live)
+    name = "" if type(strategy) is LadderCompaction else name_of(strategy)
     return describe_plan(context, await context.environment.summarisers(), name)
 
 
@@ -158,7 +160,7 @@ async def tell_needless(live: LiveSession, operation: CompactSessionOperation) -
 
     What a strategy of somebody else would do nobody knows beforehand.
     """
-    if operation.undoing or not isinstance(choose_strategy(live), LadderCompaction):
+    if operation.undoing or type(await choose_strategy(live)) is not LadderCompaction:
         return False
     plan = await describe_compaction(live, operation.focus or "", first_kept=operation.first_kept)
     if plan.requests:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import traceback
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
 from tenuto.extension.api import ExtensionApi, Handler
-from tenuto.extension.lane import Lane, LaneTimeoutError
+from tenuto.extension.lane import Lane, LaneTimeoutError, describe_fault
 from tenuto.extension.loading import LoadingError, Source
 from tenuto.protocol.entry import Level
 from tenuto.protocol.hooks import (
@@ -32,8 +30,6 @@ MAX_TIMEOUTS = 2
 """Answers in a row that may come too late, before an extension is not waited for any more."""
 CLOSE_PATIENCE = 5.0
 """Seconds that the program's end waits for handlers that are being told something."""
-MAX_REPORT = 300
-"""Characters of an extension's error that the person is shown."""
 
 Notify = Callable[[str, Level], None]
 Asking = Callable[[str], None]
@@ -134,7 +130,10 @@ class ExtensionHost:
     async def _load(self, source: Source) -> None:
         name = source.name
         api = ExtensionApi(name, lambda text, level: self._notify_from_anywhere(f"{name}: {text}", level))
-        lane = Lane(name, lambda error: self._notify_from_anywhere(_describe(name, "the background", error), "warning"))
+        lane = Lane(
+            f"extension {name}",
+            lambda error: self._notify_from_anywhere(_describe(name, "the background", error), "warning"),
+        )
 
         def set_up() -> object:
             return source.load()(api)
@@ -145,7 +144,7 @@ class ExtensionHost:
         except LoadingError as error:
             self._report(f"The extension {name} ({source.place}) is not loaded: {error}")
         except Exception as error:  # noqa: BLE001 - an extension's fault ends here and becomes a notice
-            self._report(f"The extension {name} ({source.place}) is not loaded: {_fault(error)}")
+            self._report(f"The extension {name} ({source.place}) is not loaded: {describe_fault(error)}")
         finally:
             if name not in self.names:
                 lane.close()
@@ -228,21 +227,7 @@ def read_answer(given: object, kind: type[A]) -> A:
 
 
 def _describe(name: str, where: str, error: BaseException) -> str:
-    return f"The extension {name} failed in {where}: {_fault(error)}"
-
-
-def _fault(error: BaseException) -> str:
-    """Return an extension's error as one line, with the last place in the code that it came from."""
-    if isinstance(error, LaneTimeoutError):
-        return str(error)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(frame.filename)]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return _one_line(f"{type(error).__name__}: {error}")[:MAX_REPORT] + place
-
-
-def _is_foreign(filename: str) -> bool:
-    """Say whether a frame is neither the import machinery's nor ours."""
-    return not filename.startswith("<frozen") and Path(filename).parent != Path(__file__).parent
+    return f"The extension {name} failed in {where}: {describe_fault(error)}"
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,7 @@
-"""A thread with an event loop of its own, on which all code of one extension runs.
+"""A thread with an event loop of its own, on which all code of one extension, or of one compaction strategy, runs.
 
-So an extension that blocks, in a handler or while it is imported, freezes neither the screen nor Esc nor another
-extension. The thread is a daemon: one that never returns does not keep the program from ending.
+So code of somebody else that blocks, in a handler or while it is imported, freezes neither the screen nor Esc nor
+another extension. The thread is a daemon: one that never returns does not keep the program from ending.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ import asyncio
 import contextlib
 import inspect
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+MAX_REPORT = 300
+"""Characters of a foreign error that the user is shown."""
 
 
 class LaneError(Exception):
@@ -33,12 +38,15 @@ class _Call:
 
 
 class Lane:
-    """Runs one extension's functions, plain or `async`. `on_stray` is told, on the lane, of faults nobody waits for."""
+    """Runs somebody else's functions, plain or `async`, on a thread of that name.
+
+    `on_stray` is told, on the lane, of faults nobody waits for.
+    """
 
     def __init__(self, name: str, on_stray: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(lambda _, context: _tell_stray(context, on_stray))
-        self._thread = threading.Thread(target=self._serve, name=f"extension {name}", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._inside: set[_Call] = set()
         self._thread.start()
 
@@ -47,11 +55,19 @@ class Lane:
         """Whether a function that nobody waits for any more still runs."""
         return any(call.is_left for call in tuple(self._inside))
 
-    async def call(self, function: Callable[..., object], *arguments: object, timeout: float) -> object:
+    async def call(
+        self,
+        function: Callable[..., object],
+        *arguments: object,
+        timeout: float,
+        is_excused: Callable[[], bool] | None = None,
+        on_leave: Callable[[], None] | None = None,
+    ) -> object:
         """Call `function` on the lane, await what it returns, and return that.
 
-        Raises what it raises, `LaneTimeoutError` after `timeout` seconds, `LaneError` when it would end the program or
-        cancels itself. When the caller is cancelled, so is an `async` function; a plain one is left behind.
+        Raises what it raises, `LaneTimeoutError` after `timeout` seconds (at the end of which `is_excused` may grant
+        as many again), `LaneError` when it would end the program or cancels itself. When the caller is cancelled, so is
+        an `async` function; a plain one is left behind. Before that `on_leave` is called, on the lane.
         """
         if self._loop.is_closed():
             raise LaneError("it has ended")
@@ -59,10 +75,15 @@ class Lane:
         waiting = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._invoke(call), self._loop))
         try:
             await asyncio.wait((waiting,), timeout=timeout)
+            while not waiting.done() and is_excused is not None and is_excused():
+                await asyncio.wait((waiting,), timeout=timeout)
             if not waiting.done():
                 raise LaneTimeoutError(f"no answer within {timeout:g} seconds")
         finally:
             call.is_left = True
+            if on_leave is not None and not waiting.done():
+                with contextlib.suppress(RuntimeError):  # it has ended
+                    self._loop.call_soon_threadsafe(on_leave)
             waiting.cancel()
         if waiting.cancelled():
             raise LaneError("it cancelled itself")
@@ -94,7 +115,9 @@ class Lane:
         try:
             result = call.function(*call.arguments)
             return await result if inspect.isawaitable(result) else result
-        except (SystemExit, KeyboardInterrupt) as error:  # it would end the lane's loop, and with it the next calls
+        except (Exception, asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # SystemExit and its like: it would end the lane's loop, or the program
             raise LaneError(f"it tried to end the program ({type(error).__name__})") from error
         finally:
             self._inside.discard(call)
@@ -104,3 +127,17 @@ def _tell_stray(context: dict[str, Any], on_stray: Callable[[BaseException], Non
     error = context.get("exception")
     if isinstance(error, Exception):
         on_stray(error)
+
+
+def describe_fault(error: BaseException) -> str:
+    """Return a foreign error as one line, with the last place in the code that it came from."""
+    if isinstance(error, LaneError):
+        return str(error)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(frame.filename)]
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REPORT] + place
+
+
+def _is_foreign(filename: str) -> bool:
+    """Say whether a frame is neither the import machinery's nor of what runs foreign code."""
+    return not filename.startswith("<frozen") and Path(filename).parent != Path(__file__).parent
