@@ -117,8 +117,7 @@ async def test_r064_r065_t23_a_damaged_session_goes_on_and_the_damage_is_named(t
         damaged = log.read_bytes()
         async with reopened(tmp_path, server, model=model, resume_latest=True) as running:
             said = [event.text for event in running.of(NoticeEvent) if "damaged" in event.text]
-            assert [f"line {place + 1} (400 bytes)" in said[0], len(said)] == [True, 3]
-            assert f"line {place + 3} (2 bytes)" in said[2]
+            assert [f"line {place + 1} (400 bytes)" in said[0], "3 lines" in said[0], len(said)] == [True, True, 1]
             assert (await running.ask("go on")).outcome == "completed"
         assert log.read_bytes().startswith(damaged)
         last = server.requests[-1]

@@ -73,7 +73,7 @@ def _keep(
         elif isinstance(value, dict) and any(known.startswith(f"{name}.") for known in PROJECT_KEYS):
             kept[key] = _keep(cast("dict[str, Any]", value), settings, here, waiting)
         else:
-            waiting += (name_key(leaf) for leaf in _leaves(value, here))
+            waiting += (name_key(leaf) for leaf in _leaves(cast("object", value), here))
     return kept
 
 

@@ -10,8 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-_LOCAL = frozenset({"apfs", "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "hfs", "jfs", "overlay", "ramfs"})
-_LOCAL |= {"reiserfs", "tmpfs", "ufs", "xfs", "zfs"}
+_LOCAL = frozenset(
+    {"apfs", "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "hfs", "jfs", "overlay", "ramfs", "reiserfs", "tmpfs"}
+    | {"ufs", "xfs", "zfs"}
+)
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _LISTED = re.compile(rb".* on (.*) \(([^()]*)\)")
