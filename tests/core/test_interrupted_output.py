@@ -25,7 +25,7 @@ from tenuto.protocol.event import (
     ToolResultEvent,
 )
 from tenuto.protocol.message import ToolResultMessage
-from tenuto.protocol.operation import CompactSessionOperation, InterruptOperation, RunShellOperation
+from tenuto.protocol.operation import InterruptOperation, RunShellOperation
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.session.pairing import interruption, output_before
 from tenuto.session.running import RunningCommand, found_result
@@ -56,19 +56,16 @@ async def until_written(running: Agent, kind: type[ToolOutputEvent | ShellOutput
 
 async def stop_by(running: Agent, how: str) -> None:
     session_id = running.runtime.session_id
-    if how == "compact":
-        await running.runtime.submit(CompactSessionOperation(session_id=session_id))
-    elif how == "close":
+    if how == "close":
         await running.runtime.close()
         return
-    else:
-        for _ in range(3 if how == "thrice" else 1):
-            await running.runtime.submit(InterruptOperation(session_id=session_id))
-            await asyncio.sleep(0)
+    for _ in range(3 if how == "thrice" else 1):
+        await running.runtime.submit(InterruptOperation(session_id=session_id))
+        await asyncio.sleep(0)
     await asyncio.wait_for(running.runtime.wait_settled(), 20)
 
 
-@pytest.mark.parametrize("how", ["once", "thrice", "compact", "close"])
+@pytest.mark.parametrize("how", ["once", "thrice", "close"])
 async def test_f2_the_output_of_an_interrupted_call_is_in_log_event_and_request(tmp_path: Path, how: str) -> None:
     async with agent(tmp_path, calling(THREE)) as running:
         directory = running.session.directory
@@ -149,7 +146,7 @@ async def test_f2_a_signal_to_the_program_keeps_the_output(tmp_path: Path, numbe
 
 
 @pytest.mark.parametrize("excluded", [False, True], ids=["!", "!!"])
-@pytest.mark.parametrize("how", ["once", "thrice", "compact", "close"])
+@pytest.mark.parametrize("how", ["once", "thrice", "close"])
 async def test_f8_an_interrupted_command_of_the_user_says_so_and_keeps_its_output(
     tmp_path: Path, how: str, excluded: bool
 ) -> None:

@@ -21,6 +21,7 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.files import make_directory, replace_file
 from tenuto.session.pairing import interrupted_result, interruption
 from tenuto.text.bounding import bound_middle
+from tenuto.text.writable import to_json
 
 _SUFFIX = ".json"
 _FOUND_CHARS, _FOUND_LINES = 8_000, 200
@@ -54,7 +55,7 @@ class RunningCommands:
         """Write down a command, or what is known of it now."""
         with contextlib.suppress(OSError):
             make_directory(self._directory)
-            replace_file(self._directory / f"{name}{_SUFFIX}", msgspec.json.encode(command))
+            replace_file(self._directory / f"{name}{_SUFFIX}", to_json(command))
 
     def forget(self, name: str) -> None:
         """Remove what was written down: the log has it."""
