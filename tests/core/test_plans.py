@@ -59,7 +59,9 @@ async def test_an_approved_plan_switches_the_mode_and_the_turn_goes_on(tmp_path,
         assert running.of(ModeChangedEvent)[-1].mode == mode
         assert running.runtime.live.mode == mode
         assert plan_view(running) == PlanView(text=PLAN, outcome="approved", mode=mode)
-        assert f"approval mode is now {mode}" in running.server.requests[2].items[-1].text
+        told = [item.text for item in running.server.requests[2].items]
+        assert any(f"approval mode is now {mode}" in text for text in told)
+        assert f"Approval mode: {mode}" in "".join(text for text in told if "Approval mode: " in text)[-400:]
         assert len(running.of(TaskSettledEvent)) == 1, "one task, one turn"
         assert not any(request.refused for request in running.server.requests)
 

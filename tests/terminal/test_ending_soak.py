@@ -264,14 +264,17 @@ async def talk_before(folder: Path) -> None:
 
 @pytest.fixture
 def hearing() -> Iterator[None]:
-    """What is started hears of a hangup, also where the tests were started by nohup."""
+    """What is started hears of these, also where the tests were started by nohup or in the background."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
         return
 
-    before = signal.signal(signal.SIGHUP, ignore)
+    deaf = [one for one in (signal.SIGHUP, signal.SIGINT) if signal.getsignal(one) == signal.SIG_IGN]
+    for number in deaf:
+        signal.signal(number, ignore)
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number in deaf:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.mark.terminal

@@ -33,6 +33,7 @@ MODE_TEXTS: Mapping[Mode, str] = {
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
 KINDS = ("environment", "mode")
+FILES_KIND, JOBS_KIND = "changed files", "ended jobs"
 
 
 def environment_text(cwd: Path, now: float) -> str:
@@ -89,6 +90,11 @@ class ChangedFiles:
                 changed.append(path)
         return changed
 
+    def told(self, files: Mapping[str, FileUse]) -> list[str]:
+        """Return the paths whose change was told and that are still not what the model saw."""
+        uses = [files[path] for path in self._told if path in files and files[path].sha256]
+        return [use.path for use in uses if self._digest(use.path, use.sha256) not in (None, use.sha256)]
+
     def settle(self, seen: Mapping[str, str]) -> list[str]:
         """Return the paths whose content is not what the model has `seen` of them, and count them all as told.
 
@@ -125,7 +131,13 @@ def changed_files_message(paths: Sequence[str]) -> DeveloperMessage:
     names = "\n".join(f"- {path}" for path in paths[:MAX_CHANGED_FILES])
     more = f"\n- and {len(paths) - MAX_CHANGED_FILES} more" if len(paths) > MAX_CHANGED_FILES else ""
     head = "These files changed on disk since you last saw them; read them again before you rely on them:"
-    return DeveloperMessage(text=f"{head}\n{names}{more}")
+    return DeveloperMessage(text=f"{head}\n{names}{more}", kind=FILES_KIND)
+
+
+def names_in(notes: Sequence[DeveloperMessage], kind: str) -> set[str]:
+    """Return what the notes of a kind name, one a line."""
+    lines = (line for note in notes if note.kind == kind for line in note.text.splitlines())
+    return {line.removeprefix("- ") for line in lines if line.startswith("- ")}
 
 
 def describe_job(job: Job) -> str:
@@ -138,4 +150,4 @@ def describe_job(job: Job) -> str:
 
 def finished_jobs_message(jobs: Sequence[Job]) -> DeveloperMessage:
     """Return the message that tells which background jobs ended."""
-    return DeveloperMessage(text="\n".join(f"Background job {describe_job(job)}." for job in jobs))
+    return DeveloperMessage(text="\n".join(f"Background job {describe_job(job)}." for job in jobs), kind=JOBS_KIND)

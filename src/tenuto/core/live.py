@@ -23,7 +23,7 @@ from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
-from tenuto.protocol.message import HistoryEvent, Message, NoticeEntry
+from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, NoticeEntry
 from tenuto.protocol.model import ModelFacts, ToolSchema
 from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tenuto.compaction.prepared import PreparedSummary
     from tenuto.protocol.compaction import CompactionStrategy
     from tenuto.protocol.operation import RunShellOperation
+    from tenuto.tool.jobs import Job
 
 T = TypeVar("T")
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
@@ -94,6 +95,10 @@ class LiveSession(Struct):
     extra_prompt: str = ""
     meter: Meter = field(default_factory=Meter)
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
+    told_jobs: list[Job] = field(default_factory=list["Job"])
+    """The background jobs whose end was told since the person's last message."""
+    told_after: CompactionEntry | None = None
+    """The compaction behind which everything has been told again."""
     pin_notes: PinNotes = field(default_factory=PinNotes)
     automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
     strategy: CompactionStrategy | None = None

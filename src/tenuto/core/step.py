@@ -22,6 +22,7 @@ from tenuto.core.live import LiveSession
 from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
 from tenuto.core.server_context import tell_dropped, tell_edit, tell_ignored
+from tenuto.core.telling import tell_before_request
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -83,7 +84,7 @@ class ModelCall:
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
         pass_door(self._live, self._submission_id)
-        request = build_request(self._live)
+        request = self._build_request()
         while True:
             estimate = self._live.measure().estimate
             try:
@@ -102,6 +103,10 @@ class ModelCall:
                 stored = self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
                 self._note_server(stored, end)
                 return stored
+
+    def _build_request(self) -> ModelRequest:
+        tell_before_request(self._live)
+        return build_request(self._live)
 
     def _note_server(self, answer: AssistantMessage, end: Finished) -> None:
         """Take over what the server did to the context while it answered."""
@@ -127,7 +132,7 @@ class ModelCall:
 
             if refuses_items(live, error, request):
                 await give_up_items(live, self._submission_id, error)
-                return build_request(live)
+                return self._build_request()
         if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
             self._budget_cuts += 1
             self._chain.learn(error)
@@ -136,11 +141,11 @@ class ModelCall:
                 self._remember_output_limit(error, lowered.max_output_tokens)
                 return lowered
         if concerns_images(error, request) and self._images.leave_out(error, request):
-            return build_request(live)
+            return self._build_request()
         too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
         if too_long:
             await self._chain.recover(error, request)
-            return build_request(live)
+            return self._build_request()
         self._failures += 1
         await self._wait_before_retry(error, self._failures)
         return request

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
-from tenuto.core.gaps import changed_files_message, due_messages, finished_jobs_message, last_told
 from tenuto.core.live import LiveSession
-from tenuto.core.pins import tell_pins
 from tenuto.core.plans import is_handed_over
 from tenuto.core.repetition import RepeatedCalls
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.step import ModelCall
 from tenuto.core.system import ensure_system_entry
+from tenuto.core.telling import tell_at_prompt
 from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
 from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMessage, UserMessage
@@ -67,11 +66,7 @@ class AgentTask:
     async def _run_step(self) -> AssistantMessage:
         live = self._live
         self._step += 1
-        ended = live.tool_context.jobs.take_finished()
-        if ended:
-            live.session.append(finished_jobs_message(ended))
         self._store_beside()
-        tell_pins(live)
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
         live.watch_saving()
         message = await ModelCall(live, self._submission_id).run()
@@ -113,7 +108,7 @@ class AgentTask:
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
             self._store_beside()
-            self._tell_what_changed()
+            tell_at_prompt(self._live)
             if await self._send(queue[0]):
                 self._repeated.clear()
                 return True
@@ -153,15 +148,6 @@ class AgentTask:
             live.notify(mentioned.notice, kind=mentioned.message.kind, keep=True)
         live.publish_queue()
         return True
-
-    def _tell_what_changed(self) -> None:
-        live = self._live
-        told = last_told(live.session.get_llm_history())
-        for message in due_messages(told, live.mode, live.session.cwd, live.clock()):
-            live.session.append(message)
-        changed = live.changed_files.find(live.session.state.files)
-        if changed:
-            live.session.append(changed_files_message(changed))
 
     def _stop_when_repeating(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> None:
         """A model that goes round in circles is stopped, and the person is told why."""

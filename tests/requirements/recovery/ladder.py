@@ -17,7 +17,14 @@ from tenuto.session.session import Session
 from tests.core.harness import Agent, reopened
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, facts
-from tests.requirements.compaction.support import begin_compaction, compact, interrupt, last_instruction, write_settings
+from tests.requirements.compaction.support import (
+    NOTE,
+    begin_compaction,
+    compact,
+    interrupt,
+    last_instruction,
+    write_settings,
+)
 from tests.server import Call, Reply, Request, ScriptedServer
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.openai_rules import check_chat, check_responses
@@ -136,7 +143,8 @@ def step_answer(reason: str) -> Answering:
     """Answer steps; between two of them the context comes over its trigger where that is the reason."""
 
     def answer(request: Request) -> AnyReply:
-        if last_instruction(request) == "do the work" and request.items[-1].kind == "user":
+        newest = next(item.kind for item in reversed(request.items) if NOTE.sub("", item.text).strip())
+        if last_instruction(request) == "do the work" and newest == "user":
             return Reply(words(6_000), tool_calls=[Call("glob", {"pattern": "*"})], chunk_size=4_000)
         return Reply(f"ANSWERED {request.index}")
 
