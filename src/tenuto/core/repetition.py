@@ -1,58 +1,99 @@
 """Whether the model goes round in circles. Pure bookkeeping, per task.
 
-The same failing call three times in a row (R-096); and after a compaction the same call with the same result three
-times: it does not know any more that it has seen it, and will not find out by looking again.
+Counted are answers whose calls are the same as those of the answer before, with nothing else in between: calls that
+failed (R-096), and behind a compaction calls with the same results as well, because the model does not know any more
+that it has seen them. A call between two equal ones, or another result, is work. The model is told first; only when it
+does the same once more the task ends.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from tenuto.protocol.message import ToolResultMessage
+from msgspec import Struct
+
+from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 
-MAX_SAME_FAILURES = 3
-MAX_SAME_RESULTS = 3
+TOLD_AT = 3
+"""So many equal answers in a row: the model is told. With the next one the task ends."""
 WAITING_SECONDS = 5.0
 """A call that takes this long waits for something: to look again is its purpose."""
+_SHOWN_CALLS, _SHOWN_CHARACTERS = 3, 120
+
+
+class Repetition(Struct, frozen=True):
+    """An answer whose calls were made so often in a row."""
+
+    times: int
+    words: str
+    failing: bool
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the model has been told before."""
+        return self.times > TOLD_AT
+
+    @property
+    def note(self) -> DeveloperMessage:
+        """What the model is told."""
+        what = "and each time it failed" if self.failing else "with the same result each time"
+        return DeveloperMessage(
+            text=f"You have made the same call {self.times} times in a row {what}, with nothing else in between "
+            f"({self.words}). The same again will not change anything: do something else, or say what you have found "
+            "out or what stops you. Making it once more ends your work here."
+        )
+
+    @property
+    def reason(self) -> str:
+        """What the person is told when the task ends."""
+        what = "the same failing call" if self.failing else "the same call with the same result"
+        return f"stopped: the model made {what} {self.times} times in a row, also after it was told ({self.words})"
 
 
 class RepeatedCalls:
-    """Counts calls since the person's last message."""
+    """Compares each answer's calls with those of the one before, since the person's last message."""
 
     def __init__(self) -> None:
-        self._failures: Counter[tuple[str, str]] = Counter()
-        self._results: Counter[tuple[str, str, int]] = Counter()
+        self._last: frozenset[tuple[object, ...]] = frozenset()
+        self._times = 0
         self._compactions = 0
 
     def clear(self) -> None:
         """The person said something: what comes now is a new attempt."""
-        self._failures.clear()
-        self._results.clear()
+        self._last, self._times = frozenset(), 0
 
-    def find(self, call: ToolCallPart, result: ToolResultMessage, compactions: int) -> str:
-        """Count a call; return why the task has to stop, empty when it may go on.
+    def find(
+        self, calls: Sequence[ToolCallPart], results: Sequence[ToolResultMessage], compactions: int
+    ) -> Repetition | None:
+        """Take in an answer's calls with their results; return the repetition that has to be told or ends the task.
 
-        `compactions` is how many the session has had in this run.
+        `compactions` is how many the session has had in this run. Equal calls of one answer count as one.
         """
-        if compactions != self._compactions:
-            self._compactions = compactions
-            self._results.clear()
-        key = (call.name, call.arguments)
-        self._failures[key] = self._failures[key] + 1 if result.is_error else 0
-        if self._failures[key] >= MAX_SAME_FAILURES:
-            return f"stopped: the model made the same failing call {MAX_SAME_FAILURES} times ({_words(call)})"
-        if not compactions or result.duration >= WAITING_SECONDS:
-            return ""
-        same = (*key, hash(text_of(result.parts)))
-        self._results[same] += 1
-        if self._results[same] < MAX_SAME_RESULTS:
-            return ""
-        return (
-            f"stopped: since the last compaction the model made the same call {MAX_SAME_RESULTS} times and always got "
-            f"the same result ({_words(call)})"
-        )
+        pairs = list(zip(calls, results, strict=True))
+        failing = all(result.is_error for result in results)
+        if not failing and compactions != self._compactions:
+            self.clear()
+        self._compactions = compactions
+        signature = frozenset(_sign(call, result) for call, result in pairs)
+        waits = any(result.duration >= WAITING_SECONDS for result in results)
+        if not (failing or (compactions and not waits)):
+            self.clear()
+            return None
+        self._times = self._times + 1 if signature == self._last else 1
+        self._last = signature
+        if self._times < TOLD_AT:
+            return None
+        return Repetition(self._times, _words(call for call, _ in pairs), failing)
 
 
-def _words(call: ToolCallPart) -> str:
-    return f"{call.name} {call.arguments[:120]}"
+def _sign(call: ToolCallPart, result: ToolResultMessage) -> tuple[object, ...]:
+    """Return what makes two calls equal: of failed ones not how the failure is told, of broken ones what was broken."""
+    outcome = None if result.is_error else hash(text_of(result.parts))
+    return call.name, call.arguments, call.fault, result.is_error, outcome
+
+
+def _words(calls: Iterable[ToolCallPart]) -> str:
+    shown = list(dict.fromkeys(f"{call.name} {call.arguments[:_SHOWN_CHARACTERS]}" for call in calls))
+    more = ", …" if len(shown) > _SHOWN_CALLS else ""
+    return ", ".join(shown[:_SHOWN_CALLS]) + more

@@ -56,8 +56,7 @@ class AgentTask:
                 )  # with the guard and the tools: only answers with calls need it
 
                 results = await CallRunner(self._live, self._submission_id).run(calls)
-                self._stop_when_repeating(calls, results)
-                if is_handed_over(results):
+                if self._is_over(calls, results):
                     return
             await self._live.boundary.cross()
             await self._send_steering()
@@ -149,12 +148,24 @@ class AgentTask:
         live.publish_queue()
         return True
 
-    def _stop_when_repeating(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> None:
-        """A model that goes round in circles is stopped, and the person is told why."""
-        for call, result in zip(calls, results, strict=True):
-            reason = self._repeated.find(call, result, self._live.automatic.done)
-            if reason:
-                raise TaskFailedError(f"{reason}; say how to go on")
+    def _is_over(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> bool:
+        """Say whether the work ends here: a plan is handed over, or the model goes round in circles.
+
+        Then the model is told first. Where it does not listen the person is told why it ended, and a task whose call
+        keeps failing has failed.
+        """
+        if is_handed_over(results):
+            return True
+        found = self._repeated.find(calls, results, self._live.automatic.done)
+        if found is None:
+            return False
+        if not found.is_last:
+            self._live.session.append(found.note)
+            return False
+        if found.failing:
+            raise TaskFailedError(f"{found.reason}; say how to go on")
+        self._live.notify(f"{found.reason[0].upper()}{found.reason[1:]}; say how to go on.", "warning", keep=True)
+        return True
 
     def _explain_end(self, message: AssistantMessage) -> None:
         """Say why an answer ended, when it did not end by itself."""
