@@ -15,7 +15,7 @@ import pytest
 from scripts.pictures.take import PICTURES
 
 from tenuto.command.registry import COMMANDS
-from tenuto.frontend.print import BAD_USAGE, EXIT_CODES
+from tenuto.frontend.print import BAD_USAGE, CALLS_REFUSED, EXIT_CODES
 from tenuto.tui.key_names import key_label
 from tenuto.tui.keys import KEYS
 
@@ -114,7 +114,7 @@ def test_the_readme_names_only_keys_that_are_bound():
 
 
 def test_the_readme_names_every_exit_code():
-    assert {int(row[0]) for row in table("exit code")} == {*EXIT_CODES.values(), BAD_USAGE}
+    assert {int(row[0]) for row in table("exit code")} == {*EXIT_CODES.values(), BAD_USAGE, CALLS_REFUSED}
 
 
 def test_the_readme_names_every_option_and_no_other():

@@ -35,12 +35,16 @@ if TYPE_CHECKING:
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a prompt: the last answer's text, how the task ended, and the session's usage so far."""
+    """What came of a prompt: the last answer's text, how the task ended, and the session's usage so far.
+
+    `refused` is how many calls needed an approval: the mode did not allow them.
+    """
 
     text: str
     outcome: Outcome
     error: str = ""
     usage: Usage = Usage()
+    refused: int = 0
 
 
 class Agent:
@@ -105,6 +109,7 @@ class Agent:
             outcome=settled.outcome,
             error=settled.error,
             usage=session.state.usage,
+            refused=settled.refused,
         )
 
     async def compact(self, focus: str = "") -> CompactionEntry:

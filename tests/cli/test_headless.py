@@ -189,10 +189,45 @@ def test_without_a_key_the_offline_model_answers_and_says_so(run):
     assert "offline" in done.stdout.lower()
 
 
+WRITE = Call("write", {"path": "made.txt", "content": "x"})
+TOUCH = Call("bash", {"command": "touch made"})
+OUTSIDE = Call("write", {"path": "/made-outside", "content": "x"})
+REFUSALS = [
+    ("ask", [WRITE], "1 call was refused (mode ask); --mode edits or auto allow it", 5),
+    ("ask", [WRITE, TOUCH], "2 calls were refused (mode ask); --mode auto allows them", 5),
+    ("edits", [WRITE, TOUCH], "1 call was refused (mode edits); --mode auto allows it", 5),
+    ("ask", [TOUCH, OUTSIDE], "2 calls were refused (mode ask); --mode auto allows 1 of them", 5),
+    ("auto", [OUTSIDE], "1 call was refused (mode auto); no mode allows it without a person", 5),
+    ("plan", [WRITE], "1 call was refused (mode plan); --mode edits or auto lets the work begin", 0),
+    ("auto", [WRITE, TOUCH], "", 0),
+]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize(("mode", "calls", "said", "code"), REFUSALS)
+def test_f3_each_refused_call_is_said_and_the_exit_code_tells(run, mode, calls, said, code, options):
+    """daily-user.md F3: refused calls were silent, and the exit code was 0."""
+    with ServerThread([Reply(tool_calls=calls), Reply("Done.")]) as server:
+        done = run("-p", "go", "--mode", mode, *options, "--model", "openai-chat/test", server=server)
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.splitlines()
+    assert (lines[-1] if lines else "") == (f"tenuto: {said}" if said else "")
+    refused = [line for line in lines if line.startswith("tenuto: refused: ")]
+    assert len(refused) == int(said.partition(" ")[0] or 0)
+    if options:
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        assert sum(event["event"] == "call_refused" for event in events) == len(refused)
+        assert events[-1]["event"] == "task_settled"
+        assert events[-1].get("refused", 0) == (len(refused) if code else 0)
+    else:
+        assert done.stdout == "Done.\n"
+
+
 def test_headless_refuses_what_needs_asking_and_names_the_mode(run):
-    with ServerThread([Reply(tool_calls=[Call("bash", {"command": "touch made"})]), Reply("I may not.")]) as server:
+    with ServerThread([Reply(tool_calls=[TOUCH]), Reply("I may not.")]) as server:
         done = run("-p", "go", "--mode", "ask", "--model", "openai-chat/test", server=server)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 5, done.stderr
+    assert "tenuto: refused: bash touch made (it runs a command (mode ask))" in done.stderr
     assert not (run.work / "made").exists()
     assert "auto" in server.requests[1].items[-1].text
 

@@ -16,8 +16,8 @@ from tenuto.core.live import LiveSession
 from tenuto.core.plans import present_plan
 from tenuto.guard.approval import judge, refusal_text
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
-from tenuto.protocol.entry import ApprovalEntry, TodoEntry
-from tenuto.protocol.event import TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
+from tenuto.protocol.entry import ApprovalEntry, Mode, TodoEntry
+from tenuto.protocol.event import CallRefusedEvent, TodoChangedEvent, ToolOutputEvent, ToolResultEvent, ToolStartedEvent
 from tenuto.protocol.message import DenialView, TodoView, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.pairing import interrupted_result
@@ -119,8 +119,11 @@ class CallRunner:
         if isinstance(verdict, Allow):
             return None
         if isinstance(verdict, Refuse):
+            self._tell_refused(prepared, "plan mode changes nothing", None)
             return denied_result(prepared.call, verdict.reason)
         if not live.interactive:
+            live.refused += 1
+            self._tell_refused(prepared, verdict.reason, verdict.allowed_by)
             return denied_result(prepared.call, refusal_text(verdict, prepared.subject))
         behind = await self._to_be_asked()
         self._asked += 1
@@ -138,6 +141,22 @@ class CallRunner:
         )
         answer = await live.desk.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
+
+    def _tell_refused(self, prepared: PreparedCall, reason: str, allowed_by: Mode | None) -> None:
+        live = self._live
+        if live.interactive:  # who looks on sees the result
+            return
+        live.bus.publish(
+            CallRefusedEvent(
+                session_id=live.id,
+                submission_id=self._submission_id,
+                call_id=prepared.call.id,
+                name=prepared.call.name,
+                summary=prepared.subject.summary,
+                reason=reason,
+                allowed_by=allowed_by,
+            )
+        )
 
     def _judge(self, prepared: PreparedCall) -> Verdict:
         live = self._live

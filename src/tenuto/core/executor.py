@@ -21,7 +21,6 @@ from tenuto.protocol.event import (
     NoticeEvent,
     PromptReturnedEvent,
     TaskFinishedEvent,
-    TaskSettledEvent,
     TitleChangedEvent,
 )
 from tenuto.protocol.operation import (
@@ -367,7 +366,7 @@ class Executor(OperationHandler):
             return
         live.settled = True
         live.attempt(live.session.save_meta)
-        self._bus.publish(TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error))
+        self._bus.publish(live.settled_event())
 
     def _start_due(self, live: LiveSession) -> None:
         """Start what is due: the queue, unless it waits for the person, then the command of theirs that still runs."""
@@ -379,7 +378,8 @@ class Executor(OperationHandler):
             self._start(live, live.beside.submission_id, "shell", live.beside.wait())
 
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
-        live.settled = False
+        if live.settled:
+            live.settled, live.refused = False, 0
         self.tasks.start(live.id, submission_id, kind, body, partial(self._wind_up, live))
 
     def _wind_up(self, live: LiveSession, event: TaskFinishedEvent) -> None:

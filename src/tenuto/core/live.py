@@ -22,7 +22,14 @@ from tenuto.core.gaps import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
-from tenuto.protocol.event import ContextUsageEvent, NoticeEvent, Outcome, QueueChangedEvent, QueueItem
+from tenuto.protocol.event import (
+    ContextUsageEvent,
+    NoticeEvent,
+    Outcome,
+    QueueChangedEvent,
+    QueueItem,
+    TaskSettledEvent,
+)
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, NoticeEntry
 from tenuto.protocol.model import ModelFacts, ToolSchema
 from tenuto.session.session import Session
@@ -129,6 +136,8 @@ class LiveSession(Struct):
     settled: bool = True
     last_outcome: Outcome = "completed"
     last_error: str = ""
+    refused: int = 0
+    """How many calls needed an approval that nobody could give, since the session was idle."""
     boundary: Boundary = field(default_factory=Boundary)
     """Where the running task can be held."""
     submissions: int = 0
@@ -224,6 +233,12 @@ class LiveSession(Struct):
                 "error",
             )
         self.unsaved_told = unsaved is not None
+
+    def settled_event(self) -> TaskSettledEvent:
+        """Return what is told when the session is idle."""
+        return TaskSettledEvent(
+            session_id=self.id, outcome=self.last_outcome, error=self.last_error, refused=self.refused
+        )
 
     def attempt(self, step: Callable[[], T]) -> T | None:
         """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""

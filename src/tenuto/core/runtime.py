@@ -85,7 +85,7 @@ class Runtime:
         """Wait until the session is really idle; at once when it is."""
         live = self.live
         if live.settled:
-            return TaskSettledEvent(session_id=live.id, outcome=live.last_outcome, error=live.last_error)
+            return live.settled_event()
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._settled)

@@ -1,6 +1,6 @@
 """Print mode: one prompt, no screen. The answer goes to standard output, reasons and progress to standard error.
 
-Exit codes: 0 settled, 1 failed, 2 bad usage, 130 interrupted (DESIGN section 9; R-081, R-082).
+Exit codes: 0 settled, 1 failed, 2 bad usage, 5 calls were refused, 130 interrupted (DESIGN section 9; R-081, R-082).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
 from tenuto.guard.sanitize import sanitize_for_terminal
-from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND
+from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
+    CallRefusedEvent,
     CompactionEndEvent,
     CompactionProposedEvent,
     NoticeEvent,
@@ -30,14 +31,19 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.part import TextPart, text_of
+from tenuto.text.figures import plural
 from tenuto.text.rungs import describe_rung
 from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tenuto.command.outcome import CommandOutcome
 
 EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED_CODE}
 BAD_USAGE = 2
+CALLS_REFUSED = 5
+"""It is done, as far as it was allowed; 3 and 4 are kept for runs that a limit ends."""
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
 """Notices that say what became of a command: they are told although nothing is wrong."""
 
@@ -52,6 +58,10 @@ def run_print(start: Start, prompt: str, json: bool) -> int:
     except EXPECTED_FAILURES as error:
         print(f"tenuto: {describe_failure(error)}", file=sys.stderr)  # noqa: T201
         return BAD_USAGE
+
+
+def _say(text: str) -> None:
+    print(f"tenuto: {sanitize_for_terminal(text)}", file=sys.stderr)  # noqa: T201
 
 
 def _write(text: str) -> None:
@@ -109,7 +119,7 @@ class TextOutput:
 
     def _say(self, text: str) -> None:
         self._last_said = text
-        print(f"tenuto: {sanitize_for_terminal(text)}", file=sys.stderr)  # noqa: T201
+        _say(text)
 
 
 class JsonOutput:
@@ -129,7 +139,7 @@ class JsonOutput:
     def finish(self, error: str) -> None:
         """Say why the run failed, if it did."""
         if error:
-            print(f"tenuto: {sanitize_for_terminal(error)}", file=sys.stderr)  # noqa: T201
+            _say(error)
 
 
 def _unasked_plan(result: ToolResultMessage) -> str:
@@ -185,6 +195,14 @@ def _clean(text: str) -> str:
 
 
 async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput) -> int:
+    refusals: list[CallRefusedEvent] = []
+
+    def note_refusal(event: AnyEvent) -> None:
+        if isinstance(event, CallRefusedEvent):
+            refusals.append(event)
+            _say(describe_refusal(event))
+
+    runtime.subscribe(note_refusal)
     if is_command(prompt):
         from tenuto.command.registry import run_command
 
@@ -193,4 +211,27 @@ async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput
         await runtime.submit_prompt((TextPart(text=prompt),))
     settled = await runtime.wait_settled()
     output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
-    return EXIT_CODES[settled.outcome]
+    if refusals:
+        _say(describe_refusals(refusals, runtime.live.mode))
+    return EXIT_CODES[settled.outcome] or (CALLS_REFUSED if settled.refused else 0)
+
+
+def describe_refusal(event: CallRefusedEvent) -> str:
+    """Return one line on a call that was refused."""
+    return f"refused: {' '.join(filter(None, (event.name, event.summary)))} ({event.reason})"
+
+
+def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
+    """Return one line on all of them, with what would allow them."""
+    modes = [event.allowed_by for event in events]
+    ways = {"edits": "edits or auto", "auto": "auto"}
+    mildest = "auto" if "auto" in modes else "edits"
+    count = f"{plural(len(events), 'call')} {'was' if len(events) == 1 else 'were'} refused (mode {mode})"
+    if mode == "plan":
+        return f"{count}; --mode edits or auto lets the work begin"
+    if not any(modes):
+        return f"{count}; no mode allows {'it' if len(events) == 1 else 'them'} without a person"
+    allowed = sum(one is not None for one in modes)
+    whom = ("it" if len(events) == 1 else "them") if allowed == len(events) else f"{allowed} of them"
+    verb = "allow" if mildest == "edits" else "allows"  # of two modes, or of one
+    return f"{count}; --mode {ways[mildest]} {verb} {whom}"

@@ -150,6 +150,8 @@ class TaskSettledEvent(Event, frozen=True, kw_only=True, tag="task_settled"):
 
     outcome: Outcome
     error: str = ""
+    refused: int = 0
+    """How many calls needed an approval that nobody could give, since the session was idle before."""
 
 
 class StepStartedEvent(Event, frozen=True, kw_only=True, tag="step_started"):
@@ -206,6 +208,19 @@ class ToolStartedEvent(Event, frozen=True, kw_only=True, tag="tool_started"):
     name: str
     arguments: str
     summary: str = ""
+
+
+class CallRefusedEvent(Event, frozen=True, kw_only=True, tag="call_refused"):
+    """A call was refused in a run where nobody can be asked; `summary` is as of its start, `reason` says why.
+
+    `allowed_by` is the mildest mode that allows it, `None` where none does without a person.
+    """
+
+    call_id: str
+    name: str
+    summary: str
+    reason: str
+    allowed_by: Mode | None = None
 
 
 class ToolOutputEvent(Event, frozen=True, kw_only=True, tag="tool_output"):
@@ -387,6 +402,7 @@ AnyEvent = (
     | AssistantWithdrawnEvent
     | AssistantMessageEvent
     | ToolStartedEvent
+    | CallRefusedEvent
     | ToolOutputEvent
     | ToolResultEvent
     | ApprovalRequestedEvent
