@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenuto.protocol.event import (
+    CallRefusedEvent,
     ShellFinishedEvent,
     ShellOutputEvent,
     ShellStartedEvent,
@@ -59,6 +60,11 @@ def finish_call(change: Change, event: ToolResultEvent) -> None:
     change.state.calls.pop(result.call_id, None)
     change.touch(item)
     label_running_calls(change)
+
+
+@TABLE.on(CallRefusedEvent)
+def note_refusal(_change: Change, _event: CallRefusedEvent) -> None:
+    """Nothing: on a screen the person is asked, and what is refused shows as the call's result."""
 
 
 @TABLE.on(TodoChangedEvent)
