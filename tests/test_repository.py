@@ -25,6 +25,8 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sor
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+FOR_DEVELOPMENT = [*EXTRAS["test"], *(one for one in EXTRAS["dev"] if one != "tenuto[test]")]
 MAX_LINES = 600
 MAX_PICTURE_BYTES = 60_000
 MACHINE_PLACES = ("work", "root")
@@ -168,7 +170,7 @@ def test_the_map_of_the_house_has_the_floors_of_the_contract():
 
 def test_every_dependency_has_its_reason():
     decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
-    requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+    requirements = [*PROJECT["dependencies"], *FOR_DEVELOPMENT]
     assert [name for name in declared(requirements) if f"**{name}**" not in decisions] == []
 
 
@@ -181,7 +183,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
 def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_have_a_use():
     tools = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *DEVELOPMENT_MODULES]
     imported = set[str]().union(*(imported_names(path) for path in tools if "fixtures" not in path.parts))
-    development = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["optional-dependencies"]["dev"])}
+    development = {IMPORT_NAMES.get(name, name) for name in declared(FOR_DEVELOPMENT)}
     dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
     assert development - imported == PROGRAMS & development
     known = development | dependencies | OF_THE_SDKS | {"tenuto", "tests", "scripts"}
@@ -271,3 +273,45 @@ def test_no_test_asserts_how_long_something_took():
 )
 def test_what_an_assertion_about_time_is(code: str, faults: int):
     assert len(asserted_times(ast.parse(code))) == faults
+
+
+MATRIX = {
+    "the wire": ("tests/model/test_transport.py", "test_an_answer_over_a_real_socket"),
+    "connections": ("tests/model/test_connection.py", ""),
+    "the race of addresses": ("tests/model/test_dialling.py", ""),
+    "the executor": ("tests/core/test_agent.py", ""),
+    "the queue": ("tests/core/test_queue.py", ""),
+    "the full screen, piloted": ("tests/tui/full/test_app.py", ""),
+    "the main job, headless": ("tests/terminal/test_main_job.py", "test_headless["),
+    "the main job, full screen": ("tests/terminal/test_main_job.py", "[full]"),
+    "the main job, inline": ("tests/terminal/test_main_job.py", "[inline]"),
+}
+"""What has to run on every Python: a file, and words in the name of a test."""
+
+
+def test_the_matrix_has_all_that_depends_on_the_interpreter():
+    files = sorted({file for file, _ in MATRIX.values()})
+    listing = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-m", "matrix and not full", *files],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.splitlines()
+    missing = [
+        what
+        for what, (file, words) in MATRIX.items()
+        if not any(line.startswith(file) and words in line for line in listing)
+    ]
+    assert missing == []
+
+
+def test_a_matrix_without_tests_fails():
+    """pytest has an exit code of its own for a selection that is empty, and the script takes it for a failure."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "matrix and full", "-n", "2", "tests/text"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 0

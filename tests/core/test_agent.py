@@ -33,6 +33,8 @@ from tests.core.harness import PROTOCOLS, agent, copy_sample, reopened
 from tests.server import Call, Cut, Hang, HttpError, Reply, ScriptedServer, StreamError
 from tests.server.scripts import fix_tests
 
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
+
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_an_answer_is_streamed_stored_and_settled(tmp_path, protocol):

@@ -26,6 +26,8 @@ from tenuto.session.session import Session
 from tests.core.harness import Agent, agent
 from tests.server import Call, Reply
 
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
+
 SLOW = Reply("word " * 200, delay_per_event=0.05)
 
 

@@ -18,7 +18,7 @@ from tenuto.model.connection import DirectPool, parse_target
 from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 
-pytestmark = pytest.mark.usefixtures("task_start")
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
 
 
 class Client:

@@ -11,7 +11,7 @@ import pytest
 
 from tenuto.model.dialling import Address, connect_to_first, dial, find_addresses
 
-pytestmark = pytest.mark.usefixtures("task_start")
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
 FOR_EVER = 3600.0
 
 

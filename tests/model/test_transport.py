@@ -21,7 +21,7 @@ from tests.model.streams import CHAT, chunk
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 from tests.model.views import load_blob, request, user
 
-pytestmark = pytest.mark.usefixtures("task_start")
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
 
 FOR_EVER = 3600.0
 PATIENCE = 60.0

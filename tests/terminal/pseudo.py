@@ -31,6 +31,7 @@ class CommandTerminal:
         self.screen = pyte.Screen(100, 30)
         self.output = b""
         self.answers = ANSWERS
+        self.status: int | None = None
         self._stream = pyte.ByteStream(self.screen)
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
@@ -90,11 +91,31 @@ class CommandTerminal:
             self.read()
         return self.text()
 
+    def wait_until_gone(self, text: str) -> str:
+        """Wait until a text shows no more."""
+        deadline = time.monotonic() + PATIENCE
+        while text in self.text():
+            assert time.monotonic() < deadline, f"never went: {text!r}\n{frame(self.text())}"
+            self.read()
+        return self.text()
+
+    def wait_end(self) -> int:
+        """Wait until the program has ended by itself; return its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self.status is None:
+            assert time.monotonic() < deadline, f"it never ended\n{frame(self.text())}"
+            self.read()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status
+
     def close(self) -> None:
         """End the program."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        if self.status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         os.close(self.descriptor)
 
 

@@ -36,6 +36,8 @@ from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, qu
 from tests.tui.full.support import running_app
 from tests.tui.pictures import scenes
 
+pytestmark = pytest.mark.matrix
+
 STARTED = TaskStartedEvent(session_id=SESSION, submission_id="one", kind="agent")
 FINISHED = TaskFinishedEvent(session_id=SESSION, submission_id="one", kind="agent", outcome="completed")
 SETTLED = TaskSettledEvent(session_id=SESSION, outcome="completed")

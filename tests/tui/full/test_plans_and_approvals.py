@@ -14,6 +14,8 @@ from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.support import Screen, running_app
 from tests.tui.full.test_app import STARTED, request
 
+pytestmark = pytest.mark.matrix
+
 PLAN = "# Quick\n\n1. **measure**\n\n" + "\n".join(f"- step {number}" for number in range(40))
 
 
