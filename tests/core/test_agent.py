@@ -192,7 +192,32 @@ async def test_r093_esc_ends_the_wait_before_a_retry(tmp_path):
         assert settled.outcome == "interrupted"
         told = [event.text for event in running.of(NoticeEvent) if "nterrupted" in event.text]
         kept = [entry.text for entry in running.session.path() if isinstance(entry, NoticeEntry)]
-        assert told == kept == ["Interrupted before there was an answer."]
+        assert told == kept == ["Interrupted before there was an answer. Attempt 1 had failed: slow down"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_f10_an_interrupt_of_the_retries_keeps_the_reason_also_after_a_resume(tmp_path, protocol):
+    """`daily-user.md` F10: waiting for the next attempt, and in the middle of one."""
+    script = [HttpError(500, "The server had an error."), Hang(30), HttpError(500, "It had another one.")]
+    async with ScriptedServer(script) as server:
+        async with reopened(tmp_path, server, model=f"{protocol}/test") as running:
+            await running.send("go")
+            while len(server.requests) < 2:
+                await asyncio.sleep(0.01)
+            await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
+            await running.runtime.wait_settled()
+            await running.send("again")
+            await running.until(RetryEvent, 2)
+            await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
+            await running.runtime.wait_settled()
+            told = [event.text for event in running.of(NoticeEvent) if "nterrupted" in event.text]
+        async with reopened(tmp_path, server, model=f"{protocol}/test", resume_latest=True) as again:
+            kept = [entry.text for entry in again.session.path() if isinstance(entry, NoticeEntry)]
+            shown = [event.text for event in again.of(NoticeEvent) if "nterrupted" in event.text]
+    assert told == kept == shown
+    assert [reason in text for text, reason in zip(told, ("The server had", "It had another"), strict=True)] == [
+        True
+    ] * 2
 
 
 async def test_an_interrupt_while_the_server_is_silent(tmp_path):

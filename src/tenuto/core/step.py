@@ -47,6 +47,7 @@ from tenuto.protocol.part import TextPart
 MAX_BUDGET_CUTS = 3
 ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
 INTERRUPTED = "Interrupted before there was an answer."
+INTERRUPTED_RETRY = "Interrupted before there was an answer. Attempt {attempt} had failed: {reason}"
 FULL_SHARE = 0.99
 """Of the window: an empty answer above this was cut off by the window (R-022)."""
 
@@ -76,6 +77,7 @@ class ModelCall:
         self._chain = OverflowChain(live, submission_id)
         self._images = ImageRecovery(live, submission_id)
         self._failures = 0
+        self._last_failure = ""
         self._budget_cuts = 0
 
     async def run(self) -> AssistantMessage:
@@ -234,6 +236,7 @@ class ModelCall:
         delay = next_delay(error, failures, attempts, random.random())
         if delay is None:
             raise error
+        self._last_failure = str(error)
         live.bus.publish(
             RetryEvent(
                 session_id=live.id,
@@ -261,6 +264,10 @@ class ModelCall:
             live.bus.publish(
                 AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason="interrupted")
             )
+        if self._last_failure:
+            text = INTERRUPTED_RETRY.format(attempt=self._failures, reason=self._last_failure)
+            live.notify(text, "warning", keep=True)
+            return
         live.notify(INTERRUPTED, "info", keep=True)
 
     def _publish(self, message: AssistantMessage) -> AssistantMessage:
