@@ -26,7 +26,7 @@ async def decode(
 ) -> tuple[list[StreamPart], AssistantMessage]:
     """Return the deltas and the finished message of a stream. Raises `ModelError` as the client would."""
     decoder: StreamDecoder = DECODERS[kind]("p", set() if taken is None else taken)
-    deltas = [part async for part in read_answer(pieces(chunks), decoder)]
+    deltas = [part async for part in read_answer(pieces(chunks), decoder, "http://model.test/v1")]
     return deltas, finished(decoder.finish(), facts, "").message
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.model.connection import DirectPool, parse_target
-from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError
+from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError, UnusableError
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 
 pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
@@ -149,22 +149,30 @@ async def test_cancelling_closes_the_connection():
         await asyncio.wait_for(gone.wait(), 30)
 
 
-@pytest.mark.parametrize("data", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"])
-async def test_what_is_no_http_is_an_error_of_the_protocol(data: bytes):
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"nonsense\r\n\r\n", UnusableError),
+        (b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n", UnusableError),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zigzag\r\n\r\n", UnusableError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", BrokenError),
+    ],
+)
+async def test_what_is_no_http_is_an_error_of_the_protocol(data: bytes, kind: type[ExchangeError]):
     async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
         await writer.drain()
         writer.close()
 
     async with TinyServer(answer) as server, Client() as http:
-        with pytest.raises(BrokenError):
+        with pytest.raises(kind):
             await http.get(server.base_url)
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "http:///nowhere"])
 async def test_what_is_no_address_of_the_web_is_refused(url: str):
     async with Client() as http:
-        with pytest.raises(UnreachableError):
+        with pytest.raises(UnusableError):
             await http.get(url)
 
 
@@ -231,7 +239,7 @@ async def test_an_answer_that_is_packed_in_pieces_comes_as_it_comes():
 async def test_what_cannot_be_unpacked_is_a_broken_answer(header: str, body: bytes):
     async with TinyServer(always(plain("200 OK", body, f"Content-Encoding: {header}"))) as server, Client() as http:
         if body:
-            with pytest.raises(BrokenError):
+            with pytest.raises(UnusableError if header == "br" else BrokenError):
                 await http.get(server.base_url)
         else:
             assert await http.get(server.base_url) == b""
@@ -263,7 +271,7 @@ def test_addresses():
     target = parse_target("https://[::1]/")
     assert (target.host, target.port, target.host_header, target.path) == ("::1", 443, "[::1]", "/")
     assert parse_target("http://Bücher.example:8080").host_header == "xn--bcher-kva.example:8080"
-    with pytest.raises(UnreachableError):
+    with pytest.raises(UnusableError):
         parse_target("http://host:99999/")
 
 

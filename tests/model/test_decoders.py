@@ -142,10 +142,11 @@ async def test_a_chat_answer_that_ends_with_an_error_is_none():
     ("kind", "junk"),
     [("anthropic", b"data: {nope\n\n"), ("openai", b"data: 7\n\n"), ("openai-chat", b"data: <html>\n\n")],
 )
-async def test_an_event_that_is_no_json_breaks_the_stream(kind: str, junk: bytes):
-    with pytest.raises(ModelError) as caught:
-        await decode(kind, [junk])
-    assert caught.value.kind == "broken_stream"
+async def test_an_event_that_is_no_json_breaks_the_stream_or_is_no_answer_from_the_beginning(kind: str, junk: bytes):
+    for before, error in ([], "invalid"), (next(chunks for one, _, chunks in ALL if one == kind)[:1], "broken_stream"):
+        with pytest.raises(ModelError) as caught:
+            await decode(kind, [*before, junk])
+        assert caught.value.kind == error
 
 
 # --- silent overflow ---

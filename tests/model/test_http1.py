@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import h11
 import pytest
 from hypothesis import given
@@ -103,7 +105,12 @@ def in_pieces(draw: st.DrawFn) -> list[bytes]:
 
 @given(in_pieces(), st.booleans())
 def test_responses_are_read_as_h11_reads_them(pieces: list[bytes], ended: bool):
-    assert read(pieces, ended=ended) == read_by_h11(pieces, ended=ended)
+    ours, theirs = read(pieces, ended=ended), read_by_h11(pieces, ended=ended)
+    begun = re.split(rb"\n\r?\n", b"".join(pieces))[-1][:7]
+    if ours == "wrong" and theirs == "more":  # h11 waits for the line to end
+        assert not b"HTTP/1.".startswith(begun)
+    else:
+        assert ours == theirs
 
 
 @given(st.binary(max_size=200), st.booleans())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.sse import EventReader, ServerEvent
+from tenuto.model.sse import EventReader, ServerEvent, is_event_stream
+from tenuto.model.wire_json import as_count
 
 STREAM = (
     '\ufeff: a comment\n\nevent: first\ndata: {"a": "ä\u2028\u0085\x0b👋"}\n\n'
@@ -55,3 +57,38 @@ def test_one_line_of_megabytes_arrives_whole():
     text = b"x" * 3_000_000
     stream = b"data: " + text + b"\n\n"
     assert read([stream[place : place + 1000] for place in range(0, len(stream), 1000)]) == [ServerEvent("", text)]
+
+
+@pytest.mark.parametrize(
+    ("opening", "verdict"),
+    [
+        (b"data: x", True),
+        (b"\xef\xbb\xbf: hello\n\nmeta: 1\nevent:a", True),
+        (b"data\n", True),
+        (b"", None),
+        (b"\xef\xbb", None),
+        (b"da", None),
+        (b"data", None),
+        (b": comment", None),
+        (b"meta: 1\n", None),
+        (b"<", False),
+        (b"\n\n  {", False),
+        (b"Not Found", False),
+        (b": comment\n<html>", False),
+        ("找不到".encode(), False),
+    ],
+)
+def test_a3_what_a_body_is_shows_in_its_first_lines(opening: bytes, verdict: bool | None):
+    assert is_event_stream(opening) is verdict
+    assert is_event_stream(STREAM)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_a3_a_verdict_on_a_body_stays(opening: bytes, more: bytes):
+    verdict = is_event_stream(opening)
+    assert verdict is None or is_event_stream(opening + more) is verdict
+
+
+@pytest.mark.parametrize("count", [float("inf"), float("nan"), -1, True, "7", None])
+def test_what_is_no_count_is_none(count: object):
+    assert as_count(count) == 0

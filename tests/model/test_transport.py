@@ -115,9 +115,13 @@ async def test_an_unreachable_server_is_named():
     assert base_url in str(error)
 
 
-@pytest.mark.parametrize("base_url", ["http://no-such-host.invalid/v1", "http://[bad/v1"])
-async def test_an_address_that_cannot_be_is_unreachable(base_url: str):
-    assert (await failure(base_url)).kind == "unreachable"
+@pytest.mark.parametrize(
+    ("base_url", "kind"), [("http://no-such-host.invalid/v1", "unreachable"), ("http://[bad/v1", "invalid")]
+)
+async def test_an_address_that_cannot_be_is_named(base_url: str, kind: str):
+    error = await failure(base_url)
+    assert error.kind == kind
+    assert base_url in str(error)
 
 
 async def test_r092_a_connection_that_breaks_in_the_middle_is_a_broken_stream():
@@ -171,9 +175,22 @@ async def test_r020_a_400_without_a_body_is_ambiguous():
         assert (await failure(server.base_url)).kind == "ambiguous"
 
 
-async def test_a_redirect_is_an_error_and_no_answer():
-    async with TinyServer(always(plain("302 Found", b"moved", "Location: http://127.0.0.1:1/"))) as server:
-        assert (await failure(server.base_url)).kind == "invalid"
+@pytest.mark.parametrize("status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent"])
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_a3_a_redirect_is_told_and_not_followed(monkeypatch: pytest.MonkeyPatch, status: str, proxied: bool):
+    async with TinyServer(always(chunked(CHAT["text"]))) as other:
+        address = other.base_url
+        moved = plain(status, b"moved", f"Location: {address}/chat/completions")
+        async with TinyServer(always(moved)) as server:
+            if proxied:
+                monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.port}")
+                monkeypatch.delenv("NO_PROXY", raising=False)
+                monkeypatch.delenv("no_proxy", raising=False)
+            error = await failure("http://models.example/v1" if proxied else server.base_url)
+        assert other.requests == []
+    assert error.kind == "invalid"
+    assert f"answered {status[:3]}: moved to {address}/chat/completions" in str(error)
+    assert f"make {address} the base_url of openai-chat" in str(error)
 
 
 async def test_a_refused_option_is_left_out_at_once_and_for_good():

@@ -11,7 +11,7 @@ from tenuto.model import wire_json
 from tenuto.model.anthropic_compaction import COMPACTION, applied_edit, compacted_items
 from tenuto.model.calls import CallDraft, finish_call
 from tenuto.model.sse import ServerEvent
-from tenuto.model.stream import Answer
+from tenuto.model.stream import Answer, UnreadableEventError
 from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
@@ -78,7 +78,7 @@ class AnthropicDecoder:
         """Take one event and return what it adds. Raises `ModelError`."""
         data = wire_json.decode_object(event.data)
         if data is None:
-            raise ModelError("broken_stream", f"{self._provider} sent an event that is not JSON")
+            raise UnreadableEventError(self._provider, event)
         match data.get("type") or event.name:
             case "content_block_delta":
                 return self._take_delta(data)

@@ -10,7 +10,7 @@ import msgspec
 from tenuto.model import wire_json
 from tenuto.model.calls import CallDraft, finish_call
 from tenuto.model.sse import ServerEvent
-from tenuto.model.stream import Answer
+from tenuto.model.stream import Answer, UnreadableEventError
 from tenuto.model.think_tags import ThinkSplitter
 from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
 from tenuto.protocol.message import StopReason
@@ -68,7 +68,7 @@ class ChatDecoder:
             return self._end()
         chunk = wire_json.decode_object(data)
         if chunk is None:
-            raise ModelError("broken_stream", f"{self._provider} sent a chunk that is not JSON")
+            raise UnreadableEventError(self._provider, event)
         if chunk.get("error") or event.name == "error":
             self._fail(chunk)
         self._id = self._id or as_text(chunk.get("id"))

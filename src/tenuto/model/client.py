@@ -14,7 +14,7 @@ from tenuto.model.conversation import ConversationCache, LoadBlob, WireEncoder
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.negotiation import Negotiation
 from tenuto.model.stream import StreamDecoder, finished, read_answer
-from tenuto.model.transport import Transport, make_transport
+from tenuto.model.transport import Body, Transport, make_transport
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
 
@@ -76,7 +76,7 @@ class WireClient:
     async def _attempt(self, request: ModelRequest, call: Call) -> AsyncGenerator[StreamPart]:
         self.check_size(call.body)
         chunks = self.transport.post_stream(call.url, call.headers, call.body)
-        async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder)) as parts:
+        async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder, self.endpoint.base_url)) as parts:
             async for part in parts:
                 yield part
         end = finished(call.decoder.finish(), request.model, call.prefix, call.ignored)
@@ -92,10 +92,12 @@ class WireClient:
 
     async def post_json(self, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Return the JSON object that a request is answered with. Raises `ModelError`."""
-        data = b""
-        async for chunk in self.transport.post_stream(url, headers, body):
-            data += chunk
-        return wire_json.decode_object(data) or {}
+        answer = Body()
+        chunks = self.transport.post_stream(url, headers, body)
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                answer.add(chunk)
+        return wire_json.decode_object(answer.data) or {}
 
     async def close(self) -> None:
         """Close the connections."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import zlib
 from typing import cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 
 from tenuto.model.dialling import dial
-from tenuto.model.exchange import BrokenError, Exchange, HeaderError, SilentError, UnreachableError
-from tenuto.model.http1 import Head, ProtocolError, ResponseReader, encode_head
+from tenuto.model.exchange import BrokenError, Exchange, HeaderError, SilentError, UnreachableError, UnusableError
+from tenuto.model.http1 import ForeignError, Head, ProtocolError, ResponseReader, encode_head
+from tenuto.model.unpacking import ACCEPTED, Unpacker
 from tenuto.version import __version__
 
 IDLE_SECONDS = 5.0
@@ -25,7 +25,6 @@ BUFFERED_BYTES = 1_000_000
 """Beyond this the other side has to wait until somebody reads."""
 JOINED_BYTES = 100_000
 """A body up to this goes out in one write with its head."""
-GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _PORTS = {"http": 80, "https": 443}
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 """What stays as it is in a path; a query may have `?` as well."""
@@ -50,14 +49,14 @@ class Target(Struct, frozen=True):
 
 
 def parse_target(url: str) -> Target:
-    """Return where a URL points. Raises `UnreachableError` for what is no address of the web."""
+    """Return where a URL points. Raises `UnusableError` for what is no address of the web."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, (parts.hostname or "").encode("idna" if not url.isascii() else "ascii").decode()
     except ValueError as error:  # UnicodeError is one
-        raise UnreachableError(f"{url} is no address: {error}") from error
+        raise UnusableError(f"{url} is no address: {error}") from error
     if parts.scheme not in _PORTS or not host:
-        raise UnreachableError(f"{url} is no http:// or https:// address")
+        raise UnusableError(f"{url} is no http:// or https:// address")
     shown = f"[{host}]" if ":" in host else host
     path = quote(parts.path, _IN_PATH) or "/"
     return Target(
@@ -156,7 +155,7 @@ def _encode(exchange: Exchange, target: Target) -> tuple[bytes, ...]:
     headers = {
         "Host": target.host_header,
         "Accept": "*/*",
-        "Accept-Encoding": "gzip",
+        "Accept-Encoding": ACCEPTED,
         "User-Agent": f"tenuto/{__version__}",
         **({"Authorization": target.credentials} if target.credentials else {}),
     }
@@ -181,27 +180,16 @@ class DirectResponse:
         self._pool = pool
         self._connection: _Connection | None = connection
         self._seconds = seconds
-        coding = head.headers.get("content-encoding", "identity").strip().lower()
-        if coding not in ("identity", "gzip", "x-gzip", "deflate", ""):
-            raise BrokenError(f"the answer is encoded as {coding!r}, which was not asked for")
-        self._unpack = zlib.decompressobj(GZIP_OR_ZLIB) if coding not in ("identity", "") else None
+        self._unpacker = Unpacker(head.headers.get("content-encoding", ""))
 
     async def read(self) -> bytes:
         """Return more of the body, empty at its end. Raises `ExchangeError`."""
-        while self._connection is not None:
+        while not (piece := self._unpacker.take()) and self._connection is not None:
             data = await self._connection.receive_body(self._seconds)
+            self._unpacker.feed(data)
             if not data:
                 await self.aclose()
-                return self._unpack.flush() if self._unpack is not None else b""
-            if self._unpack is None:
-                return data
-            try:
-                data = self._unpack.decompress(data)
-            except zlib.error as error:
-                raise BrokenError(f"the answer cannot be unpacked: {error}") from error
-            if data:
-                return data
-        return b""
+        return piece
 
     async def aclose(self) -> None:
         """Nothing more is wanted."""
@@ -245,6 +233,8 @@ class _Connection:
         try:
             while (head := self._reader.take_head()) is None:
                 await self._receive(seconds)
+        except ForeignError as error:
+            raise UnusableError(str(error)) from error
         except ProtocolError as error:
             raise BrokenError(str(error)) from error
         return head

@@ -12,13 +12,16 @@ from email.utils import parsedate_to_datetime
 from math import ceil
 from time import time
 from typing import Any
+from urllib.parse import urljoin
 
+from tenuto.guard.sanitize import sanitize_line
 from tenuto.model import error_grammar as grammar
 from tenuto.model import error_patterns as words
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.error_text import Said, read_error, read_error_object
 from tenuto.model.retry import MAX_RETRY_AFTER
 from tenuto.protocol.model import ErrorKind, ModelError
+from tenuto.text.bounding import shorten
 
 MIN_WINDOW = 256
 """A smaller number in an error text is not a window, in tokens."""
@@ -26,6 +29,12 @@ MIN_ROOM = 1_024
 """When lowering the output would leave less than this, in tokens, the conversation is too long."""
 LARGE_OUTPUT_DIVISOR = 4
 """Of the window: an output from this part on is what to lower, where nobody says how long the input is."""
+MAX_ADDRESS = 300
+"""Characters of an address in a message."""
+MAX_DIGITS = 18
+MAX_WAIT = 366 * 86_400.0
+"""Seconds: whoever asks for more is understood to ask for this."""
+_SECONDS = re.compile(r"\d+(?:\.\d*)?", re.ASCII)
 _NO_BODY = re.compile(r"^\s*(?:error:?\s*)?(\d{3})?\s*(?:status code)?\s*\(no body\)\s*$", re.IGNORECASE)
 
 
@@ -61,7 +70,7 @@ def _judge(provider: str, status: int | None, said: Said, retry_after: float | N
     if status is None or status < 400:
         status = said.status or status
     kind, observed, limit = _decide(status, said, text)
-    wait = retry_after if retry_after is not None else said.retry_after
+    wait = retry_after if retry_after is not None else _bounded(said.retry_after)
     if wait is None:
         wait = _stated_wait(text)
     return ModelError(
@@ -209,7 +218,9 @@ def _first_number(patterns: tuple[re.Pattern[str], ...], text: str, over: int = 
 
 
 def _int(text: str) -> int:
-    return int(text.replace(",", "").replace("_", ""))
+    """Return a number as it is written, with commas or not; hundreds of digits are only very many."""
+    digits = text.replace(",", "").replace("_", "")
+    return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS
 
 
 def _stated_wait(text: str) -> float | None:
@@ -220,36 +231,55 @@ def _stated_wait(text: str) -> float | None:
     hours, minutes, seconds, unit = found.groups()
     try:
         value = float(seconds or 0)
-    except ValueError:
-        return None
+    except ValueError:  # the full stop of "in 2 hours."
+        value = 0.0
     if (unit or "").startswith("m"):
         value /= 1_000
-    return int(hours or 0) * 3_600 + int(minutes or 0) * 60 + value
+    return _bounded(_int(hours or "0") * 3_600 + _int(minutes or "0") * 60 + value)
+
+
+def _bounded(seconds: float | None) -> float | None:
+    """Return a wait as it can be counted with, `None` for what is none (a negative one, no number)."""
+    return min(seconds, MAX_WAIT) if seconds is not None and seconds >= 0 else None
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the response's headers ask to wait, `None` where they do not."""
-    milliseconds = headers.get("retry-after-ms")
-    value = headers.get("retry-after")
+    """Return the seconds that the response's headers ask to wait, `None` where they do not.
+
+    RFC 9110 allows digits or a date; some servers write a fraction. Everything else is no wish.
+    """
+    milliseconds, value = headers.get("retry-after-ms", "").strip(), headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(milliseconds):
+        return _bounded(float(milliseconds) / 1_000)
+    if _SECONDS.fullmatch(value):
+        return _bounded(float(value))
     try:
-        if milliseconds:
-            return max(0.0, float(milliseconds) / 1_000)
-        if value:
-            return max(0.0, float(value))
+        return _bounded(max(0.0, parsedate_to_datetime(value).timestamp() - time()))
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def judge_redirect(status: int, location: str, url: str, endpoint: Endpoint) -> ModelError:
+    """Return the error for an answer that sends us elsewhere: nobody follows, because the key would go along."""
+    try:
+        target = urljoin(url, location.strip()) if location.strip() else ""
     except ValueError:
-        pass
-    if value:
-        try:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time())
-        except (ValueError, TypeError):
-            return None
-    return None
+        target = location
+    target = shorten(sanitize_line(target.partition("?")[0].partition("#")[0]), MAX_ADDRESS)
+    if not target:
+        return ModelError("invalid", f"{endpoint.host} answered {status} and no explanation", status=status)
+    hint = f"nothing was sent there, the key neither; the address in use is {endpoint.base_url}"
+    path = url.removeprefix(endpoint.base_url.rstrip("/"))
+    if target.endswith(path):
+        hint += f"; if the other one is right, make {target.removesuffix(path)} the base_url of {endpoint.provider}"
+    return ModelError("invalid", f"{endpoint.host} answered {status}: moved to {target}", status=status, hint=hint)
 
 
 def _hint(kind: ErrorKind, observed: int | None, limit: int | None, wait: float | None) -> str:
     match kind:
         case "rate_limit" | "overloaded" if wait is not None and wait > MAX_RETRY_AFTER:
-            return f"it asks to wait {ceil(wait / 60)} minutes, which is not waited for; /model chooses another model"
+            long = f"{ceil(wait / 60)} minutes" if wait < MAX_WAIT else "a year or more"
+            return f"it asks to wait {long}, which is not waited for; /model chooses another model"
         case "request_too_large_for_rate":
             return (
                 f"the account allows {limit:,} tokens a minute and this request has {observed:,}; "

@@ -43,6 +43,10 @@ class BrokenError(ExchangeError):
     """The connection broke, or what came over it is no HTTP."""
 
 
+class UnusableError(ExchangeError):
+    """The address, or what answers at it, is none that can be talked to: asking again changes nothing."""
+
+
 class SilentError(ExchangeError):
     """Nothing came for too long."""
 

@@ -16,6 +16,8 @@ MAX_LINE_BYTES = 16_384
 """Of a line between chunks: a size, or a trailer."""
 MAX_DIGITS = 20
 CUT_OFF = "the server closed the connection in the middle of its answer"
+NOT_HTTP = "what answers does not speak HTTP/1.1"
+_STATUS_LINE = b"HTTP/1."
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _FORBIDDEN = re.compile(r"[\x00\r\n]")
 
@@ -25,6 +27,10 @@ Part = Literal["head", "body", "rest", "chunk size", "chunk", "chunk end", "trai
 
 class ProtocolError(Exception):
     """What came is not HTTP/1.1, or what is to be sent cannot be said in it."""
+
+
+class ForeignError(ProtocolError):
+    """What answers speaks something else, or a part of HTTP that nobody asked it for."""
 
 
 class Head:
@@ -93,6 +99,8 @@ class ResponseReader:
 
     def take_head(self) -> Head | None:
         """Return status and headers, `None` while they are not whole. Interim ones (1xx) are passed over."""
+        if not _STATUS_LINE.startswith(bytes(self._buffer[: len(_STATUS_LINE)])):
+            raise ForeignError(NOT_HTTP)  # at once: a server of another kind may wait for us
         while (lines := self._take_lines()) is not None:
             head = _parse_head(lines)
             if head.status >= 200:
@@ -100,7 +108,7 @@ class ResponseReader:
                 self._next, self._left = _expect_body(head)
                 return head
             if head.status == 101:
-                raise ProtocolError("the server changed to another protocol")
+                raise ForeignError("the server changed to another protocol")
         return None
 
     def take_body(self) -> bytes | None:
@@ -189,7 +197,7 @@ def _expect_body(head: Head) -> tuple[Part, int]:
         return "nothing", 0
     if coding is not None:
         if coding.strip().lower() != "chunked":
-            raise ProtocolError(f"the server sends its answer as {coding!r}, which was not asked for")
+            raise ForeignError(f"the server sends its answer as {coding!r}, which was not asked for")
         return "chunk size", 0
     if length is None:
         return "rest", 0
@@ -203,7 +211,7 @@ def _parse_head(lines: list[bytes]) -> Head:
     """Return what status line and header lines say."""
     found = re.fullmatch(rb"(HTTP/1\.[01]) ([1-9][0-9]{2})(?: .*)?", lines[0])
     if found is None:
-        raise ProtocolError("what answers does not speak HTTP/1.1")
+        raise ForeignError(NOT_HTTP)
     headers: dict[str, str] = {}
     last = ""
     for line in lines[1:]:

@@ -7,8 +7,9 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tenuto.model.exchange import BrokenError, Exchange, ProxyError, SilentError, UnreachableError
+from tenuto.model.exchange import BrokenError, Exchange, ProxyError, SilentError, UnreachableError, UnusableError
 from tenuto.model.http_library import load_httpx
+from tenuto.model.unpacking import ACCEPTED, Unpacker
 
 if TYPE_CHECKING:
     import httpx
@@ -36,9 +37,18 @@ class ProxiedPool:
         timeout = httpx.Timeout(connect=exchange.connect_seconds, read=silence, write=silence, pool=silence)
         with _errors_as_ours():
             request = self._client.build_request(
-                exchange.method, exchange.url, headers=dict(exchange.headers), content=exchange.body, timeout=timeout
+                exchange.method,
+                exchange.url,
+                headers={"Accept-Encoding": ACCEPTED, **exchange.headers},
+                content=exchange.body,
+                timeout=timeout,
             )
-            return ProxiedResponse(await self._client.send(request, stream=True))
+            response = await self._client.send(request, stream=True)
+        try:
+            return ProxiedResponse(response)
+        except BaseException:
+            await response.aclose()
+            raise
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -52,12 +62,18 @@ class ProxiedResponse:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self._response = response
-        self._pieces = response.aiter_bytes()
+        self._unpacker = Unpacker(response.headers.get("content-encoding", ""))
+        self._pieces = response.aiter_raw()
 
     async def read(self) -> bytes:
         """Return more of the body, empty at its end. Raises `ExchangeError`."""
-        with _errors_as_ours():
-            return await anext(self._pieces, b"")
+        while not (piece := self._unpacker.take()):
+            with _errors_as_ours():
+                data = await anext(self._pieces, b"")
+            if not data:
+                break
+            self._unpacker.feed(data)
+        return piece
 
     async def aclose(self) -> None:
         """Nothing more is wanted."""
@@ -73,5 +89,7 @@ def _errors_as_ours() -> Generator[None]:
         raise SilentError(str(error)) from error
     except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
         raise BrokenError(str(error) or type(error).__name__) from error
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise UnusableError(str(error) or type(error).__name__) from error
+    except (httpx.HTTPError, httpx.StreamError) as error:
         raise UnreachableError(str(error) or type(error).__name__) from error

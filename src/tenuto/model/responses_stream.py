@@ -11,10 +11,10 @@ from tenuto.model import wire_json
 from tenuto.model.calls import CallDraft, finish_call
 from tenuto.model.responses_compaction import COMPACTION, compacted_items
 from tenuto.model.sse import ServerEvent
-from tenuto.model.stream import Answer
+from tenuto.model.stream import Answer, UnreadableEventError
 from tenuto.model.wire_json import as_count, as_dict, as_list, as_text
 from tenuto.protocol.message import StopReason
-from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
+from tenuto.protocol.model import StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 
@@ -64,7 +64,7 @@ class ResponsesDecoder:
             return []
         data = wire_json.decode_object(event.data)
         if data is None:
-            raise ModelError("broken_stream", f"{self._provider} sent an event that is not JSON")
+            raise UnreadableEventError(self._provider, event)
         kind = as_text(data.get("type")) or event.name
         if kind in DELTAS:
             return [DELTAS[kind](as_text(data.get("delta")))]

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tenuto.model import wire_json
-from tenuto.model.sse import EventReader, ServerEvent
+from tenuto.model.sse import EventReader, ServerEvent, ends_in_field_name, is_event_stream
+from tenuto.model.wire_json import clean_text
 from tenuto.protocol.message import AssistantMessage, StopReason
 from tenuto.protocol.model import (
     CompactedItems,
@@ -24,12 +24,18 @@ from tenuto.protocol.model import (
 )
 from tenuto.protocol.part import AssistantPart
 from tenuto.protocol.usage import Usage
+from tenuto.text.bounding import shorten
 
+MAX_QUOTED = 200
+"""Characters of a server's words in an error."""
 DRAIN_SECONDS = 0.02
 """How long to wait for the end of a body whose terminal event is there, so that the connection can be used again."""
 LINGER_SECONDS = 5.0
 """How long to wait for the rest (usage, end mark) of an answer that is already complete."""
 MAX_KEPT = 65_536
+"""Bytes of a body that is no stream, of which somebody will read what it is."""
+MAX_ANSWER_BYTES = 256_000_000
+"""Of one answer, unpacked: ten times what the longest one of today's models has."""
 
 
 class Answer(Struct, frozen=True):
@@ -65,13 +71,61 @@ class StreamDecoder(Protocol):
         ...
 
 
-async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder) -> AsyncGenerator[StreamPart]:
-    """Yield the deltas of a stream until its answer is complete.
+class UnreadableEventError(ModelError):
+    """An event whose data is no JSON object. In the middle of an answer it may be an accident."""
+
+    def __init__(self, provider: str, event: ServerEvent) -> None:
+        text = shorten(clean_text(event.data.decode("utf-8", "replace")), MAX_QUOTED)
+        super().__init__("broken_stream", f"{provider} sent an event that is not JSON: “{text}”")
+
+
+class _Inlet:
+    """What has come of one body: how it begins, its size, its events."""
+
+    def __init__(self, decoder: StreamDecoder, address: str) -> None:
+        self.opening = b""
+        self.is_stream: bool | None = None
+        self._decoder = decoder
+        self._address = address
+        self._reader = EventReader()
+        self._size = 0
+        self._begun = False
+
+    def take(self, chunk: bytes) -> list[StreamPart]:
+        """Return what the next bytes add; nothing when the body turns out to be no stream. Raises `ModelError`."""
+        self._size += len(chunk)
+        if self._size > MAX_ANSWER_BYTES:
+            raise ModelError("invalid", f"the answer has more than {MAX_ANSWER_BYTES // 1_000_000} MB and no end")
+        if self.is_stream is None and len(self.opening) < MAX_KEPT:
+            self.opening += chunk[:MAX_KEPT]
+            self.is_stream = is_event_stream(self.opening)
+        parts: list[StreamPart] = []
+        for event in self._reader.feed(chunk) if self.is_stream is not False else ():
+            parts += self._decode(event)
+            if self._decoder.ended:
+                break
+        return merge_deltas(parts)
+
+    def _decode(self, event: ServerEvent) -> list[StreamPart]:
+        try:
+            parts = self._decoder.feed(event)
+        except UnreadableEventError as error:
+            if self._begun:
+                raise
+            from tenuto.model.misfits import judge_first_event
+
+            raise judge_first_event(event.data, error.text, self._address) from error
+        self._begun = True
+        return parts
+
+
+async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder, address: str) -> AsyncGenerator[StreamPart]:
+    """Yield the deltas of a stream until its answer is complete. `address` is where it comes from, for messages.
 
     Raises `ModelError`: `broken_stream` when the stream ends too early (R-092), what an error event says otherwise.
+    What is no stream from its beginning is `invalid`: asking again would change nothing.
     """
-    reader = EventReader()
-    unread = b""
+    inlet = _Inlet(decoder, address)
     while not decoder.ended:
         try:
             chunk = await _next_chunk(chunks, LINGER_SECONDS if decoder.complete else None)
@@ -81,21 +135,17 @@ async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder) -> A
             raise
         if chunk is None:
             break
-        events = reader.feed(chunk)
-        if not events and len(unread) < MAX_KEPT:
-            unread += chunk
-        parts: list[StreamPart] = []
-        for event in events:
-            parts += decoder.feed(event)
-            if decoder.ended:
-                break
-        for part in merge_deltas(parts):
+        for part in inlet.take(chunk):
             yield part
+        if inlet.is_stream is False:
+            raise _judge_body(await _read_rest(chunks, inlet.opening), address)
     if decoder.ended:
         with suppress(ModelError):
             await _next_chunk(chunks, DRAIN_SECONDS)
     elif not decoder.complete:
-        raise _early_end(unread)
+        if inlet.is_stream is None and inlet.opening.strip() and not ends_in_field_name(inlet.opening):
+            raise _judge_body(inlet.opening, address)
+        raise ModelError("broken_stream", "the stream ended before the answer was complete")
 
 
 async def _next_chunk(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | None:
@@ -107,16 +157,18 @@ async def _next_chunk(chunks: AsyncIterator[bytes], seconds: float | None) -> by
         return None
 
 
-def _early_end(unread: bytes) -> ModelError:
-    """A body without the terminal event; some gateways put an error there as plain JSON with status 200."""
-    from tenuto.model.errors import classify_object
+async def _read_rest(chunks: AsyncIterator[bytes], body: bytes) -> bytes:
+    """Return a body as far as it comes soon and somebody will read it."""
+    with suppress(ModelError):
+        while len(body) < MAX_KEPT and (chunk := await _next_chunk(chunks, LINGER_SECONDS)):
+            body += chunk[:MAX_KEPT]
+    return body
 
-    body = wire_json.decode_object(unread.strip()) if unread.strip().startswith(b"{") else None
-    if body is not None and ("error" in body or "detail" in body):
-        return classify_object("the server", body)
-    if body is not None:
-        return ModelError("invalid", "the server answered with one JSON object where a stream was asked for")
-    return ModelError("broken_stream", "the stream ended before the answer was complete")
+
+def _judge_body(body: bytes, address: str) -> ModelError:
+    from tenuto.model.misfits import judge_body
+
+    return judge_body(body, address)
 
 
 def merge_deltas(parts: list[StreamPart]) -> list[StreamPart]:

@@ -25,6 +25,7 @@ from tenuto.model.exchange import (
     ProxyError,
     Response,
     SilentError,
+    UnusableError,
 )
 from tenuto.model.wire_json import decode_object
 from tenuto.protocol.model import ModelError
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 MAX_ERROR_BYTES = 65_536
+MAX_OBJECT_BYTES = 32_000_000
+"""Of an answer that is one JSON object: a list of models, a conversation that the provider has compacted."""
 LIST_TIMEOUT = 5.0
 
 
@@ -90,7 +93,7 @@ class HttpTransport:
         try:
             async with aclosing(await self._connected().ask(exchange)) as response:
                 if not _is_success(response):
-                    raise await self._refusal(response)
+                    raise await self._refusal(response, url)
                 answered = True
                 while data := await response.read():
                     yield data
@@ -100,16 +103,16 @@ class HttpTransport:
     async def get_json(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON object at `url` (see `Transport`); gives up after a few seconds."""
         exchange = Exchange("GET", url, headers, b"", LIST_TIMEOUT, LIST_TIMEOUT)
-        pieces: list[bytes] = []
+        body = Body()
         try:
             async with aclosing(await self._connected().ask(exchange)) as response:
                 if not _is_success(response):
-                    raise await self._refusal(response)
+                    raise await self._refusal(response, url)
                 while data := await response.read():
-                    pieces.append(data)
+                    body.add(data)
         except (ExchangeError, OSError) as error:
             raise self._failure(error, url, answered=False) from error
-        found = decode_object(b"".join(pieces))
+        found = decode_object(body.data)
         if found is None:
             raise ModelError("invalid", f"{url} did not answer with a JSON object", status=response.status)
         return found
@@ -137,9 +140,11 @@ class HttpTransport:
 
         return DirectPool(verify)
 
-    async def _refusal(self, response: Response) -> ModelError:
-        from tenuto.model.errors import classify, parse_retry_after, with_hint
+    async def _refusal(self, response: Response, url: str) -> ModelError:
+        from tenuto.model.errors import classify, judge_redirect, parse_retry_after, with_hint
 
+        if 300 <= response.status < 400:
+            return judge_redirect(response.status, response.headers.get("location", ""), url, self._endpoint)
         data = b""
         while len(data) <= MAX_ERROR_BYTES and (chunk := await response.read()):
             data += chunk
@@ -157,6 +162,9 @@ class HttpTransport:
         if isinstance(error, HeaderError):
             hint = f"look at {self._endpoint.key_name or 'the key'} and at the headers in the settings"
             return ModelError("auth", reason, hint=hint)
+        if isinstance(error, UnusableError):
+            hint = f"the address is {self._endpoint.base_url}; is it right, and is it a model that answers there?"
+            return ModelError("invalid", f"{self._endpoint.host or url}: {reason}", hint=hint)
         if isinstance(error, SilentError):
             seconds = self._endpoint.stream_timeout
             return ModelError("broken_stream", f"no data from {self._endpoint.host} for {seconds:g} seconds")
@@ -166,6 +174,26 @@ class HttpTransport:
         if self._endpoint.is_local:
             hint = f"is the server at {self._endpoint.base_url} running?"
         return ModelError("unreachable", f"cannot reach {url}: {reason}", hint=hint)
+
+
+class Body:
+    """A body that is read whole, of a bounded size."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """Take more of it. Raises `ModelError` when that is too much."""
+        self._size += len(data)
+        if self._size > MAX_OBJECT_BYTES:
+            raise ModelError("invalid", f"the server sent more than {MAX_OBJECT_BYTES // 1_000_000} MB of JSON")
+        self._pieces.append(data)
+
+    @property
+    def data(self) -> bytes:
+        """What came."""
+        return b"".join(self._pieces)
 
 
 def _is_success(response: Response) -> bool:

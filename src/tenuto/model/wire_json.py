@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import msgspec
@@ -71,5 +72,7 @@ def as_text(value: Any) -> str:
 
 
 def as_count(value: Any) -> int:
-    """Return `value` if it is a number above zero, else 0."""
-    return max(0, int(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+    """Return `value` if it is a number above zero, else 0; no count is infinite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return 0
+    return max(0, int(value))
