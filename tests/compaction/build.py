@@ -77,6 +77,7 @@ class History:
         return self.add(DeveloperMessage(text=value))
 
     def answer(self, value: str = "Done.", **more: Any) -> AssistantMessage:
+        more.setdefault("prefix", "00.0")  # every answer to a request of ours has one
         return self.add(AssistantMessage(parts=text(value), model=MODEL, **more))
 
     def step(self, *results: str, thinking: str = "", arguments: str = '{"path": "a.py"}', **more: Any) -> list[Any]:
@@ -85,6 +86,7 @@ class History:
         ids = [f"call-{first}-{number}" for number in range(len(results))]
         calls = tuple(ToolCallPart(id=call_id, name="read", arguments=arguments) for call_id in ids)
         thought = (ThinkingPart(text=thinking),) if thinking else ()
+        more.setdefault("prefix", "00.0")
         self.add(AssistantMessage(parts=(*thought, *calls), model=MODEL, stop_reason="tool_use", **more))
         for call_id, value in zip(ids, results, strict=True):
             self.add(ToolResultMessage(call_id=call_id, name="read", parts=text(value)))

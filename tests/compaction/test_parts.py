@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.command.context_rows import MAX_WIDTH, PICTURE_ROWS, context_rows
-from tenuto.compaction.meter import Meter, estimate_message
+from tenuto.compaction.meter import Meter
 from tenuto.compaction.parts import divide, sizes_over_time
 from tenuto.compaction.view import Surroundings, surrounding_blocks
+from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.context import ContextPart, ContextReport, SizePoint
 from tenuto.protocol.entry import BranchSummaryEntry, QueuedEntry, TodoItem, ViewEditEntry
 from tenuto.protocol.message import (
@@ -88,9 +90,10 @@ def test_every_kind_is_found_where_it_is():
         UserMessage(seq=3, parts=(TextPart(text="said " * 100),)),
         AssistantMessage(
             seq=4,
+            model="a/b",
             parts=(
                 TextPart(text="answer " * 100),
-                ThinkingPart(text="thought " * 100),
+                ThinkingPart(text="thought " * 100, provider="a", block=msgspec.Raw(b"{}")),
                 ToolCallPart(id="c", name="bash", arguments='{"command": "' + "x " * 100 + '"}'),
             ),
         ),

@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenuto.compaction.meter import estimate_message
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.view import Surroundings, build_replacement, choose_user_texts, clip_to_tokens
+from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import ImagePart

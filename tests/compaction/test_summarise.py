@@ -151,7 +151,7 @@ async def test_thinking_heavy_history_fits_the_window():
     history = History()
     history.user("think")
     for _ in range(80):
-        history.add(AssistantMessage(parts=(ThinkingPart(text=words(3_000)), *text("ok")), model="test/model"))
+        history.add(AssistantMessage(parts=(ThinkingPart(text=words(3_000)), *text(words(50))), model="test/model"))
     client = ScriptedClient(lambda _request: reply(PREFIX))
     await summariser(client).summarise(history.planned(window=300_000, keep_tokens=1_000))
     assert all(request_tokens(request) <= 32_000 for request in client.requests)

@@ -20,7 +20,7 @@ from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.session.errors import SessionLocked
 from tenuto.session.meta import current_meta
-from tenuto.text.figures import format_cost, format_seconds, plural
+from tenuto.text.figures import format_change, format_seconds, format_spending, plural
 from tenuto.text.rungs import describe_rung
 from tenuto.text.writable import text_path, to_json
 
@@ -100,10 +100,11 @@ class _TextOutput:
         match event:
             case CompactionEndEvent(entry=entry) if entry is not None:
                 facts = [describe_rung(entry.rung, entry.from_extension), format_seconds(entry.duration)]
-                if entry.usage is not None and entry.usage.cost is not None:
-                    facts.append(format_cost(entry.usage.cost))
-                sizes = f"{entry.tokens_before or 0:,} → {entry.tokens_after or 0:,} tokens"
-                print(f"compacted: {sizes} ({', '.join(facts)})")  # noqa: T201
+                if entry.usage is not None and entry.usage.total:
+                    facts.append(format_spending(entry.usage.total, entry.usage.cost))
+                before, after = entry.tokens_before or 0, entry.tokens_after or 0
+                sizes = format_change(before, after, rough=entry.rough, short=False)
+                print(f"compacted: {sizes} tokens ({', '.join(facts)})")  # noqa: T201
             case CompactionEndEvent(aborted=True):
                 complain("the compaction was cancelled; nothing has changed")
             case NoticeEvent(level="warning" | "error"):

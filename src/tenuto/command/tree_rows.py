@@ -22,7 +22,7 @@ from tenuto.session.branches import TreeRow, read_rows
 from tenuto.session.session import Session
 from tenuto.text.bounding import bound_middle, shorten
 from tenuto.text.call_summary import summarise_call
-from tenuto.text.figures import format_count, plural
+from tenuto.text.figures import format_change, plural
 from tenuto.text.rungs import describe_rung
 from tenuto.tool.history import pieces_of
 
@@ -157,7 +157,7 @@ def describe_entry(entry: HistoryEvent) -> str:
         case ShellEntry():
             return f"{'!!' if entry.excluded else '!'}{entry.command}"
         case CompactionEntry():
-            sizes = f"{format_count(entry.tokens_before or 0)} → {format_count(entry.tokens_after or 0)}"
+            sizes = format_change(entry.tokens_before or 0, entry.tokens_after or 0, rough=entry.rough)
             return f"Compaction: {sizes} tokens, {describe_rung(entry.rung, entry.from_extension)}"
         case ViewEditEntry():
             return f"Compaction: {describe_rung(entry.rung)}"

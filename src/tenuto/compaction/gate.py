@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import msgspec
 
+from tenuto.compaction.basis import SentThinking
 from tenuto.compaction.budget import Budget
 from tenuto.compaction.entries import active_compaction, is_complete, position_of, valid_cuts, visible_items
 from tenuto.compaction.meter import ContextSize, Meter
@@ -36,12 +38,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """An outcome with what it comes to, in tokens. `trigger` is what the context should come under."""
+    """An outcome with what it comes to, in tokens. `trigger` is what the context should come under.
+
+    `gain` is by how much it makes the context smaller: estimate against estimate. `rough` says that `tokens_before` is
+    an estimate; `tokens_after` always is one.
+    """
 
     outcome: CompactionOutcome
     tokens_before: int
     tokens_after: int
+    gain: int
     trigger: int
+    rough: bool = False
 
     def to_entry(
         self, reason: CompactionReason, *, focus: str = "", duration: float = 0.0, system_seq: int = 0
@@ -55,6 +63,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
             edits=outcome.edits,
             system_seq=system_seq,
             tokens_before=self.tokens_before,
+            rough=self.rough,
             tokens_after=self.tokens_after,
             trigger=self.trigger,
             reason=reason,
@@ -71,17 +80,37 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 def weigh(outcome: CompactionOutcome, standing: Standing) -> Proposal:
     """Return what the next request would come to.
 
-    Edits alone change part of a request whose size is known, so that only the difference is estimated.
+    What it has now may have been counted, what it will have can only be estimated: so the gain is the difference of
+    two estimates, and the number that is told is never more than what there is now.
     """
     outcome = _keep_items(outcome, standing)
-    size, meter = standing.size, standing.meter
-    messages = _without_system(view_after(outcome, standing))
+    size = standing.size
+    before = _estimate(standing.view, standing, size.thinking)
+    thinking = size.thinking.before(_first_change(outcome))
+    after = _estimate(view_after(outcome, standing), standing, thinking)
+    told = after if after < size.tokens or not before else size.tokens * after // before
+    return Proposal(
+        outcome=outcome,
+        tokens_before=size.tokens,
+        tokens_after=told,
+        gain=before - after,
+        trigger=standing.budget.trigger,
+        rough=size.is_rough,
+    )
+
+
+def _estimate(view: Sequence[Message], standing: Standing, thinking: SentThinking) -> int:
+    """Return the size of the request that sends a view, and what is queued."""
+    size = standing.size
+    messages = _without_system(view)
+    return size.fixed + size.queued + standing.meter.tokens_of(messages, standing.model_id, thinking)
+
+
+def _first_change(outcome: CompactionOutcome) -> int:
+    """Return the seq from which on the view is another one: thinking from there on is not sent back."""
     if outcome.first_kept_index:
-        after = size.fixed + size.queued + round(meter.estimate_all(messages) * size.calibration)
-    else:
-        saved = meter.estimate_all(_without_system(standing.view)) - meter.estimate_all(messages)
-        after = size.tokens - round(saved * size.calibration)
-    return Proposal(outcome=outcome, tokens_before=size.tokens, tokens_after=after, trigger=standing.budget.trigger)
+        return 0
+    return min((edit.target for edit in outcome.edits), default=sys.maxsize)
 
 
 def _keep_items(outcome: CompactionOutcome, standing: Standing) -> CompactionOutcome:
@@ -128,11 +157,11 @@ def find_flaw(proposal: Proposal, standing: Standing) -> str:
     result (R-004, R-048).
     """
     flaw = _find_misfit(proposal.outcome, standing)
-    if flaw or proposal.tokens_after < proposal.tokens_before:
+    if flaw or proposal.gain > 0:
         return flaw
     return (
-        f"it would not make the context smaller ({proposal.tokens_before:,} tokens now, "
-        f"{proposal.tokens_after:,} afterwards)"
+        f"it would not make the context smaller (~{proposal.tokens_before:,} tokens now, "
+        f"~{proposal.tokens_before - proposal.gain:,} afterwards)"
     )
 
 

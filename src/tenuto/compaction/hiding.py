@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.compaction.meter import Meter, estimate_message
+from tenuto.compaction.meter import Meter
+from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
 from tenuto.protocol.part import text_of

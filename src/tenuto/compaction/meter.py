@@ -12,26 +12,28 @@ from typing import Protocol
 
 import msgspec
 
-from tenuto.compaction.budget import Budget, budget_for
+from tenuto.compaction.basis import Basis, SentThinking, basis_of, is_believed
+from tenuto.compaction.budget import Budget
+from tenuto.compaction.calibration import FIXED, Vector, add, vector_of
+from tenuto.compaction.counted import BARRIERS, Counted, Weighed, estimate_thinking, is_counted, thinking_tokens
+from tenuto.compaction.weight import (
+    MESSAGE_OVERHEAD,
+    NO_TEXT,
+    estimate_message,
+    estimate_tools,
+    weigh_message,
+    weigh_parts,
+)
 from tenuto.config.settings import CompactionSettings
-from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.message import (
     AssistantMessage,
-    CompactionEntry,
-    DeveloperMessage,
     HistoryEvent,
     Message,
     SystemMessage,
 )
 from tenuto.protocol.model import ToolSchema
-from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
-from tenuto.text.estimate import CHARS_PER_TOKEN, estimate_text
 
-IMAGE_TOKENS = 1_200
-MESSAGE_OVERHEAD = 4
-"""What role and separators of one message cost."""
-CALL_OVERHEAD = 8
-"""What the frame of one tool call costs: id, type, braces."""
 CALIBRATION_ENTRIES = 5
 CALIBRATION_RANGE = (0.5, 4.0)
 CALIBRATION_REACH = 400
@@ -39,7 +41,8 @@ CALIBRATION_REACH = 400
 _CACHE_LIMIT = 20_000
 _UNSETTLED = 32
 """Messages at the end of a view that may still change places with others."""
-_BARRIERS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
+ROUGH_SHARE = 0.1
+"""A size of which more than this part is estimated is told with `~`."""
 
 
 class QueueState(Protocol):
@@ -73,7 +76,7 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
 
     `system`, `tools` and `queued` are calibrated estimates and are contained in `tokens`. `estimate` is the plain one
     of the request (without what is queued), to be stored as `AssistantMessage.estimate`. `uncounted` is what
-    of `tokens` no provider counted.
+    of `tokens` no provider counted. `thinking` says what of it goes along.
     """
 
     tokens: int
@@ -84,47 +87,17 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     estimate: int
     calibration: float
     uncounted: int = 0
+    thinking: SentThinking = SentThinking()
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether so much of it is estimated that it has to be told as such."""
+        return self.estimated or (self.uncounted + self.queued) > ROUGH_SHARE * self.tokens
 
     @property
     def fixed(self) -> int:
         """What no compaction can make smaller: system prompt and tool schemas."""
         return self.system + self.tools
-
-
-def estimate_parts(parts: Iterable[ContentPart]) -> int:
-    """Return the estimated tokens of user or result parts."""
-    return sum(IMAGE_TOKENS if isinstance(part, ImagePart) else estimate_text(part.text) for part in parts)
-
-
-def estimate_message(message: Message) -> int:
-    """Return the estimated tokens of one message: everything of it that a provider is sent."""
-    if isinstance(message, SystemMessage | DeveloperMessage):
-        return MESSAGE_OVERHEAD + estimate_text(message.text)
-    if isinstance(message, AssistantMessage):
-        return MESSAGE_OVERHEAD + sum(_estimate_assistant_part(part) for part in message.parts)
-    return MESSAGE_OVERHEAD + estimate_parts(message.parts)
-
-
-def _estimate_assistant_part(part: TextPart | ThinkingPart | ToolCallPart | OpaquePart) -> int:
-    if isinstance(part, TextPart):
-        return estimate_text(part.text)
-    if isinstance(part, ThinkingPart):
-        # Encrypted reasoning has no readable text; its block is longer than the tokens that it stands for.
-        return estimate_text(part.text) or len(bytes(part.block)) // CHARS_PER_TOKEN
-    if isinstance(part, ToolCallPart):
-        return CALL_OVERHEAD + estimate_text(part.name) + estimate_text(part.arguments)
-    return len(bytes(part.block)) // CHARS_PER_TOKEN
-
-
-def estimate_tools(tools: Iterable[ToolSchema]) -> int:
-    """Return the estimated tokens of the tool schemas as sent with every request (R-025)."""
-    return sum(
-        CALL_OVERHEAD
-        + estimate_text(tool.name)
-        + estimate_text(tool.description)
-        + len(bytes(tool.parameters)) // CHARS_PER_TOKEN
-        for tool in tools
-    )
 
 
 def should_compact_threshold(size: ContextSize, budget: Budget, settings: CompactionSettings) -> bool:
@@ -133,17 +106,27 @@ def should_compact_threshold(size: ContextSize, budget: Budget, settings: Compac
 
 
 class Meter:
-    """Measures a session's context. Keeps estimates by message identity, so that a step costs what it added."""
+    """Measures a session's context. Keeps estimates by message identity, so that a step costs what it added.
 
-    def __init__(self) -> None:
+    A meter for another path than the session's own (`beside`) knows what this one has learned and learns nothing.
+    """
+
+    def __init__(self, learned: dict[str, Counted] | None = None) -> None:
         self._estimates: dict[int, tuple[Message, int]] = {}
+        self._kinds: dict[int, tuple[Message, Vector]] = {}
         self._calibrations: dict[str, tuple[int, float]] = {}
         self._tools: tuple[tuple[ToolSchema, ...], int] | None = None
-        self._head: tuple[list[Message], int] = ([], 0)
-        self._scanned: tuple[HistoryEvent | None, str, AssistantMessage | None] = (None, "", None)
+        self._head: tuple[list[Message], int, SentThinking] = ([], 0, SentThinking())
+        self._scanned: tuple[HistoryEvent | None, str, Basis] = (None, "", Basis())
+        self._learns = learned is None
+        self._counted: dict[str, Counted] = {} if learned is None else learned
+
+    def beside(self) -> Meter:
+        """Return a meter for another path of the same session."""
+        return Meter(self._counted)
 
     def estimate(self, message: Message) -> int:
-        """Return the estimated tokens of `message`, computed once per object."""
+        """Return the estimated tokens of `message` without its thinking, computed once per object."""
         known = self._estimates.get(id(message))
         if known is not None and known[0] is message:
             return known[1]
@@ -155,9 +138,39 @@ class Meter:
         return tokens
 
     def estimate_all(self, messages: Iterable[Message]) -> int:
-        """Return the estimated tokens of all `messages`."""
+        """Return the estimated tokens of all `messages`, without their thinking."""
         estimate = self.estimate
         return sum(estimate(message) for message in messages)
+
+    def weigh(self, message: Message) -> Weighed:
+        """Return the estimate of `message` with its kinds, computed once per object."""
+        known = self._kinds.get(id(message))
+        if known is None or known[0] is not message:
+            if len(self._kinds) >= _CACHE_LIMIT:
+                self._kinds.clear()
+            known = self._kinds[id(message)] = (message, weigh_message(message))
+        return Weighed(self.estimate(message), known[1])
+
+    def tokens_of(self, messages: Iterable[Message], model_id: str, thinking: SentThinking | None = None) -> int:
+        """Return what `messages` come to with a model: counted where they were, else estimated by what was counted.
+
+        `thinking` says which answers have theirs along (`None`: none).
+        """
+        counted = self._counted_for(model_id)
+        if not counted.has_learned:
+            return self._estimate_sent(messages, thinking or SentThinking())
+        total = 0.0
+        for message in messages:
+            total += counted.size(message)
+            if thinking is not None and isinstance(message, AssistantMessage) and thinking.goes_along(message):
+                total += thinking_tokens(message)
+        return round(total)
+
+    def _counted_for(self, model_id: str) -> Counted:
+        known = self._counted.get(model_id)
+        if known is None:
+            known = self._counted[model_id] = Counted(model_id, self.weigh)
+        return known
 
     def calibration(self, path: Sequence[HistoryEvent], model_id: str) -> float:
         """Return real / estimated tokens of this model's last requests: the median of at most five, within 0.5 to 4."""
@@ -168,7 +181,7 @@ class Meter:
         ratios: list[float] = []
         for entry in _newest_first(path, CALIBRATION_REACH):
             if isinstance(entry, AssistantMessage) and entry.model == model_id and entry.estimate > 0:
-                if entry.usage is not None and _counts(entry):
+                if entry.usage is not None and is_counted(entry):
                     ratios.append(entry.usage.sent / entry.estimate)
                 if len(ratios) == CALIBRATION_ENTRIES:
                     break
@@ -200,25 +213,38 @@ class Meter:
 
         `path` is the entries from root to leaf. `tools_tokens` is `estimate_tools(...)`.
         """
-        calibration = self.calibration(path, model_id)
-        estimate = self._estimate_view(view) + tools_tokens
+        basis = self._basis(path, model_id)
+        thinking, anchor = basis.thinking, basis.anchor
         system = self.estimate(view[0]) if view and isinstance(view[0], SystemMessage) else 0
-        queued = round(sum(MESSAGE_OVERHEAD + estimate_parts(entry.parts) for entry in queue) * calibration)
-        anchor = self.believed_usage(path, model_id)
+        estimate = self._estimate_view(view, thinking) + tools_tokens
+        counted = self._counted_for(model_id)
+        if self._learns:
+            counted.learn(path, system + tools_tokens)
+            if anchor is not None:
+                counted.learn_whole(basis.dead, view, anchor, system + tools_tokens, thinking.goes_along)
+        calibration = counted.calibration
+        fixed = calibration.factor(FIXED)
+        asked = add((vector_of(NO_TEXT, frame=MESSAGE_OVERHEAD * len(queue)), *(weigh_parts(e.parts) for e in queue)))
+        queued = round(calibration.tokens(asked))
         if anchor is None or anchor.usage is None:
-            tokens = uncounted = round(estimate * calibration)
+            if counted.has_learned:
+                conversation = self.tokens_of(view[1:] if system else view, model_id, thinking)
+            else:
+                conversation = estimate - system - tools_tokens
+            tokens = uncounted = round((system + tools_tokens) * fixed) + conversation
         else:
-            uncounted = round(self._after(view, anchor.seq) * calibration)
+            uncounted = self.tokens_of(_behind(view, anchor.seq), model_id, thinking)
             tokens = anchor.usage.context_size + uncounted
         return ContextSize(
             tokens=max(0, tokens) + queued,
             estimated=anchor is None,
-            system=round(system * calibration),
-            tools=round(tools_tokens * calibration),
+            system=round(system * fixed),
+            tools=round(tools_tokens * fixed),
             queued=queued,
             estimate=estimate,
-            calibration=calibration,
+            calibration=self.calibration(path, model_id),
             uncounted=uncounted,
+            thinking=thinking,
         )
 
     def _tools_tokens(self, tools: tuple[ToolSchema, ...]) -> int:
@@ -227,74 +253,72 @@ class Meter:
             self._tools = (tools, estimate_tools(tools))
         return self._tools[1]
 
-    def _estimate_view(self, view: Sequence[Message]) -> int:
+    def _estimate_view(self, view: Sequence[Message], thinking: SentThinking) -> int:
         """Return the estimate of a view that mostly is the one of the last call with something more at its end.
 
         The sum of all but the last messages is kept. They are compared as lists, which costs nothing for identical
         objects; the last ones are counted anew, because results take the places of their stand-ins there.
         """
-        head, total = self._head
-        if view[: len(head)] != head:
+        head, total, known = self._head
+        if known != thinking or view[: len(head)] != head:
             head, total = [], 0
         end = max(len(head), len(view) - _UNSETTLED)
         grown = view[len(head) : end]
         if grown:
-            total += self.estimate_all(grown)
-            self._head = ([*head, *grown], total)
-        return total + self.estimate_all(view[end:])
+            total += self._estimate_sent(grown, thinking)
+            self._head = ([*head, *grown], total, thinking)
+        return total + self._estimate_sent(view[end:], thinking)
+
+    def _estimate_sent(self, messages: Iterable[Message], thinking: SentThinking) -> int:
+        """Return the estimate of messages with the thinking that goes along."""
+        total = 0
+        for message in messages:
+            total += self.estimate(message)
+            if isinstance(message, AssistantMessage) and thinking.goes_along(message):
+                total += estimate_thinking(message)
+        return total
 
     def believed_usage(self, path: Sequence[HistoryEvent], model_id: str) -> AssistantMessage | None:
-        """Return the newest assistant entry whose usage still says what the next request starts from, if any.
+        """Return the newest assistant entry whose usage still says what the next request starts from, if any."""
+        return self._basis(path, model_id).anchor
+
+    def _basis(self, path: Sequence[HistoryEvent], model_id: str) -> Basis:
+        """Return what the next request starts from.
 
         Looks only at what was added since the last call: the path up to an entry never changes.
         """
-        scanned, scanned_model, found = self._scanned
+        scanned, scanned_model, known = self._scanned
+        newest: AssistantMessage | None = None
         for entry in reversed(path):
             if entry is scanned and model_id == scanned_model:
+                found = known if newest is None else msgspec.structs.replace(known, anchor=newest)
                 break
-            if isinstance(entry, _BARRIERS):
-                found = None
+            if isinstance(entry, BARRIERS):
+                found = basis_of(path, model_id)
                 break
-            if isinstance(entry, AssistantMessage) and entry.model == model_id and _counts(entry):
-                found = entry
-                break
+            if newest is None and is_believed(entry, model_id):
+                newest = entry
         else:
-            found = None
+            found = basis_of(path, model_id)
         if path:
             self._scanned = (path[-1], model_id, found)
         return found
 
-    def _after(self, view: Sequence[Message], seq: int) -> int:
-        """Return the estimate of what stands in the view behind entry `seq`."""
-        total = 0
-        for message in reversed(view):
-            if message.seq == seq:
-                break
-            total += self.estimate(message)
-        return total
 
-
-def _counts(entry: AssistantMessage) -> bool:
-    """Say whether a provider counted this answer's request to its end (not aborted, not reported as nothing)."""
-    return entry.usage is not None and entry.usage.sent > 0 and entry.stop_reason != "interrupted"
+def _behind(view: Sequence[Message], seq: int) -> list[Message]:
+    """Return what stands in the view behind entry `seq`."""
+    found: list[Message] = []
+    for message in reversed(view):
+        if message.seq == seq:
+            break
+        found.append(message)
+    return found
 
 
 def _newest_first(path: Sequence[HistoryEvent], reach: int) -> Iterable[HistoryEvent]:
     """Yield at most `reach` entries from the leaf backwards, without copying the path."""
     for index in range(len(path) - 1, max(-1, len(path) - 1 - reach), -1):
         yield path[index]
-
-
-__all__ = [
-    "Budget",
-    "ContextSize",
-    "Meter",
-    "budget_for",
-    "estimate_message",
-    "estimate_parts",
-    "estimate_tools",
-    "should_compact_threshold",
-]
 
 
 def _median(values: list[float]) -> float:

@@ -13,7 +13,10 @@ from typing import get_args
 
 import msgspec
 
-from tenuto.compaction.meter import MESSAGE_OVERHEAD, ContextSize, estimate_message
+from tenuto.compaction.basis import SentThinking
+from tenuto.compaction.counted import estimate_thinking
+from tenuto.compaction.meter import ContextSize
+from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.context import ContextPart, PartName, SizePoint
 from tenuto.protocol.entry import BranchSummaryEntry, ViewEditEntry
 from tenuto.protocol.message import (
@@ -25,7 +28,7 @@ from tenuto.protocol.message import (
     SystemMessage,
     ToolResultMessage,
 )
-from tenuto.protocol.part import TextPart, ThinkingPart, text_of
+from tenuto.protocol.part import TextPart, text_of
 from tenuto.session.path import newest_of_kind
 from tenuto.session.projection import frame_branch_summary
 from tenuto.text.estimate import estimate_text
@@ -57,18 +60,18 @@ def divide(view: Sequence[Message], size: ContextSize, *, tools: int, instructio
             shares["instructions"] += min(instructions, whole)
             shares["system"] += whole - min(instructions, whole)
         else:
-            shares.update(_shares_of(message))
+            shares.update(_shares_of(message, size.thinking))
     tokens = _scaled(shares, max(0, size.tokens - size.queued))
     tokens["queued"] = size.queued
     return tuple(ContextPart(name=name, tokens=tokens[name]) for name in ORDER if tokens[name] > 0)
 
 
-def _shares_of(message: Message) -> Counter[PartName]:
+def _shares_of(message: Message, thinking: SentThinking) -> Counter[PartName]:
     """Return the estimated tokens of a message by kind; together they are the estimate of the message."""
     if isinstance(message, SystemMessage):
         return _shares_of_summary(message)
     if isinstance(message, AssistantMessage):
-        return _shares_of_answer(message)
+        return _shares_of_answer(message, thinking)
     if isinstance(message, ToolResultMessage):
         name: PartName = "results"
     elif isinstance(message, DeveloperMessage):
@@ -88,17 +91,12 @@ def _shares_of_summary(message: SystemMessage) -> Counter[PartName]:
     return _fitted(shares, whole, "summary")
 
 
-def _shares_of_answer(message: AssistantMessage) -> Counter[PartName]:
-    shares: Counter[PartName] = Counter({"answers": MESSAGE_OVERHEAD})
-    for part in message.parts:
-        tokens = estimate_message(msgspec.structs.replace(message, parts=(part,))) - MESSAGE_OVERHEAD
-        name: PartName = "calls"
-        if isinstance(part, TextPart):
-            name = "answers"
-        elif isinstance(part, ThinkingPart):
-            name = "thinking"
-        shares[name] += tokens
-    return shares
+def _shares_of_answer(message: AssistantMessage, thinking: SentThinking) -> Counter[PartName]:
+    texts = tuple(part for part in message.parts if isinstance(part, TextPart))
+    answers = estimate_message(msgspec.structs.replace(message, parts=texts))
+    calls = estimate_message(message) - answers
+    thoughts = estimate_thinking(message) if thinking.goes_along(message) else 0
+    return Counter({"answers": answers, "calls": calls, "thinking": thoughts})
 
 
 def _fitted(shares: Counter[PartName], whole: int, rest: PartName) -> Counter[PartName]:

@@ -19,11 +19,11 @@ from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, accept
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.files import format_file_lists, strip_file_lists, with_file_lists
-from tenuto.compaction.meter import estimate_message
 from tenuto.compaction.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.prompts import with_length
 from tenuto.compaction.summary import shorten
 from tenuto.compaction.view import build_remote_replacement, user_messages_block
+from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import AssistantMessage, ProviderItems, SystemMessage
 from tenuto.protocol.model import (

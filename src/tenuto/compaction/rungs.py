@@ -44,8 +44,7 @@ def hide_if_it_pays(ctx: BoundContext) -> CompactionOutcome | None:
         return None
     standing = ctx.environment.standing
     proposal = weigh(outcome, standing)
-    saved = proposal.tokens_before - proposal.tokens_after
-    pays = not ctx.cache.is_warm or is_worth_a_cold_cache(saved, standing.budget.window)
+    pays = not ctx.cache.is_warm or is_worth_a_cold_cache(proposal.gain, standing.budget.window)
     return outcome if pays and proposal.tokens_after <= standing.budget.target else None
 
 

@@ -17,11 +17,11 @@ from tenuto.compaction.budget import MARGIN_DIVISOR
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel
 from tenuto.compaction.images import images_of
-from tenuto.compaction.meter import MESSAGE_OVERHEAD
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import with_length
 from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.rungs import Rung
+from tenuto.compaction.weight import MESSAGE_OVERHEAD
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage

@@ -16,7 +16,7 @@ import msgspec
 
 from tenuto.compaction.gate import Standing, find_flaw, weigh
 from tenuto.compaction.images import carry_images
-from tenuto.compaction.meter import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from tenuto.compaction.weight import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import ViewEdit, ViewEditEntry
 from tenuto.protocol.message import HistoryEvent, Message, ToolResultMessage

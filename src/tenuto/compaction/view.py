@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tenuto.compaction.images import bound_images
-from tenuto.compaction.meter import MESSAGE_OVERHEAD, estimate_message
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
 from tenuto.compaction.serialize import clip, image_placeholder
+from tenuto.compaction.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, Message, SystemMessage, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart

@@ -160,6 +160,7 @@ class Compaction:
             rung=proposal.outcome.rung,
             tokens_before=proposal.tokens_before,
             tokens_after=proposal.tokens_after,
+            rough=proposal.rough,
             trigger=proposal.trigger,
             duration=self._duration,
         )

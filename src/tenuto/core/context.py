@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tenuto.compaction.budget import Budget
-from tenuto.compaction.meter import estimate_tools
 from tenuto.compaction.parts import divide, sizes_over_time
+from tenuto.compaction.weight import estimate_tools
 from tenuto.core.gaps import due_messages
 from tenuto.core.live import LiveSession
 from tenuto.core.prompt import instructions_in

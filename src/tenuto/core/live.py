@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from tenuto.compaction.meter import Budget, ContextSize, Meter, budget_for, estimate_tools, should_compact_threshold
+from tenuto.compaction.budget import Budget, budget_for
+from tenuto.compaction.meter import ContextSize, Meter, should_compact_threshold
+from tenuto.compaction.weight import estimate_tools
 from tenuto.config.settings import Settings
 from tenuto.config.standing import FILE as STANDING_FILE
 from tenuto.config.standing import StandingAnswers
@@ -185,8 +187,7 @@ class LiveSession(Struct):
 
     def measure_path(self, view: Sequence[Message], path: Sequence[HistoryEvent]) -> ContextSize:
         """Return how full the window would be with another path and its view: the same measure (R-024)."""
-        # A meter of its own: the session's keeps what it knows of the real path.
-        return Meter().measure_view(
+        return self.meter.beside().measure_view(
             view,
             path,
             model_id=self.facts.id,

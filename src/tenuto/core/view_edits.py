@@ -57,6 +57,7 @@ def leave_out_images(live: LiveSession, most_bytes: int, submission_id: str, *, 
         rung=IMAGES_RUNG,
         tokens_before=proposal.tokens_before,
         tokens_after=proposal.tokens_after,
+        rough=proposal.rough,
     )
     _announce(live, session.append(entry), submission_id)
     return True

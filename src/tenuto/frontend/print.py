@@ -31,7 +31,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.text.figures import plural
+from tenuto.text.figures import format_change, plural
 from tenuto.text.rungs import describe_rung
 from tenuto.text.writable import to_json
 
@@ -170,16 +170,18 @@ def describe_compaction(event: CompactionEndEvent) -> str:
         return event.error
     if event.reason == "branch":
         return "notes stand for the part that was left"
-    return f"compacted ({event.reason}): {event.tokens_before or 0:,} → {event.tokens_after or 0:,} tokens"
+    rough = event.entry is None or event.entry.rough
+    sizes = format_change(event.tokens_before or 0, event.tokens_after or 0, rough=rough, short=False)
+    return f"compacted ({event.reason}): {sizes} tokens"
 
 
 def describe_proposal(event: CompactionProposedEvent) -> str:
     """Return what would be written if the person accepted; where nobody can, it is only shown."""
     entry = event.entry
     details = entry.details
+    sizes = format_change(entry.tokens_before or 0, entry.tokens_after or 0, rough=entry.rough, short=False)
     rows = [
-        f"proposed, not written: {entry.tokens_before or 0:,} → {entry.tokens_after or 0:,} tokens, "
-        f"{describe_rung(entry.rung)}",
+        f"proposed, not written: {sizes} tokens, {describe_rung(entry.rung)}",
         f"entry {entry.first_kept_index} and what follows stay word for word (~{event.kept_tokens:,} tokens)"
         if entry.first_kept_index
         else f"{len(entry.edits)} results would be shortened or hidden",

@@ -101,7 +101,7 @@ class ViewEditEntry(Entry, frozen=True, kw_only=True, tag="view_edit"):
     """Edits to the view; the history stays as it is.
 
     `rung` names the compaction that made them (empty: none did); `trigger` is what the context should come under, in
-    tokens; `duration` is seconds.
+    tokens; `duration` is seconds. `rough` says that `tokens_before` is an estimate; `tokens_after` always is one.
     """
 
     edits: tuple[ViewEdit, ...]
@@ -109,6 +109,7 @@ class ViewEditEntry(Entry, frozen=True, kw_only=True, tag="view_edit"):
     rung: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    rough: bool = False
     trigger: int = 0
     duration: float = 0.0
 

@@ -248,7 +248,8 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
 
     `replacement` are the exact messages that stand in the view before `first_kept_index`; `summary` is the bare text
     for display, search and the next round. `duration` is seconds. `ts` is when it was made. `trigger` is what the
-    context should come under, in tokens (0: not known).
+    context should come under, in tokens (0: not known). `rough` says that `tokens_before` is an estimate for the most
+    part; `tokens_after` always is one.
     """
 
     summary: str = ""
@@ -258,6 +259,7 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, tag="compaction"):
     system_seq: int = 0
     tokens_before: int | None = None
     tokens_after: int | None = None
+    rough: bool = False
     trigger: int = 0
     reason: CompactionReason = "manual"
     rung: str = ""

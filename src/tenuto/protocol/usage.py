@@ -30,6 +30,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Tokens that the next request starts from (DESIGN section 4)."""
         return self.sent + self.output - self.unsent_reasoning
 
+    @property
+    def total(self) -> int:
+        """Tokens that were read and written."""
+        return self.sent + self.output
+
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both; a missing price counts as nothing beside a known one."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]

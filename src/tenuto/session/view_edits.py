@@ -23,6 +23,7 @@ def compaction_of_edits(entry: ViewEditEntry) -> CompactionEntry:
         edits=entry.edits,
         tokens_before=entry.tokens_before,
         tokens_after=entry.tokens_after,
+        rough=entry.rough,
         trigger=entry.trigger,
         reason=_REASONS.get(entry.reason, "manual"),
         rung=entry.rung,

@@ -14,6 +14,15 @@ def format_count(number: int) -> str:
     return str(number)
 
 
+def format_change(before: int, after: int, *, rough: bool, short: bool = True, arrow: str = "→") -> str:
+    """Return a context's size before and after something: 182k → ~24k, or 182,341 → ~24,102.
+
+    What comes after was counted by nobody yet. `rough` says that what was before was not either.
+    """
+    first, second = (format_count(before), format_count(after)) if short else (f"{before:,}", f"{after:,}")
+    return f"{'~' if rough else ''}{first} {arrow} ~{second}"
+
+
 def format_seconds(seconds: float) -> str:
     """Return a duration: 0.3s, 12s, 1m 15s, 2h 5m."""
     if seconds < 9.95:
@@ -39,6 +48,11 @@ def format_cost(dollars: float) -> str:
     if dollars >= 0.095 or dollars == 0:
         return f"${dollars:.2f}"
     return f"${dollars:.3f}" if dollars >= 0.0005 else "<$0.001"
+
+
+def format_spending(tokens: int, cost: float | None) -> str:
+    """Return what calls cost: US dollars, or where no price is known the tokens that they took."""
+    return format_cost(cost) if cost is not None else f"{format_count(tokens)} tokens used"
 
 
 def plural(number: int, noun: str) -> str:

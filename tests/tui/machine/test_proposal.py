@@ -42,7 +42,7 @@ def test_it_is_shown_whole_and_asked_about():
     shown = text_of(driver)
     for text in (
         "nothing is written yet",
-        "30k → 8k tokens",
+        "30k → ~8k tokens",
         "summarised in place",
         "mend it",
         "#41",

@@ -33,7 +33,7 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.exporters.items import Call
 from tenuto.session.exporters.outline import Piece
 from tenuto.text.call_summary import summarise_call
-from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
+from tenuto.text.figures import format_bytes, format_change, format_cost, format_count, format_seconds, plural
 from tenuto.text.rungs import REASON_WORDS, describe_rung
 from tenuto.text.writable import to_json
 
@@ -167,7 +167,7 @@ def compaction_facts(entry: CompactionEntry, *, undone: bool) -> list[str]:
     """Return sizes, reason, what made it, time and cost of a compaction."""
     facts = [f"{entry.reason} ({REASON_WORDS[entry.reason]})"]
     if entry.tokens_before is not None and entry.tokens_after is not None:
-        facts.insert(0, f"{format_count(entry.tokens_before)} → {format_count(entry.tokens_after)} tokens")
+        facts.insert(0, f"{format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)} tokens")
     if entry.rung:
         facts.append(describe_rung(entry.rung, entry.from_extension))
     if entry.duration:
@@ -194,7 +194,7 @@ def edit_facts(entry: ViewEditEntry) -> str:
     done = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "nothing"
     sizes = ""
     if entry.tokens_before or entry.tokens_after:
-        sizes = f": {format_count(entry.tokens_before)} → {format_count(entry.tokens_after)} tokens"
+        sizes = f": {format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)} tokens"
     return sanitize_line(f"Results in the model's view: {done}{sizes}")
 
 

@@ -13,7 +13,7 @@ from tenuto.protocol.event import (
     UndoneEvent,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.text.figures import format_count
+from tenuto.text.figures import format_change
 from tenuto.text.rungs import describe_rung
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
@@ -74,8 +74,9 @@ def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
 
 
 def _question(event: CompactionProposedEvent) -> str:
-    before, after = event.entry.tokens_before or 0, event.entry.tokens_after or 0
-    return f"Compact {format_count(before)} to {format_count(after)} tokens ({describe_rung(event.entry.rung)})?"
+    entry = event.entry
+    sizes = format_change(entry.tokens_before or 0, entry.tokens_after or 0, rough=entry.rough, arrow="to")
+    return f"Compact {sizes} tokens ({describe_rung(event.entry.rung)})?"
 
 
 def _answers(event: CompactionProposedEvent) -> tuple[Choice, ...]:

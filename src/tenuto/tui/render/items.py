@@ -10,7 +10,7 @@ import msgspec
 from tenuto.command.context_rows import context_rows, in_ascii, spoken_rows
 from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
-from tenuto.text.figures import format_cost, format_count, format_seconds, plural
+from tenuto.text.figures import format_change, format_cost, format_count, format_seconds, format_spending, plural
 from tenuto.text.rungs import REASON_WORDS, RUNNING_REASON_WORDS, describe_rung
 from tenuto.tui.machine.item import (
     AssistantItem,
@@ -325,16 +325,16 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
     spans: list[Span] = [(_words(item).done, "compaction")]
     facts = [REASON_WORDS[entry.reason]] if entry.reason != "branch" else []
     if entry.tokens_before is not None and entry.tokens_after is not None:
-        sizes = f"{format_count(entry.tokens_before)} {frame.glyphs.arrow} {format_count(entry.tokens_after)} tokens"
-        facts.insert(0, sizes)
+        before, after, arrow = entry.tokens_before, entry.tokens_after, frame.glyphs.arrow
+        facts.insert(0, f"{format_change(before, after, rough=entry.rough, arrow=arrow)} tokens")
     if entry.reason == "branch" and entry.from_extension:
         facts.append(sanitize_line(f"by the extension {entry.from_extension}"))
     elif entry.rung and entry.reason != "branch":
         facts.append(sanitize_line(describe_rung(entry.rung, entry.from_extension)))
     if entry.duration or item.seconds:
         facts.append(format_seconds(entry.duration or item.seconds))
-    if entry.usage is not None and entry.usage.cost is not None:
-        facts.append(format_cost(entry.usage.cost))
+    if entry.usage is not None and entry.usage.total:
+        facts.append(format_spending(entry.usage.total, entry.usage.cost))
     if entry.usage is not None and entry.usage.cache_read:
         facts.append(f"cache {100 * entry.usage.cache_read // max(entry.usage.sent, 1)} %")
     if entry.details is not None and entry.details.names is not None:

@@ -13,7 +13,7 @@ from tenuto.session.exporters.html.markup import EMPTY, Markup, closing, element
 from tenuto.session.exporters.items import is_shown
 from tenuto.session.exporters.outline import Outline
 from tenuto.session.exporters.words import branch_name, first_line
-from tenuto.text.figures import format_count
+from tenuto.text.figures import format_change
 
 _DEEPEST = 10
 """Branches of branches beyond this depth stand beside one another: no page needs more indentation."""
@@ -93,7 +93,7 @@ def _is_stop(entry: HistoryEvent) -> bool:
 def _sizes(entry: CompactionEntry | ViewEditEntry) -> str:
     if entry.tokens_before is None or entry.tokens_after is None:
         return ""
-    return f" {format_count(entry.tokens_before)} → {format_count(entry.tokens_after)}"
+    return f" {format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)}"
 
 
 def _branch_link(outline: Outline, number: int) -> Markup:
