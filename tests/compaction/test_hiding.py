@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,3 +91,21 @@ def test_hiding_keeps_every_call_with_its_result_and_every_message_in_place(size
     hidden = [result for result in results(history) if text_of(result.parts) == hidden_text(result.seq)]
     kept_groups = sizes[-PRESERVED_GROUPS:]
     assert len(hidden) <= len(calls) - sum(map(len, kept_groups))
+
+
+def test_polish_i_results_are_hidden_where_all_calls_have_one_id():
+    """seeds-001-002-004.md, polish i: what stands before the newest groups is old, whatever its id."""
+    history = History()
+    history.user("go on")
+    for _ in range(8):
+        _, old = history.step(words(200))
+        for place in (-2, -1):
+            entry = history.path[place]
+            parts = (
+                {"call_id": "same"}
+                if isinstance(entry, ToolResultMessage)
+                else {"parts": tuple(msgspec.structs.replace(part, id="same") for part in entry.parts)}
+            )
+            history.path[place] = msgspec.structs.replace(entry, **parts)
+        assert old.call_id != "same"
+    assert len(hide_results(history.view())) == 3

@@ -241,3 +241,13 @@ def test_nothing_oversized_is_said_and_nothing_is_written(tmp_path):
     assert (done.truncated, done.reason) == (False, "no oversized tool results")
     assert list(session.entries()) == entries
     session.close()
+
+
+@given(st.integers(MIN_KEEP_CHARS, 6_000), st.integers(100, 6_000), st.booleans())
+def test_polish_h_a_shortened_result_is_shorter(size, max_chars, lines):
+    """seeds-001-002-004.md, polish h: 2,050 characters became 2,154 in a tiny window."""
+    whole = ("some words in a line\n" * 400)[:size] if lines else "x" * size
+    message = result(whole)
+    edit = cut_result(message, max_chars)
+    if edit is not None:
+        assert len(text_of(edit_message(message, edit).parts)) < size

@@ -31,10 +31,9 @@ def hide_results(view: Sequence[Message], preserved_groups: int = PRESERVED_GROU
 
     What is hidden already does not count, nor does a result that is no longer than its placeholder.
     """
-    old = _old_call_ids(view, preserved_groups)
     edits: list[ViewEdit] = []
-    for message in view:
-        if not isinstance(message, ToolResultMessage) or not message.seq or message.call_id not in old:
+    for message in view[: _first_preserved(view, preserved_groups)]:
+        if not isinstance(message, ToolResultMessage) or not message.seq:
             continue
         edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq))
         if text_of(message.parts) != edit.text and saved_by(edit, message) > 0:
@@ -54,12 +53,11 @@ def is_worth_a_cold_cache(saved: int, window: int) -> bool:
     return saved >= max(MIN_WARM_SAVING, int(MIN_WARM_SAVING_SHARE * window))
 
 
-def _old_call_ids(view: Sequence[Message], preserved_groups: int) -> set[str]:
-    """Return the ids of all calls but those of the newest groups."""
+def _first_preserved(view: Sequence[Message], preserved_groups: int) -> int:
+    """Return the place of the oldest group that stays. Ids do not tell: some sessions have one for all their calls."""
     groups = [
-        {call.id for call in calls}
-        for message in view
-        if isinstance(message, AssistantMessage) and (calls := message.tool_calls)
+        place for place, message in enumerate(view) if isinstance(message, AssistantMessage) and message.tool_calls
     ]
-    old = groups[: max(0, len(groups) - preserved_groups)]
-    return set[str]().union(*old) - set[str]().union(*groups[len(old) :])
+    if not preserved_groups:
+        return len(view)
+    return groups[-preserved_groups] if len(groups) > preserved_groups else 0

@@ -155,6 +155,7 @@ def truncate_oversized_tool_results_in_session(
             entry,
             tokens_before=proposal.tokens_before,
             tokens_after=proposal.tokens_after,
+            rough=proposal.rough,
             trigger=standing.budget.window,  # it makes a request possible, and a compaction may follow
         )
     return TruncationResult(truncated=True, truncated_count=len(found.edits), entry=session.append(entry))
@@ -176,7 +177,7 @@ def truncate_result(message: ToolResultMessage, limit: int) -> Truncation | None
 
 
 def cut_result(message: ToolResultMessage, max_chars: int) -> ViewEdit | None:
-    """Return the edit that leaves `max_chars` of a result's text, notice included; `None` if it is short enough.
+    """Return the edit that leaves `max_chars` of a result's text, notice included; `None` if that is no less.
 
     All text parts share the budget, and at least `MIN_KEEP_CHARS` of text stay.
     """
@@ -190,13 +191,10 @@ def cut_result(message: ToolResultMessage, max_chars: int) -> ViewEdit | None:
     if head + tail < MIN_KEEP_CHARS:  # the end of a line is not worth more than what has to stay
         head = boundary_after(text, MIN_KEEP_CHARS - tail)
     before = "" if text[head - 1] == "\n" else "\n"
-    return ViewEdit(
-        target=message.seq,
-        kind="truncated",
-        text=before + _notice(message, len(text) - head - tail, len(text)),
-        keep_head=head,
-        keep_tail=tail,
-    )
+    notice = before + _notice(message, len(text) - head - tail, len(text))
+    if head + len(notice) + tail >= len(text):  # what stands for the rest is no shorter than the rest
+        return None
+    return ViewEdit(target=message.seq, kind="truncated", text=notice, keep_head=head, keep_tail=tail)
 
 
 def looks_diagnostic(text: str) -> bool:
