@@ -1,5 +1,9 @@
+import re
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
@@ -272,7 +276,7 @@ def test_a_huge_user_message_that_was_answered_is_no_dead_end():
 def test_under_the_trigger_a_large_last_step_stays():
     history = History()
     history.user("start")
-    history.answer("ok")
+    history.answer(words(4_000))
     history.user("write")
     last = history.answer(words(15_000))
     assert history.size().tokens < budget().trigger
@@ -315,3 +319,41 @@ def test_a_steering_text_behind_unseen_results_does_not_push_them_into_the_summa
     steering = history.user("and hurry")
     plan = history.planned(keep_tokens=300)
     assert plan.kept == (*step, steering)
+
+
+def test_a_wish_to_compact_divides_what_fits_the_tail_only_as_a_whole():
+    """seeds-000-003.md: two turns that are over the aim together only: "all of it in the recent part"."""
+    history = History()
+    for number in range(2):
+        history.user(f"question {number}")
+        history.answer(words(2_500))
+    plan = history.planned(window=64_000, manual=True)
+    assert plan.cut == 4, "the second turn stays"
+
+
+@given(st.lists(st.integers(20, 4_000), min_size=1, max_size=8), st.sampled_from([8_000, 16_000, 64_000]))
+def test_what_is_said_of_nothing_to_compact_never_contradicts_itself(sizes, window):
+    """seeds-000-003.md: "about 11,162 tokens, all of it in the recent part (about 7,627 tokens)"."""
+    history = History()
+    for size in sizes:
+        history.user("question")
+        history.answer(words(size))
+    plan = history.plan(window=window, manual=True)
+    found = re.search(r"about ([\d,]+) tokens, all of it .* \(up to ([\d,]+)\)", getattr(plan, "reason", ""))
+    if found is not None:
+        said, most = (int(number.replace(",", "")) for number in found.groups())
+        assert said <= most
+
+
+def test_least_gain_a_compaction_that_saves_under_a_tenth_asks_no_model():
+    """seeds-000-003.md, truth.md T10: 4.2k → 4.1k, for a model's call."""
+    history = History(system=words(1_900))
+    history.user("look")
+    history.answer(words(500))
+    history.user("again")
+    history.answer(words(1_900))
+    plan = history.plan(window=16_000, manual=True)
+    assert isinstance(plan, NothingToCompact)
+    assert "nothing to gain" in plan.reason
+    assert "/compact up-to" in plan.reason
+    assert history.planned(window=16_000, manual=True, first_kept=4, keep_tokens=16_000).cut == 4

@@ -39,6 +39,10 @@ from tenuto.protocol.message import (
 from tenuto.session.path import newest_of_kind
 
 NOTHING_NEW = "nothing has been said since the last compaction"
+LEAST_GAIN = 0.1
+"""Of the context: what a compaction that a person asks for has to save to be worth a model's call."""
+SHORT_SUMMARY, FRAME_TOKENS = 250, 120
+"""What a short summary has in tokens, and what goes around it."""
 RESULT_SHARE_OF_KEEP = 4
 """A result in the kept tail that is larger than a quarter of keep-recent is shortened, once the model has seen it."""
 
@@ -109,7 +113,8 @@ def plan_compaction(
         return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
     if first_kept and not _is_cut(items, first_kept):
         return NothingToCompact(reason=f"entry {first_kept} is not a place where the conversation can be cut")
-    basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens)
+    divides = manual and (previous is None or items[-1].entry.seq > previous.seq)
+    basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens, divides)
     allowance, cut, shortened, split = _divide(basis, _allowance(size, budget, manual=manual, keep_tokens=keep_tokens))
     kept_tokens = shortened.tokens_from(cut)
     kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
@@ -117,6 +122,11 @@ def plan_compaction(
         return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0, by_seq))
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
+    replaced = _replaced_tokens(items[:cut], previous, meter)
+    if manual and not first_kept:
+        gain = round(_best_gain(replaced, items[:cut], split.message, allowance) * size.calibration)
+        if gain < LEAST_GAIN * size.tokens:
+            return NothingToCompact(reason=_no_gain_reason(size, gain))
     return CompactionPlan(
         cut=items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1,
         is_split_turn=split.start > 0,
@@ -126,7 +136,7 @@ def plan_compaction(
         turn_prefix=_entries(prefix) if _has_content(prefix, kept_whole) else (),
         kept=_entries(items[cut:]),
         kept_tokens=kept_tokens,
-        replaced_tokens=_replaced_tokens(items[:cut], previous, meter),
+        replaced_tokens=replaced,
         tokens_before=size.tokens,
         size=size,
         budget=budget,
@@ -151,6 +161,8 @@ class _Basis(msgspec.Struct, frozen=True):
     meter: Meter
     first_kept: int
     unseen_tokens: int | None
+    divides: bool
+    """Whether a tail over its aim is divided although it would fit."""
 
     def estimate(self, message: UserMessage) -> int:
         """Return the tokens of a message as the view has it."""
@@ -221,11 +233,44 @@ def _choose_cut(basis: _Basis, allowance: Allowance) -> tuple[int, Shortening]:
         return cut, shortened.fitting(cut, allowance.tail_ceiling)
     latest = unseen - 1 if any(isinstance(item.entry, ToolResultMessage) for item in items[unseen:]) else len(items)
     cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling, latest)
+    if basis.divides and shortened.tokens_from(cut) > allowance.tail:
+        cut = _first_cut_that_tells(basis, cut, latest)
     shortened = shortened.fitting(cut, allowance.tail_ceiling)
     is_too_large = shortened.tokens_from(cut) > _tail_limit(basis.size, basis.budget, allowance)
     if basis.size.tokens > basis.budget.trigger and is_too_large and is_complete([item.entry for item in items]):
         cut = len(items)
     return cut, shortened
+
+
+def _first_cut_that_tells(basis: _Basis, cut: int, latest: int) -> int:
+    """Return the first place from `cut` on that leaves something to summarise; `cut` where there is none.
+
+    A person asked for it: a tail that is larger than its aim does not stay just because everything fits.
+    """
+    items = basis.items
+    for later in valid_cuts([item.entry for item in items]):
+        if cut <= later <= latest and _has_content(items[:later], _find_split(basis, later).message):
+            return later
+    return cut
+
+
+def _best_gain(replaced: int, items: Sequence[Item], message: UserMessage | None, allowance: Allowance) -> int:
+    """Return the estimated tokens that summarising `items` would save with a short summary.
+
+    What the person wrote stays beside the summary, as far as there is room.
+    """
+    asked = [item for item in items if isinstance(item.entry, UserMessage)]
+    turn = sum(item.tokens for item in asked if item.entry is message)
+    texts = min(allowance.user_messages, sum(item.tokens for item in asked) - turn)
+    return replaced - turn - texts - min(allowance.summary, SHORT_SUMMARY) - FRAME_TOKENS
+
+
+def _no_gain_reason(size: ContextSize, gain: int) -> str:
+    saved = f"at most {gain:,}" if gain > 0 else "none"
+    return (
+        f"there is nothing to gain: of {size.tokens:,} tokens a summary would save {saved}; "
+        "/compact up-to makes one all the same, up to a message of yours"
+    )
 
 
 def _entries(items: Sequence[Item]) -> tuple[Visible, ...]:
@@ -340,7 +385,7 @@ def _too_small_reason(items: Sequence[Item], previous: CompactionEntry | None, a
         return NOTHING_NEW
     total = sum(item.tokens for item in items)
     since = " since the last compaction" if previous is not None else ""
-    return (
-        f"the conversation{since} is about {total:,} tokens, all of it in the recent part that stays word for word "
-        f"(about {allowance.tail:,} tokens or its last step)"
-    )
+    what = f"the conversation{since} is about {total:,} tokens"
+    if total > allowance.tail_ceiling:
+        return f"{what}, and all of it is one message or one step, which stays word for word"
+    return f"{what}, all of it in the recent part that stays word for word (up to {allowance.tail_ceiling:,})"
