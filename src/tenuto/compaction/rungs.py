@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from tenuto.compaction.asking import SummaryError
+from tenuto.compaction.budget import MANUAL_KEEP_DIVISOR
 from tenuto.compaction.environment import BoundContext, SummaryModel, accept
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.gate import find_flaw, weigh
@@ -86,7 +87,8 @@ def condense(ctx: BoundContext, reason: str = "") -> CompactionOutcome:
     """
     environment = ctx.environment
     standing = environment.standing
-    keep = environment.keep_tokens or standing.budget.keep_recent
+    usual = standing.budget.keep_recent // (MANUAL_KEEP_DIVISOR if ctx.is_manual else 1)
+    keep = environment.keep_tokens or usual
     best: CompactionOutcome | None = None
     for divisor in KEEP_SHARES:
         plan = environment.plan(manual=ctx.is_manual, keep_tokens=keep // divisor)

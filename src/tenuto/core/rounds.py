@@ -1,4 +1,4 @@
-"""The word of caution when a session has been summarised more than once (seed 002)."""
+"""The word of caution when a session has been summarised many times (seed 002)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from tenuto.protocol.message import CompactionEntry
 from tenuto.session.path import find_on
 from tenuto.session.projection import cancelled_by_undo
 
-FIRST_ROUND_TOLD = 2
+FIRST_ROUND_TOLD = 5
 
 
 def tell_rounds(live: LiveSession, entry: CompactionEntry) -> None:
-    """Say from the second summary on what many of them cost; once while the session is open."""
+    """Say from the fifth summary on what many of them cost; once while the session is open."""
     if live.rounds_told or not entry.first_kept_index:
         return
     path = live.session.path()

@@ -77,11 +77,17 @@ async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry |
         _give_back(
             live,
             queued,
-            f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file, or make "
-            "room with /compact, or change to a model with a larger window with /model",
+            f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file"
+            f"{_room_to_make(live)}, or change to a model with a larger window with /model",
         )
         return False
     return True
+
+
+def _room_to_make(live: LiveSession) -> str:
+    """Return what else helps where the prompt would fit an empty conversation."""
+    size = live.measure()
+    return ", or make room with /compact" if size.fixed + size.queued < live.budget().window else ""
 
 
 def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:

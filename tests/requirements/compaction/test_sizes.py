@@ -11,7 +11,7 @@ import random
 import pytest
 
 from tenuto.core.undo import undo_compaction
-from tenuto.protocol.event import AnyEvent, CompactionEndEvent
+from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.part import text_of
 from tests.core.harness import PROTOCOLS, Agent, agent
@@ -236,3 +236,51 @@ async def test_f7_one_huge_result_never_makes_the_size_negative(tmp_path):
         assert sizes
         assert min(sizes) > 0
         check("after", sizes[-1], WORDS.prompt(step_requests(running)[-1].prefix_items), AFTER)
+
+
+async def test_that_many_summaries_cost_exactness_is_said_from_the_fifth_on(tmp_path):
+    """seeds-000-003.md: after the second one, in every session, it reads as a warning against the product itself."""
+
+    def script(request: Request) -> Reply:
+        return Reply(SUMMARY if is_summary_request(request) else content("prose", random.Random(1), 9_000))
+
+    async with agent(tmp_path, script, options={"listed_window": 32_000, "counter": WORDS}) as running:
+        told: list[int] = []
+        for _ in range(5):
+            for _ in range(3):
+                await running.ask("go on")
+            await compact(running)
+            told.append(
+                sum("summarised" in notice.text and "times" in notice.text for notice in running.of(NoticeEvent))
+            )
+        assert told == [0, 0, 0, 0, 1]
+
+
+async def test_a_prompt_that_fits_no_window_is_not_told_to_compact(tmp_path):
+    """seeds-000-003.md: queued 53,293 of 32,768, and "make room with /compact"."""
+    async with agent(tmp_path, lambda _request: Reply("ok"), options={"window": 16_000}) as running:
+        await running.ask("hello")
+        settled = await running.ask("because " * 20_000)
+        assert settled.outcome == "failed"
+        assert "does not fit the window" in settled.error
+        assert "/compact" not in settled.error
+
+
+async def test_polish_a_a_digest_for_a_wish_keeps_as_little_as_a_summary(tmp_path):
+    """seeds-001-002-004.md, polish a: 19,161 → 13,559 where a summary gives 5,189."""
+    kept: list[int] = []
+    for number, fails in enumerate((False, True)):
+
+        def script(request: Request, fails: bool = fails) -> AnyReply:
+            if is_summary_request(request):
+                return HttpError(403, "no quota") if fails else Reply(SUMMARY)
+            return Reply(content("prose", random.Random(1), 4_000))
+
+        home = tmp_path / str(number)
+        home.mkdir()
+        async with agent(home, script, options={"listed_window": 64_000, "counter": WORDS}) as running:
+            for _ in range(12):
+                await running.ask("go on")
+            await compact(running)
+            kept.append(newest(running).first_kept_index)
+    assert kept[0] == kept[1]
