@@ -128,6 +128,8 @@ async def test_when_even_that_does_not_help_the_error_names_the_sizes_and_the_se
         assert settled.outcome == "failed"
         for part in ("could not be made smaller", "shortened", "system prompt", "conversation", "/model", "/new"):
             assert part in settled.error
+        # seeds-001-002-004.md, polish e: no “1,618 of 19,501 tokens” of a request that was refused as too long
+        assert "tokens were refused" in settled.error
         assert len(edits(running)) == 1, "once"
         sizes = [request.tokens for request in refused_steps(running)]
         assert sizes == sorted(set(sizes), reverse=True), "never the same request twice"

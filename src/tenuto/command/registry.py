@@ -42,7 +42,7 @@ class Command(msgspec.Struct, frozen=True):
 
 COMMANDS: tuple[Command, ...] = (
     Command("help", "what you can type here", aliases=("?",)),
-    Command("model", "show or change the model", "[provider/name[:effort]]", offers=True),
+    Command("model", "show or change the model", "[provider/name[:effort] | forget]", offers=True),
     Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True),
     Command(
         "approvals",

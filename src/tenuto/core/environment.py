@@ -14,6 +14,7 @@ from tenuto.compaction.view import Surroundings
 from tenuto.config.instructions import read_instructions
 from tenuto.core.counted_client import CountedClient
 from tenuto.core.gaps import describe_job
+from tenuto.core.learning_client import LearningClient
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
 from tenuto.core.request import build_request
@@ -137,7 +138,10 @@ class _SummaryModels:
         if self._found is None:
             live = self._live
             self._found = [
-                SummaryModel(CompactionModel(facts, live.models.client(facts.provider)), live.budget(facts))
+                SummaryModel(
+                    CompactionModel(facts, LearningClient(live, live.models.client(facts.provider))),
+                    live.budget(facts),
+                )
                 for facts in await find_summarisers(live, self._successor)
             ]
         return self._found

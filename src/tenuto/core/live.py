@@ -132,6 +132,8 @@ class LiveSession(Struct):
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False
     rounds_told: bool = False
+    served: dict[str, int] = field(default_factory=dict[str, int])
+    """The largest request that a model has served, in tokens by its own count; by model."""
     checked_window: int = 0
     """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""
     _budgets: dict[ModelFacts, Budget] = field(default_factory=dict[ModelFacts, Budget])

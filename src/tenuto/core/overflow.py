@@ -7,11 +7,10 @@ ends when a request of that step is accepted.
 
 from __future__ import annotations
 
-import msgspec
-
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.core.sizes import describe_sizes
+from tenuto.core.windows import doubt_window, learn_window, names_window, where_learned
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelRequest
@@ -19,8 +18,6 @@ from tenuto.session.projection import cancelled_by_undo
 
 MAX_COMPACTIONS = 3
 MIN_USEFUL_OUTPUT = 1_024
-MIN_DOUBTED = 8_192
-"""Tokens: a smaller request is not believed to have been too long for any model."""
 AMBIGUOUS_SHARE = 0.8
 """Of the window: an error without words is an overflow only above this (R-020)."""
 
@@ -66,12 +63,13 @@ class OverflowChain:
         Raises `TaskFailedError` with the sizes when that is switched off, tried often enough, or not possible.
         """
         live = self._live
+        known = request.model.context_window
         if error.kind == "too_many_bytes":
-            self._doubt_window(request, _allowed_share(error))
+            doubt_window(live, known, _allowed_share(error))
+        elif names_window(live, error):
+            learn_window(live, error)
         else:
-            self.learn(error)
-            if not self._names_window(error):
-                self._doubt_window(request)
+            doubt_window(live, known)
         if not live.settings.compaction.enabled:
             raise TaskFailedError(
                 f"the conversation does not fit the model's window ({describe_sizes(live)}) and automatic "
@@ -149,39 +147,13 @@ class OverflowChain:
         """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
         tried = "; results over the ceiling were shortened" if self._is_shortened else ""
         said = str(error).rstrip(". ")
-        last = f"{tried} ({describe_sizes(self._live)}): {said}. /new starts afresh, /model changes the model"
+        sizes = describe_sizes(self._live, refused=True)
+        last = f"{tried} ({sizes}): {said}. /new starts afresh, /model changes the model{where_learned(self._live)}"
         if self._compactions >= MAX_COMPACTIONS:
             return (
                 f"{request.model.id} still refuses the request as too long after {self._compactions} compactions{last}"
             )
         return f"the request does not fit the model's window and could not be made smaller: {failure}{last}"
-
-    def _doubt_window(self, request: ModelRequest, share: float = 1.0) -> None:
-        """A refusal without numbers: for this session the window is not larger than a share of what was refused."""
-        live = self._live
-        size = live.measure()
-        tokens = int(size.tokens * share)
-        known = request.model.context_window
-        if tokens < max(MIN_DOUBTED, 2 * size.fixed) or (known is not None and tokens >= known):
-            return
-        live.facts = msgspec.structs.replace(live.facts, context_window=tokens, source="learned")
-
-    def _names_window(self, error: ModelError) -> bool:
-        """Say whether an error's limit can be believed: a size beside it, or a request that is not far below it."""
-        if error.limit is None or error.observed is not None:
-            return error.limit is not None
-        return error.kind == "overflow" and self._live.measure().tokens >= error.limit // 2
-
-    def learn(self, error: ModelError) -> None:
-        """A text that names what is allowed lowers the window that we know (R-023)."""
-        if error.limit is None or not self._names_window(error):
-            return
-        live = self._live
-        # An output refusal names the room that is left beside the request, an overflow the window itself.
-        limit = error.limit + (error.observed or 0) if error.kind == "output_budget" else error.limit
-        if live.models.learn_window(live.facts.id, limit):
-            live.facts = live.models.facts(live.facts.id)
-            live.notify(f"{live.facts.id} takes {limit:,} tokens; that is remembered.", keep=True)
 
 
 def _allowed_share(error: ModelError) -> float:

@@ -8,17 +8,15 @@ from tenuto.protocol.message import SystemMessage
 from tenuto.text.estimate import estimate_text
 
 
-def describe_sizes(live: LiveSession) -> str:
-    """Return one line: what is used of the window, and by what."""
+def describe_sizes(live: LiveSession, *, refused: bool = False) -> str:
+    """Return one line: what is used of the window, and by what. `refused`: so much is more than the model takes."""
     size, budget = live.measure(), live.budget()
     rest = max(0, size.tokens - size.fixed - size.queued)
     window = f"{budget.window:,}" if budget.known else f"an assumed {budget.window:,}"
     rules = round(_instructions(live) * size.calibration)
     system = f"{size.system:,} ({rules:,} of it instruction files)" if rules else f"{size.system:,}"
-    return (
-        f"{size.tokens:,} of {window} tokens: system prompt {system}, tools {size.tools:,}, "
-        f"conversation {rest:,}, queued {size.queued:,}"
-    )
+    used = f"{size.tokens:,} tokens were refused" if refused else f"{size.tokens:,} of {window} tokens"
+    return f"{used}: system prompt {system}, tools {size.tools:,}, conversation {rest:,}, queued {size.queued:,}"
 
 
 def _instructions(live: LiveSession) -> int:

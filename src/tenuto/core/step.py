@@ -23,6 +23,7 @@ from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
 from tenuto.core.request import build_request
 from tenuto.core.server_context import tell_dropped, tell_edit, tell_ignored
 from tenuto.core.telling import tell_before_request
+from tenuto.core.windows import learn_window, note_served
 from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -102,6 +103,7 @@ class ModelCall:
                 thinking = self._shown.thinking_ended - self._shown.thinking_began
                 if end.edit is not None or end.compacted is not None:
                     estimate = 0  # what the server counted is not what was sent: nothing to calibrate by
+                note_served(self._live, end.message)
                 stored = self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
                 self._note_server(stored, end)
                 return stored
@@ -137,7 +139,7 @@ class ModelCall:
                 return self._build_request()
         if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
             self._budget_cuts += 1
-            self._chain.learn(error)
+            learn_window(live, error)
             if not leaves_no_room(error):
                 lowered = lower_output(request, error)
                 self._remember_output_limit(error, lowered.max_output_tokens)

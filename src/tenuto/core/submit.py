@@ -11,6 +11,7 @@ from tenuto.core.executor import Executor
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.system import ensure_system_entry
+from tenuto.core.windows import try_again, where_learned
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
 from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.operation import CompactSessionOperation, RunAgentOperation
@@ -73,12 +74,12 @@ async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry |
         if finished is not None and finished.outcome == "interrupted":
             _give_back(live, queued, "the compaction was cancelled; nothing was sent")
             return False
-    if live.measure().tokens >= live.budget().window and live.budget().known:
+    if _is_over_window(live) and not (try_again(live) and not _is_over_window(live)):
         _give_back(
             live,
             queued,
             f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file"
-            f"{_room_to_make(live)}, or change to a model with a larger window with /model",
+            f"{_room_to_make(live)}, or change to a model with a larger window with /model{where_learned(live)}",
         )
         return False
     return True
@@ -88,6 +89,11 @@ def _room_to_make(live: LiveSession) -> str:
     """Return what else helps where the prompt would fit an empty conversation."""
     size = live.measure()
     return ", or make room with /compact" if size.fixed + size.queued < live.budget().window else ""
+
+
+def _is_over_window(live: LiveSession) -> bool:
+    budget = live.budget()
+    return budget.known and live.measure().tokens >= budget.window
 
 
 def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:

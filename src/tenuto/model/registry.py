@@ -53,7 +53,9 @@ class ModelRegistry:
         self._home = home
         self._clock = clock
         self._endpoints = Endpoints(settings, home, environ)
-        self._learned = LearnedWindows(home)
+        self._learned = LearnedWindows(home, clock)
+        self._believed: dict[str, int] = {}
+        self._named: set[str] = set()
         self._lists: dict[str, ModelList | None] = {}
         self._asked: set[str] = set()
         self._clients: dict[str, ModelClient] = {}
@@ -76,7 +78,7 @@ class ModelRegistry:
         """Return what is known of a model without asking anybody.
 
         Window: the provider's stored list, else the catalogue, lowered by what a refusal named; the person's settings
-        win over all. Raises `ModelError` for an unknown provider.
+        win over all but what this process was refused. Raises `ModelError` for an unknown provider.
         """
         provider, name = split_id(model_id)
         if provider == OFFLINE:
@@ -87,9 +89,8 @@ class ModelRegistry:
         facts = listed or ModelFacts(provider=provider, name=name)
         facts = abilities.complete(catalogue.complete(facts, endpoint.base_url), endpoint.kind)
         learned = self._learned.get(model_id, endpoint.base_url)
-        if learned is not None and (facts.context_window is None or learned < facts.context_window):
-            facts = msgspec.structs.replace(facts, context_window=learned, source="learned")
-        return self._apply_settings(facts)
+        facts = _lowered(facts, learned.tokens if learned is not None else None)
+        return _lowered(self._apply_settings(facts), self._believed.get(model_id))
 
     async def refresh(self, model_id: str) -> ModelFacts:
         """Return the facts after asking the provider's list, once; a list of the last days is not asked for again.
@@ -135,12 +136,52 @@ class ModelRegistry:
         return self.default_model()
 
     def learn_window(self, model_id: str, limit: int) -> bool:
-        """Keep the window that a refusal named if it is lower than what is known; whether it is (R-023)."""
+        """Go by the window that a refusal named if it is lower than what is known; whether it is (R-023).
+
+        It is kept for later sessions, too, where no setting says how large the window is.
+        """
+        if not self.believe_window(model_id, limit):
+            return False
+        self._named.add(model_id)
+        own = self._settings.models.get(model_id)
+        if own is not None and own.context_window is not None:
+            return True
+        return self._learned.learn(model_id, self._base_url(model_id), limit)
+
+    def believe_window(self, model_id: str, limit: int) -> bool:
+        """Go by a lower window while this process lives; whether it is lower than what is known."""
         provider, _ = split_id(model_id)
         window = self.facts(model_id).context_window
         if provider == OFFLINE or limit <= 0 or (window is not None and limit >= window):
             return False
-        return self._learned.learn(model_id, self._endpoints.get(provider).base_url, limit)
+        self._believed[model_id] = limit
+        return True
+
+    def forget_window(self, model_id: str) -> int | None:
+        """Drop what refusals of a model taught; return what was believed, `None` when that was nothing."""
+        facts = self.facts(model_id)
+        self._believed.pop(model_id, None)
+        self._named.discard(model_id)
+        if split_id(model_id)[0] != OFFLINE:
+            self._learned.forget(model_id, self._base_url(model_id))
+        return facts.context_window if facts.source == "learned" else None
+
+    def is_named(self, model_id: str) -> bool:
+        """Whether a refusal of this process named the window that is believed."""
+        return model_id in self._named
+
+    def learned_at(self, model_id: str) -> float | None:
+        """Return when the kept window was learned (seconds since the epoch), `None` when none is kept."""
+        learned = self._learned.get(model_id, self._base_url(model_id))
+        return learned.learned if learned is not None else None
+
+    @property
+    def learned_path(self) -> Path:
+        """The file of learned windows."""
+        return self._learned.path
+
+    def _base_url(self, model_id: str) -> str:
+        return self._endpoints.get(split_id(model_id)[0]).base_url
 
     def client(self, provider: str) -> ModelClient:
         """Return the client of a provider. Raises `ModelError` for an unknown one."""
@@ -244,6 +285,13 @@ def split_id(model_id: str) -> tuple[str, str]:
         hint = "write it as provider/name, for example anthropic/claude-sonnet-5-5; /model lists the models"
         raise ModelError("not_found", f"“{model_id}” is not a model", hint=hint)
     return provider, name
+
+
+def _lowered(facts: ModelFacts, window: int | None) -> ModelFacts:
+    """Return the facts with a window that a refusal taught, where it is lower than the known one."""
+    if window is None or (facts.context_window is not None and window >= facts.context_window):
+        return facts
+    return msgspec.structs.replace(facts, context_window=window, source="learned")
 
 
 def _catalogued(endpoint: Endpoint) -> list[str]:
