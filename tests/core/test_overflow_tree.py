@@ -90,12 +90,13 @@ async def test_where_nothing_can_be_compacted_oversized_results_are_shortened_an
         assert repeated.items[:-1] == refused.items[:-1], "only the result changed"
         assert not summary_requests(running.server)
         begun, ended = running.of(CompactionStartEvent), running.of(CompactionEndEvent)
-        assert [event.reason for event in begun] == [event.reason for event in ended] == ["overflow", "overflow"]
-        assert ended[0].error
-        assert "system prompt" in ended[0].error
-        assert ended[1].entry is not None
-        assert (ended[1].entry.rung, ended[1].will_retry, ended[1].error) == ("truncate", True, None)
-        assert ended[1].entry.trigger == REAL_WINDOW, "it has to fit the window, and that is all"
+        assert [event.reason for event in begun] == [event.reason for event in ended] == ["overflow"]
+        (end,) = ended
+        assert end.entry is not None
+        assert (end.entry.rung, end.will_retry, end.error) == ("truncate", True, None)
+        assert running.runtime.live.budget().trigger < end.entry.trigger < REAL_WINDOW, (
+            "it has to fit the window, and that is all"
+        )
         stored = next(entry for entry in running.session.entries() if isinstance(entry, ToolResultMessage))
         assert len(text_of(stored.parts)) > CEILING, "the history has the whole"
         check_pairs(running.session.get_llm_history())

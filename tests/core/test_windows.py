@@ -9,10 +9,10 @@ import pytest
 
 from tenuto.command.outcome import Say
 from tenuto.core.learning_client import LearningClient
-from tenuto.protocol.event import NoticeEvent, PromptReturnedEvent
+from tenuto.protocol.event import CompactionEndEvent, NoticeEvent, PromptReturnedEvent
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import ModelError, ModelRequest
-from tests.core.compacting import SUMMARY, is_summary_request, reads, user, words, write_big_file
+from tests.core.compacting import SUMMARY, compactions, is_summary_request, reads, talk, user, words, write_big_file
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.core.remote_compacting import choose
 from tests.server import HttpError, Reply, Request, ScriptedServer
@@ -187,3 +187,20 @@ async def test_polish_b_what_the_summariser_learns_holds_for_the_session(tmp_pat
         window = live.facts.context_window or 0
         assert window == 14_000 if named else 14_000 < window < 60_000
         assert live.models.facts(live.facts.id).context_window == window
+
+
+@pytest.mark.parametrize("size", [300, 1_200])
+async def test_item_10_over_the_trigger_but_under_the_window_is_no_failure(tmp_path, size):
+    """Fixed parts over the trigger left nothing to compact, and the task was lost at the first overflow."""
+    rules = "Follow this rule always. " * 150
+    async with agent(
+        tmp_path, talk(Reply("fine " * 200)), extra_prompt=rules, options={"window": 5_000, "listed_window": 5_000}
+    ) as running:
+        for turn in range(8):
+            settled = await running.ask(f"{turn} {words(size)}")
+            assert settled.outcome == "completed", settled.error
+        live = running.runtime.live
+        assert live.budget().trigger < live.measure().fixed < live.measure().tokens < live.budget().window
+        assert compactions(running), "the window was full more than once"
+        assert not [event.error for event in running.of(CompactionEndEvent) if event.error]
+        assert not [event.text for event in running.of(NoticeEvent) if "stops until" in event.text]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tenuto.compaction.budget import QUEUE_SHARE, TARGET_SHARE
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
 from tenuto.compaction.gate import Standing
@@ -77,6 +78,7 @@ def bind_context(
     standing = standing_without(live, undoing) if undoing else present_standing(live)
     if successor is not None:
         standing = msgspec.structs.replace(standing, budget=live.budget(successor))
+    standing = _aimed(standing, reason)
     size, budget, path = standing.size, standing.budget, standing.path
     spending = Spending()
     client = live.models.client(live.facts.provider)
@@ -110,6 +112,20 @@ def bind_context(
             prepared=None if first_kept or undoing else live.prepared,
         ),
     )
+
+
+def _aimed(standing: Standing, reason: CompactionReason) -> Standing:
+    """Return the context with the window as its aim where what no compaction shortens is over the trigger by itself.
+
+    A request that does not fit only has to fit: one that is over the trigger and fits is better than a lost task.
+    """
+    size, budget = standing.size, standing.budget
+    asked, most = size.fixed + size.queued, int(QUEUE_SHARE * budget.window)
+    is_over = reason == "overflow" or (reason == "threshold" and size.tokens >= budget.window)
+    if not is_over or size.fixed < budget.trigger or asked >= most:
+        return standing
+    target = asked + int(TARGET_SHARE * (most - asked))
+    return msgspec.structs.replace(standing, budget=msgspec.structs.replace(budget, trigger=most, target=target))
 
 
 def cache_state(live: LiveSession) -> CacheState:

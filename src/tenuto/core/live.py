@@ -198,8 +198,13 @@ class LiveSession(Struct):
         )
 
     def is_compaction_due(self) -> bool:
-        """Say whether an automatic compaction is due now: the same number that the footer shows (R-024)."""
+        """Say whether an automatic compaction is due now: the same number that the footer shows (R-024).
+
+        Where the fixed parts alone are over the trigger, no compaction comes under it: it waits for the window.
+        """
         size = self.measure()
+        if size.fixed >= self.budget().trigger and size.tokens < self.budget().window:
+            return False
         over = should_compact_threshold(size, self.budget(), self.settings.compaction)
         return over and self.automatic.may_run(size.tokens)
 
