@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tenuto.command.outcome import Say
+from tenuto.core.context import report_context
 from tenuto.core.learning_client import LearningClient
+from tenuto.core.windows import note_served
 from tenuto.protocol.event import CompactionEndEvent, NoticeEvent, PromptReturnedEvent
-from tenuto.protocol.message import SystemMessage
+from tenuto.protocol.message import AssistantMessage, SystemMessage
 from tenuto.protocol.model import ModelError, ModelRequest
+from tenuto.protocol.usage import Usage
 from tests.core.compacting import SUMMARY, compactions, is_summary_request, reads, talk, user, words, write_big_file
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.core.remote_compacting import choose
@@ -204,3 +208,32 @@ async def test_item_10_over_the_trigger_but_under_the_window_is_no_failure(tmp_p
         assert compactions(running), "the window was full more than once"
         assert not [event.error for event in running.of(CompactionEndEvent) if event.error]
         assert not [event.text for event in running.of(NoticeEvent) if "stops until" in event.text]
+
+
+async def test_f9_a_served_request_proves_an_unknown_window_larger(tmp_path):
+    """daily-user.md F9: 128,000 were assumed with 563,000 served, and the promised compaction did not come."""
+
+    async with agent(tmp_path, talk()) as running:
+        live = running.runtime.live
+        live.facts = msgspec.structs.replace(live.facts, context_window=None)
+        await running.ask("one")
+        assert (live.budget().window, live.budget().known) == (128_000, False)
+        usage = Usage(input=563_000, output=5)
+        note_served(live, AssistantMessage(parts=(), model=live.facts.id, stop_reason="end_turn", usage=usage))
+        assert live.budget().window == 1_048_576
+        facts = dict(report_context(live).facts)
+        assert "assumed" in facts["window"]
+        assert "it has served 563,000" in facts["window"]
+        assert live.budget().trigger > 563_000, "the trigger follows"
+
+
+async def test_f9_the_panel_tells_when_no_automatic_compaction_comes(tmp_path):
+    """daily-user.md F9: the panel said "on" where they had been stopped or waited."""
+    async with agent(tmp_path, talk()) as running:
+        live = running.runtime.live
+        assert dict(report_context(live).facts)["automatic"] == "on"
+        live.automatic.note_failed(live.budget().window)
+        assert "over" in dict(report_context(live).facts)["automatic"]
+        live.automatic.ineffective = 2
+        assert dict(report_context(live).facts)["automatic"].startswith("stopped")
+        assert "about" in dict(report_context(live).facts)["kept word for word"]

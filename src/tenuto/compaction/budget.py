@@ -32,7 +32,7 @@ ESTIMATE_ERROR_DIVISOR = 4
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for one model. `known` is false when `window` is `DEFAULT_CONTEXT_WINDOW` for want of a better one.
+    """What holds for one model. `known` is false when `window` is assumed for want of a better one.
 
     `reserve_raised_from` is the configured reserve when it was too small for the model and was raised, else `None`.
     """
@@ -78,13 +78,30 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     spare: int = 0
 
 
-def budget_for(facts: ModelFacts, settings: CompactionSettings, max_output_tokens: int = MAX_OUTPUT_BUDGET) -> Budget:
+USUAL_WINDOWS = (DEFAULT_CONTEXT_WINDOW, 200_000, 262_144, 400_000, 524_288, 1_048_576, 2_097_152)
+"""What models come with; a window that nobody names is the first of these that is over what was served."""
+
+
+def assumed_window(served: int) -> int:
+    """Return the window to go by where nobody says how large it is: a request of `served` tokens fits it."""
+    return next((window for window in USUAL_WINDOWS if served < window), served * 2)
+
+
+def budget_for(
+    facts: ModelFacts,
+    settings: CompactionSettings,
+    max_output_tokens: int = MAX_OUTPUT_BUDGET,
+    *,
+    assumed: int = DEFAULT_CONTEXT_WINDOW,
+) -> Budget:
     """Return the budget of a model; `max_output_tokens` is the person's setting.
+
+    `assumed` is the window where the facts name none.
 
     The output budget takes at most half of the window, and the trigger is never under half of it (R-007).
     """
     known = facts.context_window is not None and facts.context_window > 0
-    window = facts.context_window if known and facts.context_window else DEFAULT_CONTEXT_WINDOW
+    window = facts.context_window if known and facts.context_window else assumed
     output = min(max_output_tokens, MAX_OUTPUT_BUDGET, facts.max_output_tokens or MAX_OUTPUT_BUDGET, window // 2)
     adapted = min(DEFAULT_RESERVE, window // 4)
     configured = settings.reserve_tokens

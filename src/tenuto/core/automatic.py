@@ -6,6 +6,8 @@ in a row ends them until the person acts (R-005). After one that failed the next
 
 from __future__ import annotations
 
+from math import ceil
+
 from msgspec import Struct
 
 MAX_INEFFECTIVE = 2
@@ -25,6 +27,11 @@ class AutomaticCompaction(Struct):
     def is_stopped(self) -> bool:
         """Whether they have been of no use too often."""
         return self.ineffective >= MAX_INEFFECTIVE
+
+    @property
+    def waits_for(self) -> int:
+        """The size from which on the next one may run after one that failed or was undone (0: any)."""
+        return ceil(self._not_under)
 
     def may_run(self, tokens: int) -> bool:
         """Say whether one may start at this size."""

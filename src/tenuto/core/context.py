@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.compaction.budget import Budget
+from tenuto.compaction.budget import MANUAL_KEEP_DIVISOR, Budget
 from tenuto.compaction.parts import divide, sizes_over_time
 from tenuto.compaction.weight import estimate_tools
 from tenuto.core.gaps import due_messages
@@ -56,7 +56,11 @@ def _held_back(budget: Budget) -> str:
 
 
 def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
-    window = f"{budget.window:,}" if budget.known else f"{budget.window:,} (assumed; the model's window is not known)"
+    window = f"{budget.window:,}"
+    if not budget.known:
+        served = live.served_tokens()
+        proof = f"; it has served {served:,}" if served else ""
+        window += f" (assumed; the model's window is not known{proof})"
     raised = budget.reserve_raised_from
     reserve = f"{budget.reserve:,}"
     if raised is not None:
@@ -66,7 +70,25 @@ def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
         ("window", f"{window}, from {live.facts.source}"),
         ("output budget", f"{budget.output_budget:,}"),
         ("reserve_tokens", reserve),
-        ("kept word for word", f"{budget.keep_recent:,}"),
+        ("kept word for word", _kept(budget)),
         ("summary at most", f"{budget.max_summary:,}"),
-        ("automatic", "on" if live.settings.compaction.enabled else "off (compaction.enabled = false)"),
+        ("automatic", _automatic(live, budget)),
     )
+
+
+def _kept(budget: Budget) -> str:
+    """Say what the next compaction aims at keeping: whole steps, so that it is no exact number."""
+    manual = budget.keep_recent // MANUAL_KEEP_DIVISOR
+    return f"about {budget.keep_recent:,} at the end, {manual:,} with /compact; and the last step, whatever its size"
+
+
+def _automatic(live: LiveSession, budget: Budget) -> str:
+    """Say whether and when the next automatic compaction comes."""
+    if not live.settings.compaction.enabled:
+        return "off (compaction.enabled = false)"
+    if live.automatic.is_stopped:
+        return "stopped, because two in a row were of no use, until you compact or change the model"
+    if live.measure().fixed >= budget.trigger:
+        return f"on, over {budget.window:,}: system prompt and tools alone are over {budget.trigger:,}"
+    waits = live.automatic.waits_for
+    return f"on, over {waits:,} after the last one that failed or was undone" if waits > budget.trigger else "on"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from tenuto.compaction.budget import Budget, budget_for
+from tenuto.compaction.budget import Budget, assumed_window, budget_for
 from tenuto.compaction.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.weight import estimate_tools
 from tenuto.config.settings import Settings
@@ -32,8 +33,9 @@ from tenuto.protocol.event import (
     QueueItem,
     TaskSettledEvent,
 )
-from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, NoticeEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, Message, NoticeEntry
 from tenuto.protocol.model import ModelFacts, ToolSchema
+from tenuto.session.path import newest_of_kind
 from tenuto.session.session import Session
 from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from tenuto.tool.jobs import Job
 
 T = TypeVar("T")
+LOOKED_AT = 200
+"""Answers of a resumed session that are looked at for the largest request that was served."""
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
@@ -136,7 +140,7 @@ class LiveSession(Struct):
     """The largest request that a model has served, in tokens by its own count; by model."""
     checked_window: int = 0
     """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""
-    _budgets: dict[ModelFacts, Budget] = field(default_factory=dict[ModelFacts, Budget])
+    _budgets: dict[tuple[ModelFacts, int], Budget] = field(default_factory=dict[tuple[ModelFacts, int], Budget])
     settled: bool = True
     last_outcome: Outcome = "completed"
     last_error: str = ""
@@ -177,11 +181,22 @@ class LiveSession(Struct):
     def budget(self, facts: ModelFacts | None = None) -> Budget:
         """Return how a model's window is divided, the present one's unless named; its own settings win."""
         facts = facts or self.facts
-        known = self._budgets.get(facts)
+        assumed = 0 if facts.context_window else assumed_window(self.served_tokens(facts.id))
+        known = self._budgets.get((facts, assumed))
         if known is None:
             compaction = self.settings.compaction_for(facts.id)
-            known = self._budgets[facts] = budget_for(facts, compaction, self.settings.max_output_tokens)
+            known = budget_for(facts, compaction, self.settings.max_output_tokens, assumed=assumed)
+            self._budgets[facts, assumed] = known
         return known
+
+    def served_tokens(self, model: str = "") -> int:
+        """Return the largest request that a model, the present one unless named, has served here, by its own count."""
+        model = model or self.facts.id
+        if model not in self.served:
+            answers = islice(newest_of_kind(self.session.path(), AssistantMessage), LOOKED_AT)
+            sizes = (entry.usage.sent for entry in answers if entry.model == model and entry.usage is not None)
+            self.served[model] = max(sizes, default=0)
+        return self.served[model]
 
     def measure(self) -> ContextSize:
         """Return how full the window is: the one number for footer, trigger and ladder (R-024)."""

@@ -8,29 +8,15 @@ prompt is refused because of it.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import islice
 
 import msgspec
 
 from tenuto.core.live import LiveSession
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelFacts
-from tenuto.session.path import newest_of_kind
 
 MIN_DOUBTED = 8_192
 """Tokens: a smaller request is not believed to have been too long for any model."""
-LOOKED_AT = 200
-"""Answers of a resumed session that are looked at for the largest request that was served."""
-
-
-def served_tokens(live: LiveSession) -> int:
-    """Return the largest request that the present model has served in this session, by its own count."""
-    model = live.facts.id
-    if model not in live.served:
-        answers = islice(newest_of_kind(live.session.path(), AssistantMessage), LOOKED_AT)
-        sizes = (entry.usage.sent for entry in answers if entry.model == model and entry.usage is not None)
-        live.served[model] = max(sizes, default=0)
-    return live.served[model]
 
 
 def note_served(live: LiveSession, answer: AssistantMessage) -> None:
@@ -38,7 +24,7 @@ def note_served(live: LiveSession, answer: AssistantMessage) -> None:
     if answer.usage is None or answer.stop_reason == "interrupted":
         return
     sent = answer.usage.sent
-    if sent <= served_tokens(live):
+    if sent <= live.served_tokens():
         return
     live.served[live.facts.id] = sent
     window = live.facts.context_window
@@ -75,7 +61,7 @@ def names_window(live: LiveSession, error: ModelError) -> bool:
         return False
     limit = error.limit + (error.observed or 0) if error.kind == "output_budget" else error.limit
     size = live.measure()
-    if limit < served_tokens(live) or limit <= size.fixed:
+    if limit < live.served_tokens() or limit <= size.fixed:
         return False
     return error.observed is not None or (error.kind == "overflow" and size.tokens >= limit // 2)
 
@@ -87,7 +73,7 @@ def doubt_window(live: LiveSession, known: int | None, share: float = 1.0) -> No
     """
     size = live.measure()
     tokens = int(size.tokens * share)
-    least = max(MIN_DOUBTED, size.fixed, served_tokens(live))
+    least = max(MIN_DOUBTED, size.fixed, live.served_tokens())
     if tokens <= least or (known is not None and tokens >= known):
         return
     live.models.believe_window(live.facts.id, tokens)
@@ -99,7 +85,7 @@ def learn_from(live: LiveSession, facts: ModelFacts, error: ModelError, tokens: 
     if error.kind != "overflow":
         return
     limit = error.limit if error.limit is not None and error.observed is not None else tokens
-    if facts.id == live.facts.id and limit <= max(live.measure().fixed, served_tokens(live), MIN_DOUBTED):
+    if facts.id == live.facts.id and limit <= max(live.measure().fixed, live.served_tokens(), MIN_DOUBTED):
         return
     live.models.believe_window(facts.id, limit)
     if facts.id == live.facts.id:
