@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.command.model_command import run as run_model
 from tenuto.core.errors import UsageError
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent, SessionOpenedEvent, UserMessageEvent
 from tenuto.protocol.model import ModelError
-from tests.core.harness import Agent, reopened
+from tests.core.harness import Agent, agent, reopened
 from tests.server import Reply, ScriptedServer
 
 NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
@@ -75,3 +76,21 @@ async def test_a_session_that_cannot_be_entered_leaves_the_open_one_as_it_is(tmp
             assert "ANTHROPIC_API_KEY" in running.of(NoticeEvent)[-1].text
             assert running.runtime.session_id == before
             assert (await running.ask("still here")).outcome == "completed"
+
+
+async def test_f11_a_default_model_that_the_server_does_not_have_is_changed_and_told(tmp_path: Path) -> None:
+    """daily-user.md F11: with another server's address the first run started with a model that is not there."""
+    async with agent(tmp_path, [], model="", environ={"ANTHROPIC_API_KEY": ""}) as running:
+        live = running.runtime.live
+        assert live.facts.id.startswith("openai/test")
+        assert running.session.state.model == live.facts.id
+        assert any("not in the provider's list" in event.text for event in running.of(NoticeEvent))
+        (shown,) = await run_model(running.runtime, "")
+        assert [row.value for row in shown.choices if row.present] == [live.facts.id]
+
+
+async def test_f11_a_model_that_the_user_named_stays(tmp_path: Path) -> None:
+    async with agent(tmp_path, [], model="openai/mine") as running:
+        assert running.runtime.live.facts.id == "openai/mine"
+        (shown,) = await run_model(running.runtime, "")
+        assert [row.value for row in shown.choices if row.present] == ["openai/mine"]

@@ -21,6 +21,8 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [Say(f"{after[0]} answers from the next request on.")] if after != before else []
     present = runtime.live.facts.id
     models = await runtime.live.models.available()
+    if all(facts.id != present for facts in models):
+        models = [runtime.live.facts, *models]
     rows = tuple(
         Choice(facts.id, facts.id, describe(facts, present=facts.id == present), facts.id == present)
         for facts in models

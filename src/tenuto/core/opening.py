@@ -14,7 +14,7 @@ from tenuto.core.earlier import recent_events
 from tenuto.core.errors import UsageError
 from tenuto.core.extensions import Extensions
 from tenuto.core.live import READ_ONLY, LiveSession
-from tenuto.core.models import split_model
+from tenuto.core.models import ModelChange, change_model, split_model
 from tenuto.core.parting import close_session
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
@@ -79,6 +79,8 @@ class Opener:
         self._refreshing: asyncio.Task[None] | None = None
         self._remarks: list[str] = []
         """What the user has to know of how the session was found and opened."""
+        self._assumed = ""
+        """The model of a first run, while neither user nor settings nor session have named one."""
         self.parting = ""
         """What is to be said of the session that was closed last: where it is if it could not be saved (R-067)."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
@@ -330,8 +332,18 @@ class Opener:
             if facts.id == live.facts.id and facts != live.facts:
                 live.facts = facts
                 live.publish_usage()
+            self._use_what_is_listed(live)
 
         self._refreshing = asyncio.create_task(ask(), name="model list")
+
+    def _use_what_is_listed(self, live: LiveSession) -> None:
+        """Change a model that nobody chose for one that its provider has, unless a request is on its way."""
+        model = live.facts.id
+        other = self.models.listed_instead(model) if model == self._assumed and live.settled else ""
+        if not other:
+            return
+        change_model(live, ModelChange(self.models.facts(other)))
+        live.notify(f"{model} is not in the provider's list; {other} answers, the first that is. /model shows all.")
 
     async def wait_for_facts(self) -> None:
         """Return when the provider has been asked for the model's window (at most a few seconds)."""
@@ -364,7 +376,10 @@ class Opener:
         for state in [session.state, *([self._current.session.state] if self._current else [])]:
             if state.model:
                 return state.model, state.effort
-        return split_model(self._settings.model or await self.models.find_default_model())
+        if self._settings.model:
+            return split_model(self._settings.model)
+        self._assumed = await self.models.find_default_model()
+        return self._assumed, ""
 
     def _choose_mode(self, session: Session) -> Mode:
         """In the same order as the model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,6 +37,10 @@ DEFAULT_MODELS = {
 }
 """What a first run uses when the environment has a key: the provider's all-round model."""
 LIST_SECONDS = 6.0
+NO_CHAT = re.compile(
+    r"embed|rerank|whisper|tts|transcri|dall-e|image|moderation|realtime|audio|sora|babbage|davinci", re.I
+)
+"""Names of models that answer no conversation; a list says nothing else of them."""
 
 
 class ModelRegistry:
@@ -124,10 +129,22 @@ class ModelRegistry:
             return self._settings.model
         for provider, name in DEFAULT_MODELS.items():
             if self._endpoints.get(provider).key:
-                return f"{provider}/{name}"
+                model = f"{provider}/{name}"
+                return self.listed_instead(model) or model
         for server in self._local:
             return f"{server.provider}/{server.models[0]}"
         return OFFLINE_MODEL
+
+    def listed_instead(self, model_id: str) -> str:
+        """Return what to use instead of a model that its provider does not list: the first that it lists and that
+        answers in text. Empty: it lists the model, or its list is not known.
+        """
+        provider, name = split_id(model_id)
+        stored = self._stored_list(self._endpoints.get(provider)) if provider != OFFLINE else None
+        if stored is None or stored.find(name) is not None:
+            return ""
+        usable = (facts.id for facts in stored.models if not NO_CHAT.search(facts.name))
+        return next(usable, "")
 
     async def find_default_model(self) -> str:
         """Look for local servers if nothing else decides, then return the default model."""
