@@ -46,7 +46,10 @@ Mend the parser.
 1. Write the test.
 
 ## Critical Context
-- Tests run with `pytest -q`."""
+- Tests run with `pytest -q`.
+- what was learned on the way: the first tests were slow because of the large files
+- the others are quick, and nobody else works on this part at the moment
+- so nothing has to be agreed with others before it is changed, and the work can go on at once"""
 
 
 def words(tokens: int) -> str:

@@ -14,7 +14,16 @@ from tenuto.protocol.part import ThinkingPart, ToolCallPart
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, gated, prompt_of, reply, text, words
 
-PREFIX = "## Original Request\nmend it\n\n## Progress So Far\n- looked\n\n## Context Needed to Continue\n- nothing"
+PREFIX = """## Original Request
+mend it
+
+## Progress So Far
+- looked
+
+## Context Needed to Continue
+- what was learned on the way: the first tests were slow because of the large files
+- the others are quick, and nobody else works on this part at the moment
+- so nothing has to be agreed with others before it is changed, and the work can go on at once"""
 
 
 def conversation(turns: int = 12) -> History:
@@ -119,7 +128,7 @@ async def test_r010_one_retry_names_the_fault_and_then_it_counts_as_failed(fault
 
 
 async def test_r009_a_summary_that_stays_too_long_is_shortened():
-    long = SUMMARY + "".join(f"\n- fact {n}: {words(30)}" for n in range(170))
+    long = SUMMARY + "".join(f"\n- fact {n}: " + " ".join(f"value{n * k}" for k in range(20)) for n in range(170))
     client = ScriptedClient(reply(long), reply(long))
     plan = whole_turn_plan()
     summary = await summariser(client).summarise(plan)

@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.compaction.judge import expect
+from tenuto.compaction.prompts import FIRST
 from tenuto.compaction.summary import (
     CRITICAL,
     add_identifiers,
@@ -17,6 +19,8 @@ from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import ThinkingPart, ToolCallPart
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import SUMMARY, reply, text
+
+ASKED = expect(FIRST, covered=10_000, length=2_000)
 
 
 @pytest.mark.parametrize(
@@ -34,16 +38,16 @@ from tests.compaction.build import SUMMARY, reply, text
     ],
 )
 def test_r010_a_summary_that_is_not_complete_is_a_fault(answer, words):
-    assert words in find_fault(answer, 10_000)
+    assert words in find_fault(answer, 10_000, ASKED)
 
 
 def test_a_complete_summary_has_no_fault_and_one_longer_than_the_original_has():
-    assert find_fault(reply(SUMMARY), 10_000) == ""
-    assert "longer than what it replaces" in find_fault(reply(SUMMARY), 20)
+    assert find_fault(reply(SUMMARY), 10_000, ASKED) == ""
+    assert "longer than what it replaces" in find_fault(reply(SUMMARY), 20, ASKED)
 
 
 def test_a_summary_about_refusals_is_not_a_refusal():
-    assert find_fault(reply(SUMMARY.replace("Mend", "Handle 'I'm sorry, I cannot' answers; mend")), 10_000) == ""
+    assert find_fault(reply(SUMMARY.replace("Mend", "Handle 'I'm sorry, I cannot' answers; mend")), 10_000, ASKED) == ""
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.server import Call, Reply, Request
 from tests.session.build import check_pairs
 
 NOTE = re.compile(r"<harness-note>.*?</harness-note>", re.DOTALL)
-NOTES = "## Goal\nNOTES-NONCE\n\n## Progress\n### Done\n- [x] tried it"
+NOTES = "## Goal\nNOTES-NONCE\n\n## Progress\n### Done\n- [x] tried it\n\n## Next Steps\n1. try it again"
 
 
 def said(request: Request) -> str:

@@ -225,7 +225,7 @@ async def test_the_chain_ends_when_a_request_is_accepted_and_a_later_step_begins
         return READ if count == 15 else Reply(LONG_ANSWER)
 
     async with agent(tmp_path, talk(step_answer), model="openai/test", options={"listed_window": 200_000}) as running:
-        await fill(running, 12)
+        await fill(running, 12, 600)
         settled = await running.ask("two steps, please")
         assert settled.outcome == "completed", settled.error
         assert len(step_requests(running.server)) == 18

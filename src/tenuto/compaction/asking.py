@@ -16,6 +16,7 @@ import msgspec
 
 from tenuto.compaction.budget import MIN_FREE
 from tenuto.compaction.errors import RungError
+from tenuto.compaction.judge import Expected
 from tenuto.compaction.summary import find_fault, is_too_long, shorten, text_of_summary
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import RETRYABLE, ErrorKind, Finished, ModelClient, ModelError, ModelRequest, TextDelta
@@ -107,7 +108,9 @@ class Asker:
         raise ModelError("broken_stream", "the stream ended before the summary was complete")
 
 
-async def accept_summary(ask: Callable[[str], Awaitable[AssistantMessage]], *, length: int, replaced: int) -> str:
+async def accept_summary(
+    ask: Callable[[str], Awaitable[AssistantMessage]], *, length: int, replaced: int, expected: Expected
+) -> str:
     """Return a text of at most `length` estimated tokens that can stand for `replaced` ones (R-009, R-010).
 
     `ask` is called with what to add to the request: nothing at first, then what was wrong with the first answer.
@@ -117,7 +120,7 @@ async def accept_summary(ask: Callable[[str], Awaitable[AssistantMessage]], *, l
     fault = ""
     for _attempt in range(MAX_ATTEMPTS):
         answer = await ask(f"\n\nA first attempt could not be used: {fault}." if fault else "")
-        fault = find_fault(answer, replaced)
+        fault = find_fault(answer, replaced, expected)
         text = "" if fault else text_of_summary(answer)
         if text and not is_too_long(text, length):
             return text

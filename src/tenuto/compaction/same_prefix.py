@@ -17,6 +17,7 @@ from tenuto.compaction.budget import MARGIN_DIVISOR
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel
 from tenuto.compaction.images import images_of
+from tenuto.compaction.judge import expect
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import with_length
 from tenuto.compaction.proposal import propose_summary
@@ -80,7 +81,13 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
             raise SummaryError(f"the summary request failed: {error}", error) from error
 
     try:
-        summary = await accept_summary(ask, length=asked.length, replaced=plan.replaced_tokens)
+        expected = expect(
+            environment.prompts.same_prefix,
+            covered=plan.replaced_tokens,
+            length=asked.length,
+            previous=plan.previous_summary,
+        )
+        summary = await accept_summary(ask, length=asked.length, replaced=plan.replaced_tokens, expected=expected)
     finally:
         environment.spending.add(asker.usage)
     usage = environment.spending.usage

@@ -15,6 +15,7 @@ import msgspec
 from tenuto.compaction.asking import Asker, Patience, Progress, Sleep, SummaryError, accept_summary
 from tenuto.compaction.budget import MIN_FREE, Budget
 from tenuto.compaction.entries import Visible
+from tenuto.compaction.judge import expect
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts, assemble, summariser_system, with_length
 from tenuto.compaction.serialize import BOUNDS, SEPARATOR, Bounds, group_steps, serialize, serialize_step, take_blocks
@@ -223,7 +224,10 @@ class Summariser:
             )
             return await self._asker.call(request, stage)
 
-        return await accept_summary(ask, length=form.length, replaced=form.replaced)
+        # A part is judged by what of the conversation it was shown.
+        covered = min(form.replaced, estimate_text(conversation) + estimate_text(previous))
+        expected = expect(instructions, covered=covered, length=form.length, previous=previous)
+        return await accept_summary(ask, length=form.length, replaced=form.replaced, expected=expected)
 
 
 def _take_steps(steps: Sequence[_Step], room: int) -> tuple[list[str], int]:

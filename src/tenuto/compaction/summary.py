@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tenuto.compaction.files import strip_file_lists
+from tenuto.compaction.judge import Expected, find_weakness
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import ToolCallPart, text_of
@@ -52,10 +53,11 @@ def text_of_summary(answer: AssistantMessage) -> str:
     return strip_file_lists(text)
 
 
-def find_fault(answer: AssistantMessage, replaced_tokens: int) -> str:
+def find_fault(answer: AssistantMessage, replaced_tokens: int, expected: Expected) -> str:
     """Return what is wrong with a summary, in words for the model that wrote it; empty when it can be used (R-010).
 
-    `replaced_tokens` is the estimate of what the summary stands for. Length alone is no fault: see `shorten`.
+    `replaced_tokens` is the estimate of what the summary stands for, `expected` what it has to look like. Length alone
+    is no fault: see `shorten`.
     """
     if any(isinstance(part, ToolCallPart) for part in answer.parts):
         return "it called a tool; notes are text only"
@@ -68,7 +70,7 @@ def find_fault(answer: AssistantMessage, replaced_tokens: int) -> str:
         return "it was empty"
     if estimate_text(text) >= replaced_tokens:
         return "it was longer than what it replaces; keep only what is needed to go on"
-    return ""
+    return find_weakness(text, expected)
 
 
 def is_too_long(summary: str, limit: int) -> bool:

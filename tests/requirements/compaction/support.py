@@ -32,7 +32,9 @@ Keep the tests green.
 1. go on
 
 ## Critical Context
-- nothing"""
+- what was learned on the way: the first tests were slow because of the large files
+- the others are quick, and nobody else works on this part at the moment
+- so nothing has to be agreed with others before it is changed, and the work can go on at once"""
 IN_PLACE = SAME_PREFIX.partition("\n")[0][:60]
 FROM_A_TRANSCRIPT = {"TENUTO_COMPACTION__SAME_PREFIX": "false"}
 """For what is asked of a summary that is made from a transcript (rung 4)."""
