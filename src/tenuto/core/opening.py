@@ -19,6 +19,7 @@ from tenuto.core.parting import close_session
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
+from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.model import ModelError
 from tenuto.protocol.operation import SessionAccess
 from tenuto.session.catalog import (
@@ -283,6 +284,7 @@ class Opener:
         mode = self._choose_mode(session)
         if self._current is not None:
             await self._leave()
+        await self._end_left(session)
         if (state.model, state.effort) != (model, effort) and not session.is_read_only:
             session.append(ModelEntry(model=model, effort=effort))
         if state.mode != mode and not session.is_read_only:
@@ -309,11 +311,7 @@ class Opener:
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")
-        if session.damage:
-            found = sum_up(len(session.damage), str(session.damage[0]))
-            self._current.notify(f"The log is damaged: {found}; everything else is loaded.", "warning")
-        while self._remarks:
-            self._current.notify(self._remarks.pop(0), "warning")
+        self._say_remarks(self._current)
         if self.parting:
             self._current.notify(self.parting, "error")
             self.parting = ""
@@ -323,6 +321,25 @@ class Opener:
             self._current.notify(FIRST_RUN)
         self._extensions.begin(self._current)
         self._refresh(self._current)
+
+    def _say_remarks(self, live: LiveSession) -> None:
+        """Say what the user has to know of how the session was found and opened."""
+        if damage := live.session.damage:
+            found = sum_up(len(damage), str(damage[0]))
+            live.notify(f"The log is damaged: {found}; everything else is loaded.", "warning")
+        while self._remarks:
+            live.notify(self._remarks.pop(0), "warning")
+
+    async def _end_left(self, session: Session) -> None:
+        """End what a killed program left running, and say so to the user and to the model (R-078)."""
+        if session.is_read_only or not session.store.processes.is_dir():
+            return
+        from tenuto.tool.left_running import describe_left, end_left_commands, note_for_model
+
+        left = await asyncio.to_thread(end_left_commands, session.store.processes)
+        if left:
+            session.append(DeveloperMessage(text=note_for_model(left)))
+            self._remarks += describe_left(left)
 
     def _refresh(self, live: LiveSession) -> None:
         """Ask the provider for the model's window beside everything else; nothing waits for the answer."""

@@ -14,10 +14,10 @@ from tenuto.session.index import INDEX_NAME
 from tenuto.session.lock import LOCK_NAME
 from tenuto.session.log import LOG_NAME
 from tenuto.session.meta import META_NAME
-from tenuto.session.store import BLOBS, OUTPUTS
+from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING
 
 _FILES = frozenset({LOG_NAME, META_NAME, INDEX_NAME, LOCK_NAME})
-_FOLDERS = frozenset({OUTPUTS, BLOBS})
+_FOLDERS = frozenset({OUTPUTS, BLOBS, RUNNING, PROCESSES})
 
 
 def remove_folder(directory: Path, copied: Iterable[str] = ()) -> bool:

@@ -10,6 +10,10 @@ from tenuto.session.running import RunningCommands
 
 OUTPUTS = "outputs"
 BLOBS = "blobs"
+RUNNING = "running"
+"""Calls and commands of the user that have no entry yet."""
+PROCESSES = "processes"
+"""What runs on the machine for this session."""
 _NAME_LENGTH = 80
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _HEX = frozenset("0123456789abcdef")
@@ -21,7 +25,8 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.outputs = directory / OUTPUTS
         self.blobs = directory / BLOBS
-        self.running = RunningCommands(directory / "running")
+        self.running = RunningCommands(directory / RUNNING)
+        self.processes = directory / PROCESSES
 
     @property
     def has_files(self) -> bool:

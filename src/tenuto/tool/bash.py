@@ -119,7 +119,7 @@ def _report(run: ShellRun) -> str:
 async def _start_job(command: str, context: ToolContext) -> ToolOutput:
     collector = Collector(lambda: context.new_output_path("log"))
     try:
-        process = start_command(command, context.cwd, context.environ, collector)
+        process = start_command(command, context.cwd, context.environ, collector, context.processes)
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
     job = context.jobs.add(command, process, asked_for=True)

@@ -108,6 +108,11 @@ class ToolContext:
         return self.session.store.outputs
 
     @property
+    def processes(self) -> Path:
+        """The directory in which running commands are written down."""
+        return self.session.store.processes
+
+    @property
     def history(self) -> HistoryReader:
         """Everything that was said and done in the session."""
         return self.session

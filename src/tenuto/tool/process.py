@@ -19,6 +19,8 @@ from pathlib import Path
 
 from tenuto.ending import add_last_act
 from tenuto.tool.collector import Collector
+from tenuto.tool.left_running import VARIABLE, RunningRecord
+from tenuto.tool.process_table import session_members
 
 _CHUNK = 65_536
 DRAIN_SECONDS = 0.1
@@ -63,42 +65,12 @@ def find_shell() -> str:
     return shutil.which("bash") or "/bin/sh"
 
 
-def session_members(session: int) -> list[int]:
-    """Return the live processes of a session, whoever their parent is now."""
-    if Path("/proc/self/stat").exists():
-        return _members_by_proc(session)
-    listing = subprocess.run(["ps", "-axo", "pid="], capture_output=True, check=False, text=True, timeout=5)
-    members: list[int] = []
-    for word in listing.stdout.split():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getsid(int(word)) == session:
-                members.append(int(word))
-    return members
-
-
-def _members_by_proc(session: int) -> list[int]:
-    members: list[int] = []
-    wanted = str(session).encode()
-    for name in os.listdir("/proc"):  # noqa: PTH208 - names are all that is needed, hundreds of times
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                line = file.read()
-        except OSError:
-            continue
-        # After the name in brackets, which may hold anything: state, parent, group, session.
-        state, _, _, its_session, *_ = line[line.rfind(b")") + 2 :].split()
-        if its_session == wanted and state not in b"ZX":
-            members.append(int(name))
-    return members
-
-
 class Command:
     """A running command. Everything happens on the loop that it was started on."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector, record: RunningRecord) -> None:
         self._popen = popen
+        self._record = record
         self._pipe = pipe
         self._loop = asyncio.get_running_loop()
         self.collector = collector
@@ -162,6 +134,7 @@ class Command:
             self._pipe = -1
         self.collector.close()
         self.drained.set()
+        self._forget()
 
     async def _wait_gone(self, seconds: float) -> bool:
         deadline = self._loop.time() + seconds
@@ -219,11 +192,21 @@ class Command:
     def _note_exit(self, code: int) -> None:
         if not self.exited.done():
             self.exited.set_result(code if code >= 0 else 128 - code)
+            self._forget()
+
+    def _forget(self) -> None:
+        """Take away the record once nothing of the command runs or holds its output."""
+        if self.drained.is_set() and self.exited.done() and not self.leaves_something():
+            self._record.remove()
 
 
-def start_command(text: str, cwd: Path, environ: Mapping[str, str], collector: Collector) -> Command:
-    """Start `text` in a shell of its own. Must be called on a running loop. Raises `OSError` (no such directory)."""
+def start_command(text: str, cwd: Path, environ: Mapping[str, str], collector: Collector, records: Path) -> Command:
+    """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
+
+    Must be called on a running loop. Raises `OSError` (no such directory).
+    """
     reading, writing = os.pipe()
+    record = RunningRecord(records, text)
     try:
         popen = subprocess.Popen(
             [find_shell(), "-c", text],
@@ -231,15 +214,17 @@ def start_command(text: str, cwd: Path, environ: Mapping[str, str], collector: C
             stdout=writing,
             stderr=writing,
             cwd=cwd,
-            env=shell_environment(environ),
+            env={**shell_environment(environ), VARIABLE: record.word},
             start_new_session=True,
         )
+        record.started(popen.pid)
     except BaseException:
+        record.remove()
         os.close(reading)
         raise
     finally:
         os.close(writing)
-    command = Command(popen, reading, collector)
+    command = Command(popen, reading, collector, record)
     _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
     _started.append(command)
     return command

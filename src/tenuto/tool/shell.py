@@ -67,7 +67,7 @@ async def run_shell(run: ShellRun, context: ToolContext, emit: Callable[[str], N
     collector = Collector(partial(_noted_path, run, context, note))
     live = LiveOutput(emit)
     try:
-        process = start_command(run.command, run.cwd, context.environ, collector)
+        process = start_command(run.command, run.cwd, context.environ, collector, context.processes)
     except (OSError, ValueError) as error:
         run.problem = f"the command could not be started: {error}"
         return
