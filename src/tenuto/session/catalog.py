@@ -11,7 +11,7 @@ from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionAmbiguous, SessionLocked
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME, sum_up
-from tenuto.session.meta import Meta, fold_log, write_meta
+from tenuto.session.meta import Meta, fold_all, fold_log, write_meta
 from tenuto.session.place import SESSIONS, folder_identity, project_directory
 from tenuto.session.state import SessionState
 from tenuto.session.store import Store
@@ -144,9 +144,10 @@ def summarise_session(directory: Path) -> SessionSummary | None:
     """
     try:
         meta, read = fold_log(directory)
-        if read == 0 and not _has_content(meta.state):
-            meta, read = fold_log(directory, trusted=False)  # metadata of an older version names no damage
         size = (directory / LOG_NAME).stat().st_size
+        if not _has_content(meta.state) and not meta.damaged and (read == 0 or meta.size < size):
+            # Metadata of an older version names no damage, and of a log without line ends nothing is folded.
+            meta, read = fold_all(directory), 0
     except OSError as error:
         reason = error.strerror or str(error)
         return SessionSummary(id=directory.name, directory=directory, updated=_written(directory), error=reason)
@@ -155,7 +156,7 @@ def summarise_session(directory: Path) -> SessionSummary | None:
     state = meta.state
     waiting = text_of(state.queue[0].parts) if state.queue else ""
     if not _has_content(state):
-        reason = _unreadable(directory, meta, size)
+        reason = _unreadable(directory, meta)
         return (
             SessionSummary(
                 id=directory.name,
@@ -185,7 +186,7 @@ def summarise_session(directory: Path) -> SessionSummary | None:
         cost=state.usage.cost,
         created=state.created,
         updated=state.updated or _written(directory),
-        size=meta.size,
+        size=size,
     )
 
 
@@ -193,12 +194,10 @@ def _has_content(state: SessionState) -> bool:
     return bool(state.messages or state.queue or state.title)
 
 
-def _unreadable(directory: Path, meta: Meta, size: int) -> str:
+def _unreadable(directory: Path, meta: Meta) -> str:
     """Return why nothing is known of what was said, empty where nothing was said."""
     if meta.damaged:
         return sum_up(meta.damaged, meta.first_damage)
-    if meta.size < size:
-        return f"its only line ({size - meta.size} bytes) is cut off"
     if not meta.seq and not meta.state.created:
         return "it is empty"
     if Store(directory).has_files:

@@ -7,6 +7,7 @@ good entries that stand in them are kept (R-063, R-064).
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -289,9 +290,13 @@ class LogWriter:
         self.waiting = 0
 
     def _check_file(self) -> None:
-        """Bring back a file that was deleted; believe no offset of one that somebody else changed."""
+        """Bring back a file that was deleted or moved; believe no offset of one that somebody else changed."""
         status = os.fstat(self._descriptor)
-        if status.st_nlink == 0:
+        try:
+            is_in_place = os.path.samestat(status, self.path.stat())
+        except FileNotFoundError:
+            is_in_place = False
+        if not is_in_place:
             self._restore()
         elif status.st_size != self._written:
             self._end = UNKNOWN_END
@@ -309,9 +314,15 @@ class LogWriter:
             self._is_torn = False
 
     def _restore(self) -> None:
-        """Bring back a log that was deleted under us: its bytes are still there as long as we hold the file."""
+        """Bring back a log that was deleted or moved under us: its bytes are there as long as we hold the file.
+
+        Raises `OSError`, also where another file is in its place: that is somebody's, and is left alone.
+        """
         old = self._descriptor
-        self._open_new()
+        try:
+            self._open_new()
+        except FileExistsError as error:
+            raise OSError(errno.EEXIST, "another file is in the place of the log") from error
         try:
             self._written = _copy(old, self._descriptor)
         except OSError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -86,18 +86,22 @@ def current_meta(directory: Path) -> Meta:
     return fold_log(directory)[0]
 
 
-def fold_log(directory: Path, *, trusted: bool = True) -> tuple[Meta, int]:
-    """Return the same, and how many bytes of the log were read for it. Raises `OSError`.
-
-    With `trusted` off the whole log is read, whatever is stored.
-    """
+def fold_all(directory: Path) -> Meta:
+    """Return the fold of the whole log, whatever is stored, and with a last line that has no end. Raises `OSError`."""
+    meta = Meta(session_id=directory.name)
     with (directory / LOG_NAME).open("rb") as file:
-        stored = believed_meta(directory, file) if trusted else None
-        meta = stored or Meta(session_id=directory.name)
+        _bring_up(meta, file)
+    return meta
+
+
+def fold_log(directory: Path) -> tuple[Meta, int]:
+    """Return the same as `current_meta`, and how many bytes of the log were read for it. Raises `OSError`."""
+    with (directory / LOG_NAME).open("rb") as file:
+        meta = believed_meta(directory, file) or Meta(session_id=directory.name)
         folded = meta.size
         if folded < file.seek(0, os.SEEK_END):
             file.seek(folded)
-            _bring_up(meta, file)
+            _bring_up(meta, _whole_lines(file, meta))
             meta.check = log_check(file, meta.size)
     return meta, meta.size - folded
 
@@ -110,9 +114,9 @@ def believed_meta(directory: Path, log: BinaryIO) -> Meta | None:
     return meta
 
 
-def _bring_up(meta: Meta, file: BinaryIO) -> None:
+def _bring_up(meta: Meta, lines: Iterable[bytes]) -> None:
     damages: list[Damage] = []
-    for record in read_log(_whole_lines(file, meta), damages):
+    for record in read_log(lines, damages):
         entry = record.entry
         meta.seq = max(meta.seq, entry.seq)
         if isinstance(entry, HeaderEntry):
