@@ -179,7 +179,7 @@ def test_r067_another_file_in_the_place_of_the_log_is_left_alone_and_said(tmp_pa
     other.replace(log_of(session))
     session.append(user("mark-90"))
     assert session.unsaved is not None
-    told = close_session(session)
+    told = close_session(session).text
     assert "could not be saved" in told
     assert log_of(session).read_bytes() == b"somebody's own file\n"
     (copy,) = tmp_path.glob("tenuto-*/**/events.jsonl")

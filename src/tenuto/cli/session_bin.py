@@ -11,6 +11,8 @@ from tenuto.cli.session_list import as_line
 from tenuto.session.bin import bin_directory, list_bin, move_to_bin, take_from_bin
 from tenuto.session.catalog import summarise_session
 from tenuto.session.errors import SessionError
+from tenuto.session.log import LOG_NAME
+from tenuto.session.rejoining import Way, rejoin
 
 
 def run_delete(words: tuple[str, ...], home: Path) -> int:
@@ -50,11 +52,17 @@ def _move(directories: Sequence[Path], home: Path) -> int:
 
 def run_restore(words: tuple[str, ...], home: Path) -> int:
     """Take a session out of the bin, or list what is in it; returns the exit code."""
-    parser = Parser(prog="tenuto sessions restore", description="Take a session out of the bin; without ID, list them.")
-    parser.add_argument("id", nargs="?", default="", metavar="ID", help="a deleted session, or the beginning of its id")
+    parser = Parser(
+        prog="tenuto sessions restore",
+        description="Take a session out of the bin, or bring back the copy of one that could not be saved where it "
+        "lies; without ID, list the bin.",
+    )
+    parser.add_argument("id", nargs="?", default="", metavar="ID", help="a deleted session, or the path of a copy")
     parsed = parse(parser, words)
     if isinstance(parsed, int):
         return parsed
+    if parsed.id.endswith(f"/{LOG_NAME}"):
+        return _rejoin(home, Path(parsed.id))
     deleted = list_bin(home)
     if not parsed.id:
         for directory in deleted:
@@ -69,6 +77,25 @@ def run_restore(words: tuple[str, ...], home: Path) -> int:
     except SessionError as error:
         return complain(str(error), FAILED)
     say(f"{target.name} is back")
+    return 0
+
+
+_WAYS: dict[Way, str] = {
+    "made": "is back",
+    "joined": "has the lines of the copy now, behind its own",
+    "there": "has all lines of the copy already",
+    "apart": "is made of the copy: the session was continued meanwhile, and stays as it is",
+}
+
+
+def _rejoin(home: Path, copy: Path) -> int:
+    try:
+        done = rejoin(home, copy)
+    except SessionError as error:
+        return complain(str(error), FAILED)
+    except OSError as error:
+        return complain(f"{copy} cannot be brought back: {error.strerror or error}", FAILED)
+    say(f"{done.directory.name} {_WAYS[done.way]}")
     return 0
 
 

@@ -84,6 +84,8 @@ class Opener:
         """The model of a first run, while neither user nor settings nor session have named one."""
         self.parting = ""
         """What is to be said of the session that was closed last: where it is if it could not be saved (R-067)."""
+        self.lost = False
+        """Whether entries of a session that was closed could be saved nowhere."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
 
     @property
@@ -262,7 +264,8 @@ class Opener:
         await live.tool_context.close()
         for let_go in live.on_leave:
             let_go()
-        self.parting = close_session(live.session)
+        farewell = close_session(live.session)
+        self.parting, self.lost = farewell.text, self.lost or farewell.lost
         self._current = None
 
     async def _enter(self, session: Session, *, resumed: bool, locked: bool = False) -> None:

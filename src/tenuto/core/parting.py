@@ -5,29 +5,37 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tenuto.session.log import LOG_NAME
+import msgspec
+
 from tenuto.session.session import Session, Unsaved
 
 
-def close_session(session: Session) -> str:
-    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind.
+class Farewell(msgspec.Struct, frozen=True):
+    """What the user has to know of a session that was closed; `text` is empty when all is well.
 
-    Returns what the person has to know of one that could not be saved, empty when all is well.
+    `lost` says that entries of it are nowhere.
     """
+
+    text: str = ""
+    lost: bool = False
+
+
+def close_session(session: Session) -> Farewell:
+    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind."""
     if session.is_read_only:
         session.close()
-        return ""
+        return Farewell()
     if not session.has_content:
         session.discard()
-        return ""
+        return Farewell()
     session.save_meta()
     unsaved = session.unsaved
-    text = _save_elsewhere(session, unsaved) if unsaved is not None else ""
+    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else Farewell()
     session.close()
-    return text
+    return farewell
 
 
-def _save_elsewhere(session: Session, unsaved: Unsaved) -> str:
+def _save_elsewhere(session: Session, unsaved: Unsaved) -> Farewell:
     """Write the whole session to the first place that takes it; return how to bring it back from there."""
     import shlex
     import tempfile
@@ -39,6 +47,7 @@ def _save_elsewhere(session: Session, unsaved: Unsaved) -> str:
             path = session.save_copy(folder)
         except OSError:
             continue
-        back = shlex.join(["cp", str(path), str(session.directory / LOG_NAME)])
-        return f"{lost}. All of it is in {path}; when there is room again: {back}"
-    return f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
+        back = shlex.join(["tenuto", "sessions", "restore", str(path)])
+        return Farewell(f"{lost}. All of it is in {path}; when there is room again: {back}")
+    text = f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
+    return Farewell(text, lost=True)

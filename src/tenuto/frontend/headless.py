@@ -74,7 +74,7 @@ class HeadlessRun:
         if task.cancelled() and signals:
             print("tenuto: interrupted", file=sys.stderr)  # noqa: T201
             return INTERRUPTED_CODE
-        return task.result()
+        return task.result() or int(self.runtime.opener.lost)
 
     async def _open_and(self, work: Callable[[Runtime], Awaitable[int]]) -> int:
         await self.runtime.open()
