@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tenuto.command.registry import run_command
+from tenuto.frontend.print import TOLD_KINDS
 from tenuto.protocol.entry import ShellEntry
-from tenuto.protocol.event import ApprovalRequestedEvent, ToolResultEvent
+from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolResultEvent
 from tenuto.protocol.part import text_of
 from tests.core.harness import PROTOCOLS, agent
 from tests.core.test_compaction_flow import SUMMARY, compact, fill, is_summary_request
@@ -60,3 +61,15 @@ async def test_the_person_searches_words_expressions_and_ranges(tmp_path):
         assert "Say what to look for" in await recall("")
         assert "not a range" in await recall("#x")
         assert list(running.session.entries()) == before
+
+
+@pytest.mark.parametrize(("patience", "told"), [(0.0, 1), (60.0, 0)])
+async def test_a9_a_long_search_says_that_it_goes_on(tmp_path, monkeypatch, patience, told):
+    monkeypatch.setattr("tenuto.command.recall_command.PATIENCE", patience)
+    async with agent(tmp_path, lambda request: Reply("an answer")) as running:
+        await running.ask("a needle")
+        (found,) = await run_command(running.runtime, "/recall needle")
+        assert "needle" in str(found)
+        notices = [event for event in running.of(NoticeEvent) if event.kind in TOLD_KINDS]
+        assert len(notices) == told
+        assert all("Searching" in event.text for event in notices)

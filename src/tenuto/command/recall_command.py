@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.protocol.entry import SEARCHING_KIND
 from tenuto.tool.errors import ToolError
 from tenuto.tool.output import clean_text
 from tenuto.tool.recalling import Question, Span, recall
 from tenuto.tool.search import run_stoppable
+
+PATIENCE = 0.5
+"""Seconds of a search after which it is said to go on."""
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
@@ -19,10 +25,23 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     entries, outputs = session.path(), session.store.outputs
     try:
         question = parse_question(argument)
-        text = await run_stoppable(lambda stop: recall(question, entries, outputs, stop))
+        search = asyncio.ensure_future(run_stoppable(lambda stop: recall(question, entries, outputs, stop)))
+        text = await _wait_for(search, runtime)
     except ToolError as error:
         raise UsageError(str(error)) from error
     return [Say(clean_text(text))]
+
+
+async def _wait_for(search: asyncio.Future[str], runtime: Runtime) -> str:
+    """Return what was found; a search that takes its time is said to go on."""
+    try:
+        if not (await asyncio.wait({search}, timeout=PATIENCE))[0]:
+            count = runtime.live.session.highest_seq
+            runtime.live.notify(f"Searching {count:,} entries of the session …", kind=SEARCHING_KIND)
+        return await search
+    except asyncio.CancelledError:
+        search.cancel()
+        raise
 
 
 def parse_question(argument: str) -> Question:

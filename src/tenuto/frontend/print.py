@@ -13,7 +13,7 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
 from tenuto.guard.sanitize import sanitize_for_terminal
-from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, Mode
+from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
@@ -44,8 +44,8 @@ EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": IN
 BAD_USAGE = 2
 CALLS_REFUSED = 5
 """It is done, as far as it was allowed; 3 and 4 are kept for runs that a limit ends."""
-TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND})
-"""Notices that say what became of a command: they are told although nothing is wrong."""
+TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND})
+"""Notices that say what becomes of a command: they are told although nothing is wrong."""
 
 
 def run_print(start: Start, prompt: str, json: bool) -> int:

@@ -20,6 +20,8 @@ Mode = Literal["ask", "edits", "auto", "plan"]
 Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
 MOVED_KIND, RESTORED_KIND = "moved", "files"
 """Kinds of notices that say what became of going back: the conversation has moved, files are what they were."""
+SEARCHING_KIND = "searching"
+"""The kind of the notice that a search takes its time."""
 FAILED_KIND = "failed"
 """The kind of the notice that keeps why a task failed, so that a resumed transcript says it as well."""
 TodoStatus = Literal["pending", "in_progress", "done", "cancelled"]
