@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
@@ -38,7 +37,9 @@ class Options(Struct, frozen=True):
 
 
 def _complain(message: str) -> int:
-    print(f"tenuto: {message}", file=sys.stderr)  # noqa: T201
+    from tenuto.guard.terminal import write_text
+
+    write_text(f"tenuto: {message}", to_errors=True)
     return BAD_USAGE
 
 
@@ -100,9 +101,10 @@ def parse_arguments(arguments: list[str]) -> Options | int:
         except SystemExit as stop:
             return stop.code if isinstance(stop.code, int) else 0
     if given.pop("version", False):
+        from tenuto.guard.terminal import write_text
         from tenuto.version import __version__
 
-        print(f"tenuto {__version__}")  # noqa: T201
+        write_text(f"tenuto {__version__}")
         return 0
     return _checked(given)
 

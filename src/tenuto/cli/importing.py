@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, parse
+from tenuto.cli.parsing import Parser, parse, say_json
 from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.terminal import write_text
 from tenuto.session.importers.bringing import Imported, describe_import, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
 from tenuto.session.importers.marks import Mark, find_marks, matching_marks
-from tenuto.text.writable import to_json
 
 OK, FAILED = 0, 1
 LONG = 20_000_000
@@ -79,24 +78,24 @@ class _Desk:
                 failed += 1
                 rows.append({"path": str(path), "error": str(error)})
                 if not self._options.json:
-                    print(f"tenuto: {_line(error)}", file=sys.stderr)  # noqa: T201
+                    write_text(f"tenuto: {_line(error)}", to_errors=True)
         if self._options.json:
-            print(to_json(rows).decode())  # noqa: T201
+            say_json(rows)
         return FAILED if failed else OK
 
     def _import(self, source: Source) -> dict[str, Any]:
         earlier = next(matching_marks(source, self._marks), None)
         if earlier is not None and not self._options.force:
             if not self._options.json:
-                print(_told_before(source, earlier))  # noqa: T201
+                write_text(_told_before(source, earlier))
             if not (self._may_ask and _is_yes("Import it again, as a new session? [y/N] ")):
                 return {**_row(source, earlier), "imported_now": False}
         cwd = Path(self._options.cwd).expanduser() if self._options.cwd else None
         if source.size > LONG and os.isatty(2):
-            print(f"Reading {source.size / 1e6:,.0f} MB …", file=sys.stderr)  # noqa: T201
+            write_text(f"Reading {source.size / 1e6:,.0f} MB …", to_errors=True)
         made = import_source(source, self._home, cwd=cwd, accepts_model=self._accepts)
         if not self._options.json:
-            print(_told(made, cwd))  # noqa: T201
+            write_text(_told(made, cwd))
         report = {**msgspec.to_builtins(made.report), "remarks": made.report.remarks}
         return {**_row(source, None), "id": made.id, "imported_now": True, "report": report}
 
@@ -104,18 +103,18 @@ class _Desk:
         """Print what there is, for other programs."""
         rows = [_row(source, next(matching_marks(source, self._marks), None)) for source in sources]
         if self._options.json:
-            print(to_json(rows).decode())  # noqa: T201
+            say_json(rows)
             return OK
         for row in rows:
             words = f"imported as {row['id']}" if row["id"] else "not imported"
-            print("\t".join((row["format"], _day(row["changed"]), words, _line(row["title"]), row["path"])))  # noqa: T201
+            write_text("\t".join((row["format"], _day(row["changed"]), words, _line(row["title"]), row["path"])))
         return OK
 
     def choose(self, sources: list[Source]) -> int:
         """Let a person choose from a numbered list."""
         if not sources:
             names = ", ".join(known.label for known in FORMATS)
-            print(f"No sessions of {names} were found. tenuto import PATH imports a file from anywhere.")  # noqa: T201
+            write_text(f"No sessions of {names} were found. tenuto import PATH imports a file from anywhere.")
             return OK
         shown = sources
         while True:
@@ -132,7 +131,7 @@ class _Desk:
                 return self.import_paths([shown[number - 1].path for number in chosen])
             found = [] if answer.isdecimal() else _search(sources, answer)
             if not found:
-                print(f"Nothing fits “{_line(answer)}”.")  # noqa: T201
+                write_text(f"Nothing fits “{_line(answer)}”.")
             shown = found or sources
 
     def _show(self, sources: list[Source]) -> None:
@@ -143,11 +142,11 @@ class _Desk:
             place = _line(Path(source.heading.cwd).name)
             mark = "*" if known is not None else " "
             line = f"{number:>3}{mark} {_day(source.changed)}  {source.format.label:<11}  {place:<16.16}  "
-            print((line + _line(source.name))[: size.columns - 1])  # noqa: T201
+            write_text((line + _line(source.name))[: size.columns - 1])
         notes = ["* imported before"] if any(True for row in rows if any(matching_marks(row, self._marks))) else []
         notes += [f"{len(sources) - len(rows)} older ones: search for them"] if len(sources) > len(rows) else []
         if notes:
-            print("     " + "; ".join(notes))  # noqa: T201
+            write_text("     " + "; ".join(notes))
 
 
 def _numbers(answer: str, count: int) -> list[int]:

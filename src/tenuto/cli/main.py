@@ -83,6 +83,9 @@ def _run(arguments: list[str]) -> int:
 
 
 def _run_program(arguments: list[str], early: EarlyReader | None) -> int:
+    from tenuto.cli.output import shield_errors
+
+    shield_errors()
     _import_msgspec()
     from tenuto.cli.arguments import parse_arguments
 

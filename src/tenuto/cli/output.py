@@ -45,14 +45,23 @@ class Output(io.TextIOWrapper):
 
 
 class Remarks(io.TextIOWrapper):
-    """Standard error."""
+    """Standard error. A terminal gets nothing that it would obey, also of tracebacks and of what libraries say."""
 
     def write(self, text: str) -> int:
         """Write a text, if it is taken."""
+        safe = self._made_safe(text)
         try:
-            return super().write(text)
+            super().write(safe)
         except OSError:
             return len(text)
+        return len(text)
+
+    def _made_safe(self, text: str) -> str:
+        if not self.isatty():
+            return text
+        from tenuto.guard.sanitize import sanitize_keeping_colour
+
+        return sanitize_keeping_colour(text)
 
     def flush(self) -> None:
         """Write what was kept, if it is taken."""
@@ -62,8 +71,20 @@ class Remarks(io.TextIOWrapper):
             return
 
 
+def shield_errors() -> None:
+    """Have standard error write nothing that a terminal would obey, for the rest of the program."""
+    if sys.stderr is not None and sys.stderr.isatty() and not isinstance(sys.stderr, Remarks):  # pyright: ignore[reportUnnecessaryComparison] - it was closed
+        sys.stderr = _like(sys.stderr, Remarks)
+
+
 def write_bytes(chunks: Iterable[bytes]) -> None:
-    """Write bytes to standard output. Raises `OutputFailedError`."""
+    """Write UTF-8 to standard output; a terminal gets it as text. Raises `OutputFailedError`."""
+    if sys.stdout.isatty():
+        from tenuto.guard.terminal import write_text
+
+        text = b"".join(chunks).decode("utf-8", "replace")
+        write_text(text.removesuffix("\n"))
+        return
     binary = sys.stdout.buffer
     for chunk in chunks:
         try:
@@ -114,5 +135,7 @@ def _like(ready: TextIO, kind: type[io.TextIOWrapper]) -> TextIO:
 
 
 def _complain(reason: str, code: int) -> int:
-    print(f"tenuto: standard output{reason}", file=sys.stderr)  # noqa: T201
+    from tenuto.guard.terminal import write_text
+
+    write_text(f"tenuto: standard output{reason}", to_errors=True)
     return code

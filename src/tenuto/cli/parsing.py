@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import NoReturn
 
 from tenuto.cli.arguments import BAD_USAGE
-from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.guard.sanitize import escape_json, sanitize_for_terminal, sanitize_line
+from tenuto.guard.terminal import write_text
 from tenuto.session.catalog import find_session
 from tenuto.session.errors import SessionAmbiguous
+from tenuto.text.writable import to_json
 
 FAILED = 1
 
@@ -25,13 +26,18 @@ class Parser(argparse.ArgumentParser):
 
 def complain(message: str, code: int = BAD_USAGE) -> int:
     """Say one line on standard error; returns the exit code."""
-    print(f"tenuto: {sanitize_line(message)}", file=sys.stderr)  # noqa: T201
+    write_text(f"tenuto: {sanitize_line(message)}", to_errors=True)
     return code
+
+
+def say_json(value: object) -> None:
+    """Print a value as one line of JSON; what a terminal would obey is escaped."""
+    write_text(escape_json(to_json(value).decode()))
 
 
 def say(text: str) -> None:
     """Print one line of an answer, free of control characters."""
-    print(" ".join(sanitize_for_terminal(text).splitlines()))  # noqa: T201
+    write_text(" ".join(sanitize_for_terminal(text).splitlines()))
 
 
 def parse(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> argparse.Namespace | int:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tenuto.cli.arguments import BAD_USAGE
-from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse
+from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say_json
 from tenuto.cli.start import working_directory
 from tenuto.compaction.preview import PlanDescription
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
@@ -16,13 +16,14 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
 from tenuto.frontend.print import JsonOutput
+from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.session.errors import SessionLocked
 from tenuto.session.meta import current_meta
 from tenuto.text.figures import format_change, format_seconds, format_spending, plural
 from tenuto.text.rungs import describe_rung
-from tenuto.text.writable import text_path, to_json
+from tenuto.text.writable import text_path
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -73,8 +74,10 @@ def _working_directory(directory: Path) -> Path:
 async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
     await runtime.opener.wait_for_facts()
     plan = await describe_compaction(runtime.live, focus)
-    text = to_json(plan).decode() if json else "\n".join(describe_plan_rows(plan))
-    print(text)  # noqa: T201
+    if json:
+        say_json(plan)
+    else:
+        write_text("\n".join(describe_plan_rows(plan)))
     return 0
 
 
@@ -104,7 +107,7 @@ class _TextOutput:
                     facts.append(format_spending(entry.usage.total, entry.usage.cost))
                 before, after = entry.tokens_before or 0, entry.tokens_after or 0
                 sizes = format_change(before, after, rough=entry.rough, short=False)
-                print(f"compacted: {sizes} tokens ({', '.join(facts)})")  # noqa: T201
+                write_text(f"compacted: {sizes} tokens ({', '.join(facts)})")
             case CompactionEndEvent(aborted=True):
                 complain("the compaction was cancelled; nothing has changed")
             case NoticeEvent(level="warning" | "error"):

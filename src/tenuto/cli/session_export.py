@@ -9,6 +9,7 @@ from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.cli.start import working_directory
 from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.terminal import write_text
 from tenuto.session.catalog import find_session
 from tenuto.session.errors import SessionAmbiguous, SessionError
 from tenuto.session.exporters.export import Export, Wish
@@ -56,7 +57,7 @@ def run_export(arguments: tuple[str, ...], home: Path) -> int:
         return complain(str(error))
     except SessionError as error:
         return complain(str(error), FAILED)
-    print(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")  # noqa: T201
+    write_text(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")
     return 0
 
 

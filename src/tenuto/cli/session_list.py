@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, complain, parse, say
+from tenuto.cli.parsing import Parser, complain, parse, say, say_json
 from tenuto.cli.start import working_directory
 from tenuto.session.catalog import SessionSummary, list_sessions
-from tenuto.text.writable import to_json
 
 
 def run_list(words: tuple[str, ...], home: Path) -> int:
@@ -30,7 +28,7 @@ def run_list(words: tuple[str, ...], home: Path) -> int:
     for summary in found:
         if matches(summary, parsed.words):
             if parsed.json:
-                sys.stdout.write(to_json(as_data(summary)).decode() + "\n")
+                say_json(as_data(summary))
             else:
                 say(as_line(summary))
     return 0

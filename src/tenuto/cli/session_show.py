@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say
+from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say, say_json
 from tenuto.cli.session_list import as_data
 from tenuto.protocol.message import CompactionEntry
 from tenuto.session.catalog import SessionSummary, summarise_session
 from tenuto.session.log import LOG_NAME, Damage, read_log
 from tenuto.session.meta import current_meta
 from tenuto.text.figures import format_bytes, format_cost, plural
-from tenuto.text.writable import to_json
 
 
 def run_show(words: tuple[str, ...], home: Path) -> int:
@@ -35,7 +33,7 @@ def run_show(words: tuple[str, ...], home: Path) -> int:
         return complain(f"session {directory.name} cannot be read: {error.strerror or error}", FAILED)
     if parsed.json:
         data = {**(as_data(summary) if summary is not None else {}), **facts, "damage": damage}
-        sys.stdout.write(to_json(data).decode() + "\n")
+        say_json(data)
         return 0
     for line in _lines(directory, summary, facts, damage):
         say(line)

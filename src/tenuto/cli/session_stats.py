@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from pathlib import Path
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, parse, say
+from tenuto.cli.parsing import Parser, parse, say, say_json
 from tenuto.session.catalog import SessionSummary, list_sessions
 from tenuto.text.figures import format_bytes, format_cost, plural
-from tenuto.text.writable import to_json
 
 
 class Total(msgspec.Struct):
@@ -46,7 +44,7 @@ def run_stats(words: tuple[str, ...], home: Path) -> int:
         models[summary.model or "(none)"].add(summary)
     if parsed.json:
         data = {"total": total, "projects": dict(projects), "models": dict(models)}
-        sys.stdout.write(to_json(data).decode() + "\n")
+        say_json(data)
         return 0
     say(f"{_line(total)} in all")
     for title, group in (("by project", projects), ("by model", models)):

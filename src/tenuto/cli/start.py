@@ -6,7 +6,6 @@ import errno
 import os
 import select
 import stat
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from tenuto.cli.arguments import BAD_USAGE, Options
 from tenuto.config.settings import home_directory, load_settings
+from tenuto.guard.terminal import write_text
 from tenuto.tui.early.decide import IMMOVABLE, is_accessible
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: A
 
 def complain(message: str) -> int:
     """Print one line to standard error; returns the exit code for bad usage."""
-    print(f"tenuto: {message}", file=sys.stderr)  # noqa: T201
+    write_text(f"tenuto: {message}", to_errors=True)
     return BAD_USAGE
 
 
@@ -168,7 +168,7 @@ def say_what_is_awaited(environ: Mapping[str, str]) -> None:
     asked_for_none = environ.get("SSH_CONNECTION") and not environ.get("SSH_TTY")
     if asked_for_none and not select.select([0], [], [], STDIN_PATIENCE)[0]:
         said = "tenuto: there is no terminal (ssh -t gives one); the prompt is read from standard input, to its end"
-        print(said, file=sys.stderr, flush=True)  # noqa: T201
+        write_text(said, to_errors=True, flush=True)
 
 
 def read_input(prompt: str) -> str:

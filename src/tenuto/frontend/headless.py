@@ -6,7 +6,6 @@ import asyncio
 import os
 import select
 import stat
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.ending import ended_by_signals
+from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import InterruptOperation
 
@@ -68,11 +68,11 @@ class HeadlessRun:
             finally:
                 await self.runtime.close()
                 if self.runtime.opener.parting:
-                    print(f"tenuto: {self.runtime.opener.parting}", file=sys.stderr)  # noqa: T201
+                    write_text(f"tenuto: {self.runtime.opener.parting}", to_errors=True)
         if self._failure is not None:
             raise self._failure
         if task.cancelled() and signals:
-            print("tenuto: interrupted", file=sys.stderr)  # noqa: T201
+            write_text("tenuto: interrupted", to_errors=True)
             return INTERRUPTED_CODE
         return task.result() or int(self.runtime.opener.lost)
 

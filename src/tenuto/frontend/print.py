@@ -12,7 +12,8 @@ from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
-from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.guard.sanitize import escape_json
+from tenuto.guard.terminal import write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
@@ -56,17 +57,16 @@ def run_print(start: Start, prompt: str, json: bool) -> int:
         run.show_to(output.show)
         return run_headless(run, lambda runtime: _answer(runtime, prompt, output))
     except EXPECTED_FAILURES as error:
-        print(f"tenuto: {describe_failure(error)}", file=sys.stderr)  # noqa: T201
+        write_text(f"tenuto: {describe_failure(error)}", to_errors=True)
         return BAD_USAGE
 
 
 def _say(text: str) -> None:
-    print(f"tenuto: {sanitize_for_terminal(text)}", file=sys.stderr)  # noqa: T201
+    write_text(f"tenuto: {text}", to_errors=True)
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+def _write_json(value: object) -> None:
+    write_text(escape_json(to_json(value).decode()), flush=True)
 
 
 class TextOutput:
@@ -113,7 +113,7 @@ class TextOutput:
     def finish(self, error: str) -> None:
         """Print the answer, and the reason when there is none."""
         if self._answer:
-            _write(_clean(self._answer).rstrip("\n") + "\n")
+            write_text(self._answer.rstrip("\n"), data=True, flush=True)
         if error and error != self._last_said:
             self._say(error)
 
@@ -127,14 +127,14 @@ class JsonOutput:
 
     def show(self, event: AnyEvent) -> None:
         """Print one event."""
-        _write(to_json(event).decode() + "\n")
+        _write_json(event)
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says, as one JSON line each."""
         from tenuto.frontend.outcomes import describe_outcome
 
         for outcome in outcomes:
-            _write(to_json({"outcome": describe_outcome(outcome)}).decode() + "\n")
+            _write_json({"outcome": describe_outcome(outcome)})
 
     def finish(self, error: str) -> None:
         """Say why the run failed, if it did."""
@@ -189,11 +189,6 @@ def describe_proposal(event: CompactionProposedEvent) -> str:
     if details is not None:
         rows.append(f"files: {len(details.read_files)} read, {len(details.modified_files)} modified")
     return "\n".join([*rows, "", entry.summary]).rstrip()
-
-
-def _clean(text: str) -> str:
-    """Keep control bytes from a terminal; a file or a pipe gets the text as it is."""
-    return sanitize_for_terminal(text) if sys.stdout.isatty() else text
 
 
 async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput) -> int:

@@ -54,6 +54,11 @@ def sanitize_line(text: str) -> str:
     return " ".join(sanitize_for_terminal(text.replace("\r", " ")).split())
 
 
+def escape_json(text: str) -> str:
+    """Return JSON with what a terminal would obey as escapes: the same value, whatever reads it."""
+    return text if _ANY.search(text) is None else _ANY.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def sanitize_output(text: str) -> str:
     """Return a command's output as a terminal would have left it: sequences gone, overwritten lines gone.
 

@@ -7,7 +7,6 @@ import contextlib
 import gc
 import os
 import select
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tenuto.config.settings import UiSettings
+from tenuto.guard.terminal import write_text
 from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import UiState
@@ -50,9 +50,9 @@ class Ended(Struct, frozen=True):
         if not takes_text():
             return code
         if self.parting and self.failure is None:
-            print(self.parting)  # noqa: T201
+            write_text(self.parting, painted=True)
         if self.hint:
-            print(self.hint)  # noqa: T201
+            write_text(self.hint)
         return code
 
 
@@ -125,16 +125,16 @@ def explain(failure: BaseException, noise: Path) -> int:
     """Say what ended the program. A fault of ours leaves its traceback, without the values in it, in the file."""
     from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 
-    print(f"tenuto: {describe_failure(failure)}", file=sys.stderr)  # noqa: T201
+    write_text(f"tenuto: {describe_failure(failure)}", to_errors=True)
     if not isinstance(failure, EXPECTED_FAILURES):
         import traceback
 
         if noise == Path(os.devnull):
-            traceback.print_exception(failure)
+            write_text("".join(traceback.format_exception(failure)).rstrip(), to_errors=True)
             return 1
         with contextlib.suppress(OSError), noise.open("a", encoding="utf-8", errors="replace") as file:
             traceback.print_exception(failure, file=file)
-            print(f"tenuto: the details are in {noise}", file=sys.stderr)  # noqa: T201
+            write_text(f"tenuto: the details are in {noise}", to_errors=True)
     return BAD_USAGE if isinstance(failure, EXPECTED_FAILURES) else 1
 
 
