@@ -67,14 +67,14 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from tenuto.tui.early.decide import choose_front_end, is_terminal_ready
+    from tenuto.tui.early.decide import choose_front_end, is_terminal_ready, wanted_mode
 
     front_end = choose_front_end(arguments, os.environ)
     if not front_end or not is_terminal_ready(os.environ):
         return _run_program(arguments, None)
     from tenuto.tui.early.begin import begin_early
 
-    early = begin_early(front_end)
+    early = begin_early(front_end, wanted_mode(arguments, os.environ))
     try:
         return _run_program(arguments, early)
     finally:

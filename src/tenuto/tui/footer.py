@@ -120,7 +120,8 @@ def _shorten(spans: list[Span], room: int) -> list[Span]:
 
 
 def _mode(facts: FooterFacts) -> list[Span]:
-    return [(facts.status.mode, MODE_STYLES[facts.status.mode])]
+    mode = facts.status.mode
+    return [(mode, MODE_STYLES[mode])] if mode is not None else []
 
 
 def _model(facts: FooterFacts) -> list[Span]:

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tenuto.config.settings import UiSettings
+from tenuto.config.settings import Settings, UiSettings
 from tenuto.guard.terminal import write_text
 from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.motion import motion_of
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
     from tenuto.core.start import Start
+    from tenuto.protocol.entry import Mode
     from tenuto.tool.registry import ToolRegistry
 
 GC_THRESHOLDS = (5_000, 80, 50)
@@ -56,9 +57,19 @@ class Ended(Struct, frozen=True):
         return code
 
 
-def first_state(ui: UiSettings, theme: str) -> UiState:
-    """Return the machine's state before anything has happened, as the settings want it; `theme` is a name."""
-    return UiState(theme=theme, second_step=motion_of(ui).step, interrupt_presses=2 if ui.interrupt == "esc-esc" else 1)
+def first_state(ui: UiSettings, theme: str, mode: Mode | None) -> UiState:
+    """Return the machine's state before anything has happened, as the settings want it; `theme` is a name.
+
+    `mode` is the one that the session is going to have, `None` where only the session knows.
+    """
+    presses = 2 if ui.interrupt == "esc-esc" else 1
+    status = StatusLine(mode=mode)
+    return UiState(theme=theme, second_step=motion_of(ui).step, interrupt_presses=presses, status=status)
+
+
+def first_mode(start: Start, settings: Settings) -> Mode | None:
+    """Return the mode of the session that is going to be opened; an earlier one has its own."""
+    return start.mode or (None if start.resume or start.resume_latest else settings.mode)
 
 
 class Opening:

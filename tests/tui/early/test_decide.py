@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
 from tenuto.config.settings import load_settings
+from tenuto.config.trust import STRICTEST_FIRST
 from tenuto.tui.early import decide
 from tenuto.tui.early.decide import is_accessible, is_terminal_ready, wants_inline
 
@@ -57,7 +58,8 @@ def test_the_usual_ways_to_start_have_one(line: str) -> None:
 
 def test_the_words_are_those_of_the_command_line() -> None:
     assert {*SUBCOMMANDS, *RESERVED} == decide.SUBCOMMANDS
-    assert set(MODES) == decide.MODES
+    assert set(MODES) == set(decide.MODES)
+    assert decide.MODES == STRICTEST_FIRST
 
 
 @pytest.mark.parametrize("term", ["", "dumb", "unknown"])
@@ -146,3 +148,38 @@ def test_the_environment_can_ask_for_lines_that_a_screen_reader_reads(value, pla
     assert is_terminal_ready({"TERM": "xterm", "ACCESSIBLE": "1"}) is False
     terminal = Terminal(True, True, True, "xterm", accessible=plain)
     assert choose_front_end(Options(), terminal, has_input=False) == ("plain" if plain else "full")
+
+
+MODE_FILES = [
+    "",
+    'mode = "auto"\n',
+    "mode = 'edits'  # mine\n",
+    'mode="plan"\n[ui]\ntheme = "dark"\n',
+    'model = "a/b"\n',
+]
+
+
+@pytest.mark.parametrize("project", MODE_FILES)
+@pytest.mark.parametrize("own", MODE_FILES)
+def test_s1_the_first_frame_says_the_mode_that_will_hold(tmp_path, monkeypatch, own: str, project: str) -> None:
+    """security.md S1: it said `ask` whatever the settings were."""
+    here = tmp_path / "project"
+    for file, text in ((tmp_path / "home/settings.toml", own), (here / ".tenuto/settings.toml", project)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.chdir(here)
+    home = tmp_path / "home"
+    for environ in ({}, {"TENUTO_MODE": "plan"}, {"TENUTO_MODE": "auto"}):
+        environ = {"TENUTO_HOME": str(home), **environ}
+        assert decide.wanted_mode([], environ) == load_settings(home, here, environ)[0].mode
+        assert decide.wanted_mode(["--mode", "edits"], environ) == "edits"
+        assert decide.wanted_mode(["-c"], environ) == decide.wanted_mode(["--resume", "x"], environ) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ['"mode" = "auto"', 'mode = "auto"\nmode = "ask"', 'mode = "wild"', 'x = """\nmode = "auto"\n"""']
+)
+def test_s1_in_doubt_the_first_frame_says_no_mode(tmp_path, monkeypatch, text: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "settings.toml").write_text(text)
+    assert decide.wanted_mode([], {"TENUTO_HOME": str(tmp_path)}) == ""

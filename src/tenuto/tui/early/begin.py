@@ -16,16 +16,17 @@ else:
     import _signal  # `signal` takes 3 ms to import
 
 
-def begin_early(front_end: str) -> EarlyReader | None:
+def begin_early(front_end: str, mode: str) -> EarlyReader | None:
     """Paint a front-end's first frame and let a child echo; `None`, and nothing changed, where the terminal cannot.
 
+    `mode` is the name of the approval mode, empty where it is not known.
     Ctrl+C ends the program without a word until the terminal is raw.
     """
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     environ = dict(os.environ)
     screen = None
     try:
-        screen = EarlyScreen(front_end, wanted_theme(environ), environ)
+        screen = EarlyScreen(front_end, wanted_theme(environ), mode, environ)
         if not screen.has_room:
             return None
         # Until there is a child to put the terminal back, the end or a stop waits, and word of going on after one.

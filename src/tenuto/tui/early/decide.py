@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 SUBCOMMANDS = frozenset({"sessions", "acp", "import", "doctor", "config", "stats", "eval", "sandbox"})
 PROJECT_FILE = ".tenuto/settings.toml"
 SETTINGS_BYTES = 65_536
-MODES = frozenset({"ask", "edits", "auto", "plan"})
+MODES = ("plan", "ask", "edits", "auto")
+"""The strictest first: a project may only make it stricter (`config/trust.py`)."""
 EARLIER_SESSION = frozenset({"-c", "--continue", "-r", "--resume"})
 FLAGS = EARLIER_SESSION | {"--no-session", "--inline"}
 
@@ -114,6 +115,34 @@ def wanted_theme(environ: Mapping[str, str]) -> str:
         if word and b"#" not in before and value[:1] in (b'"', b"'"):
             return value[1:].partition(value[:1])[0].decode("ascii", "replace")
     return "auto"
+
+
+def wanted_mode(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return the approval mode of the session that is going to be opened, empty when in doubt: it is then not shown."""
+    words = read_options(arguments)
+    if words is None or not EARLIER_SESSION.isdisjoint(words):
+        return ""
+    if mode := words.get("--mode", environ.get("TENUTO_MODE", "")):
+        return mode if mode in MODES else ""
+    own, projects = _said_of_mode(_settings(environ)), _said_of_mode(_project_settings(words.get("--cwd", "")))
+    return min(own or "ask", projects or own or "ask", key=MODES.index) if "?" not in (own, projects) else ""
+
+
+def _said_of_mode(settings: bytes) -> str:
+    """Return the mode that stands before the first section, empty for none, `?` when it takes more than a look."""
+    found = ""
+    for line in settings.splitlines():
+        code = line.partition(b"#")[0].strip()
+        if code.startswith(b"["):
+            break
+        name, _, value = code.partition(b"=")
+        doubtful = b"\\" in name or b'"""' in value or b"'''" in value
+        if name.strip(b" \t\"'") != b"mode" and not doubtful:
+            continue
+        word = value.strip()[1:-1].decode("ascii", "replace")
+        plain = name.strip() == b"mode" and value.strip()[:1] in (b'"', b"'") and word in MODES and not found
+        found = word if plain else "?"
+    return found
 
 
 def _settings(environ: Mapping[str, str]) -> bytes:

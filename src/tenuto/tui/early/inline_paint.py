@@ -6,7 +6,7 @@ frame from the empty row on, over this one. The prompt is one row, whatever is t
 
 from __future__ import annotations
 
-from tenuto.tui.early.paint import GLYPH, MODE, PLACEHOLDER, beginning_of, cells, end_of, shown_as
+from tenuto.tui.early.paint import GLYPH, PLACEHOLDER, beginning_of, cells, end_of, shown_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class InlinePicture:
     hand_over = f"\x1b[?25l{TO_FIRST_ROW}"
     settling = 0.3  # where the rows are is known only when the terminal has wrapped them for the last time
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, mode: str, environ: Mapping[str, str]) -> None:
+        self._mode = mode
         self._environ = environ
         self._before = GLYPH
 
@@ -63,7 +64,7 @@ class InlinePicture:
         return f"\r\x1b[?7l\x1b[{look[1]}m{GLYPH}\x1b[0m{before}\x1b7\x1b[K{behind}\x1b[0m\x1b8\x1b[?7h"
 
     def _paint(self, size: Size, look: Look, text: str, cursor: int) -> str:
-        mode = f"\x1b[{look[1]}m{MODE}\x1b[0m\x1b[K"
+        mode = f"\x1b[{look[1]}m{self._mode}\x1b[0m\x1b[K"
         return f"\x1b[K\r\n\x1b[K\r\n{mode}\x1b[A{self.show(size, look, text, cursor)}"
 
 

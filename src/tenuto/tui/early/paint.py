@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 GLYPH = "❯ "
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
-MODE = "ask"
 ENTER = "\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b[?7l\x1b[0m\x1b[2J"
 LEAVE = "\x1b[0m\x1b[H\x1b[J\x1b[?2004l\x1b[?7h\x1b[?1049l\x1b[?25h"
 NO_FLAGS = "\x1b[=0;1u"
@@ -64,6 +63,9 @@ class FullPicture:
     hand_over = ""
     settling = 0.0
 
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+
     def begin(self, size: Size, look: Look, text: str, cursor: int) -> str:
         """Take the screen and paint everything on it."""
         return ENTER + self.recolour(size, look, text, cursor)
@@ -77,7 +79,7 @@ class FullPicture:
         (columns, rows), (rule, accent, _) = size, look
         return (
             f"\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
-            f"\x1b[{rows};1H\x1b[{accent}m{MODE}\x1b[0m"
+            f"\x1b[{rows};1H\x1b[{accent}m{self._mode}\x1b[0m"
             f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m"
             f"{paint_text(columns - len(GLYPH), text, cursor, look)}"
         )

@@ -23,27 +23,28 @@ NEAR, FAR = 0.2, 1.0
 MAX_DRAINED = 256
 
 
-def picture_of(front_end: str, environ: dict[str, str]) -> Picture:
+def picture_of(front_end: str, mode: str, environ: dict[str, str]) -> Picture:
     """Return what is painted for the front-end of this name, `full` or `inline`."""
     if front_end == "inline":
         from tenuto.tui.early.inline_paint import InlinePicture
 
-        return InlinePicture(environ)
+        return InlinePicture(mode, environ)
     from tenuto.tui.early.paint import FullPicture
 
-    return FullPicture()
+    return FullPicture(mode)
 
 
 class EarlyScreen:
     """Draws on a descriptor of its own, so that nobody else's redirections touch it. `found` is what to go back to.
 
-    It paints for `front_end`; `theme` is a name. `asked` says that the terminal was asked for its background, and will
-    answer.
+    It paints for `front_end`; `theme` is a name, and so is `mode`, empty where it is not known. `asked` says that the
+    terminal was asked for its background, and will answer.
     """
 
-    def __init__(self, front_end: str, theme: str, environ: dict[str, str]) -> None:
+    def __init__(self, front_end: str, theme: str, mode: str, environ: dict[str, str]) -> None:
         self.front_end = front_end
-        self._picture = picture_of(front_end, environ)
+        self._mode = mode
+        self._picture = picture_of(front_end, mode, environ)
         self._look = choose_look(environ, theme)
         self._theme = theme
         self._environ = environ
@@ -100,7 +101,7 @@ class EarlyScreen:
     def change(self, front_end: str) -> None:
         """Somebody else has turned to this front-end."""
         self.front_end = front_end
-        self._picture = picture_of(front_end, self._environ)
+        self._picture = picture_of(front_end, self._mode, self._environ)
 
     def turn_to(self, front_end: str, text: str, cursor: int) -> None:
         """Paint for this front-end from now on."""

@@ -20,6 +20,7 @@ from textual.widget import Widget
 
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
+from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.around import PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.effects import ScreenEffect
@@ -69,6 +70,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         *,
         themes: ThemeChooser,
         ui: UiSettings | None = None,
+        mode: Mode | None = None,
         home: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         early: EarlyReader | None = None,
@@ -83,7 +85,11 @@ class TenutoApp(App[None], inherit_bindings=False):
         themes.watch(self._recolour)
         self._motion = motion_of(self.ui)
         self.runner = Runner(
-            runtime, self.apply, clock, flush_interval=self._motion.flush, state=first_state(self.ui, themes.wanted)
+            runtime,
+            self.apply,
+            clock,
+            flush_interval=self._motion.flush,
+            state=first_state(self.ui, themes.wanted, mode),
         )
         self.beginning = Beginning(self, opening, early, take_texts)
         self._leaves = False

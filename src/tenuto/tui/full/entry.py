@@ -7,11 +7,11 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from tenuto.config.settings import UiSettings, load_settings
+from tenuto.config.settings import Settings, load_settings
 from tenuto.ending import SIGNAL_CODE
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
+from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
@@ -33,11 +33,14 @@ def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: Ear
     with borrow_terminal(str(noise), early.found if early else None) as terminal, contextlib.ExitStack() as stack:
         if early is not None:
             stack.callback(early.close)
-        ended = asyncio.run(_run(start, texts, settings.ui, terminal, early))
+        ended = asyncio.run(_run(start, texts, settings, terminal, early))
     return ended.report(noise)
 
 
-async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal, early: EarlyReader | None) -> Ended:
+async def _run(
+    start: Start, texts: list[str], settings: Settings, terminal: Terminal, early: EarlyReader | None
+) -> Ended:
+    ui = settings.ui
     late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late, texts)
 
@@ -46,7 +49,15 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         await learn_keyboard(start.home, os.environ, app.runner.handle)
 
     themes = ThemeChooser(ui.theme, start.environ, start.home)
-    app = TenutoApp(late, open_session, themes=themes, ui=ui, early=early, take_texts=opening.take_texts)
+    app = TenutoApp(
+        late,
+        open_session,
+        themes=themes,
+        ui=ui,
+        mode=first_mode(start, settings),
+        early=early,
+        take_texts=opening.take_texts,
+    )
     terminal.owed = lambda: app.outside.owed
     with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
         await app.run_async(mouse=ui.mouse != "off")

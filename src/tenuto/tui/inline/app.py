@@ -14,6 +14,7 @@ from prompt_toolkit.key_binding import KeyPress
 
 from tenuto.config.settings import UiSettings
 from tenuto.guard.sanitize import sanitize_line
+from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
@@ -69,6 +70,7 @@ class InlineApp:
         paint: Paint,
         themes: ThemeChooser,
         ui: UiSettings,
+        mode: Mode | None = None,
         environ: Mapping[str, str],
         found: list[int | list[bytes]] | None = None,
         take_texts: Callable[[], list[str]] = list,
@@ -79,6 +81,7 @@ class InlineApp:
         self._opening = opening
         self._take_texts = take_texts
         self._ui = ui
+        self._first_mode: Mode | None = mode
         self._environ = environ
         self._clock = clock
         self._output = output
@@ -117,7 +120,7 @@ class InlineApp:
             self._clock,
             columns=self._output.get_size().columns,
             flush_interval=self._motion.flush,
-            state=first_state(self._ui, self.themes.wanted),
+            state=first_state(self._ui, self.themes.wanted, self._first_mode),
         )
 
     def _reach_outside(self) -> Outside:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.input.vt100 import Vt100Input
 
-from tenuto.config.settings import UiSettings, load_settings
+from tenuto.config.settings import Settings, load_settings
 from tenuto.ending import SIGNAL_CODE
 from tenuto.tui.early.reader import Handover
 from tenuto.tui.hyperlinks import Hyperlinks
@@ -18,7 +18,7 @@ from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
 from tenuto.tui.inline.resize import NOT_PAINTED_AGAIN, habit_in
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
+from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
 from tenuto.tui.newline import learn_keyboard
 from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
@@ -53,7 +53,7 @@ def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: E
         stack.enter_context(keyboard.raw_mode())
         themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
         themes.begin(terminal.write, asked=early is not None and early.asked)
-        run = _run(start, texts, settings.ui, terminal, early=early, keyboard=keyboard, themes=themes)
+        run = _run(start, texts, settings, terminal, early=early, keyboard=keyboard, themes=themes)
         ended, typed = asyncio.run(run)
     give_back(keyboard.fileno(), typed)
     return ended.report(noise)
@@ -71,7 +71,7 @@ def _open_keyboard() -> Vt100Input:
 async def _run(
     start: Start,
     texts: list[str],
-    ui: UiSettings,
+    settings: Settings,
     terminal: Terminal,
     *,
     early: EarlyReader | None,
@@ -102,7 +102,8 @@ async def _run(
         output,
         paint=paint,
         themes=themes,
-        ui=ui,
+        ui=settings.ui,
+        mode=first_mode(start, settings),
         environ=environ,
         found=terminal.found,
         take_texts=opening.take_texts,

@@ -194,6 +194,8 @@ def edit_draft(change: Change, _intent: EditDraft) -> None:
 def cycle_mode(change: Change, _intent: CycleMode) -> None:
     """Go to the next approval mode."""
     status = change.state.status
+    if status.mode is None:
+        return
     following = MODES[(MODES.index(status.mode) + 1) % len(MODES)]
     change.emit(Submit(ChangeModeOperation(session_id=change.state.session_id, mode=following)))
 

@@ -50,13 +50,13 @@ ContextName = Literal[
 class StatusLine(msgspec.Struct, kw_only=True):
     """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars.
 
-    `dirty` says that tracked files are not as committed; `jobs` is how many background jobs run; `began` is how the
-    conversation began.
+    `mode` is `None` as long as it is not known. `dirty` says that tracked files are not as committed; `jobs` is how
+    many background jobs run; `began` is how the conversation began.
     """
 
     model: str = ""
     effort: str = ""
-    mode: Mode = "ask"
+    mode: Mode | None = "ask"
     cwd: str = ""
     branch: str = ""
     dirty: bool = False
