@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import (
@@ -27,11 +28,13 @@ from tenuto.tui.machine.intent import (
     MoveApproval,
     PlanEdited,
     Tick,
+    ToggleTodo,
 )
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.panels import side_panel
 from tenuto.tui.render.options import UNICODE
-from tests.tui.machine.driving import SESSION, Driver, approval, finished, started
+from tenuto.tui.status import status_line
+from tests.tui.machine.driving import SESSION, Driver, approval, finished, started, user
 
 PLAN = "# Do it\n\n1. one"
 
@@ -206,6 +209,48 @@ def test_a_finished_list_of_a_resumed_session_is_not_shown():
 def test_the_todo_list_has_five_rows_at_most_and_shows_what_comes_next():
     driver = Driver()
     driver.feed(started(), todo(*["done"] * 7, "in_progress", *["pending"] * 4))
-    assert rows(driver) == ["▶ t7", "☐ t8", "☐ t9", "☐ t10", "7 of 12 done · Ctrl+T shows all"]
+    assert rows(driver) == ["▶ t7", "☐ t8", "☐ t9", "☐ t10", "7 of 12 done · Ctrl+T show all"]
     driver.feed(todo(*["done"] * 12))
     assert len(rows(driver)) == 5
+
+
+def test_f13_a_stale_todo_list_can_be_put_away_and_comes_back_when_it_changes():
+    driver = Driver()
+    driver.feed(todo("done", "pending"))
+    assert driver.state.shows_todo
+    driver.feed(ToggleTodo(), ToggleTodo())
+    assert not driver.state.shows_todo
+    driver.feed(started(), finished())
+    assert not driver.state.shows_todo, "a later turn that leaves it alone does not bring it back"
+    driver.feed(ToggleTodo())
+    assert driver.state.shows_todo and not driver.state.todo_open
+    driver.feed(ToggleTodo(), ToggleTodo(), todo("done", "in_progress"))
+    assert driver.state.shows_todo
+
+
+def test_f13_a_key_shows_a_finished_list_again():
+    driver = Driver()
+    driver.feed(todo("done"))
+    assert not driver.state.shows_todo
+    driver.feed(ToggleTodo())
+    assert driver.state.shows_todo
+
+
+def test_f13_a_queued_prompt_counts_its_own_seconds():
+    driver = Driver()
+    driver.feed(started(), user(1, "one"))
+    driver.after(39.0).feed(user(2, "two"))
+    assert driver.state.spinner.layers["agent"].since == driver.now
+    driver.after(1.0)
+    assert "39s" not in status_line(driver.state, driver.now, 80, None, None).text
+
+
+def test_f13_the_mode_changes_over_an_approval_and_not_over_a_plan():
+    for kind, modes in (("call", ["edits"]), ("plan", [])):
+        driver = Driver()
+        driver.feed(started(), replace(approval(), kind=kind, detail="# x"))
+        driver.after(5.0).feed(Tick())
+        row = driver.state.keys.find(driver.state.contexts, "shift+tab")
+        assert row is not None and row.intent is not None
+        sent = [effect.operation for effect in driver.feed(row.intent) if isinstance(effect, Submit)]
+        assert [operation.mode for operation in sent] == modes  # type: ignore[union-attr]

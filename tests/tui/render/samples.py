@@ -226,6 +226,8 @@ def other_items() -> list[Item]:
         AssistantItem(text="I will look at *the code* first.", seq=5, final=True, interrupted=True),
         ShellItem(command="git status --short", output="M a.py\nM b.py\n", exit_code=0, excluded=True, final=True),
         ShellItem(command="make all", output="one\n", interrupted=True, seconds=2.5, final=True),
+        ShellItem(command="seq 20", output="\n".join(map(str, range(1, 21))), exit_code=0, final=True),
+        ShellItem(command="seq 30", output="\n".join(map(str, range(1, 31))), exit_code=0, final=True),
         ShellItem(command="make test", output="1\n2\n3\n4\n5\n6\n7\n", running=True, started=97.0),
         NoticeItem(text="The model's list could not be read; the last one is used.", level="warning"),
         NoticeItem(text="No key for anthropic: set ANTHROPIC_API_KEY.", level="error"),

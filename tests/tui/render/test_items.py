@@ -378,3 +378,25 @@ def test_output_that_was_cut_is_counted_as_it_was_printed(tmp_path):
 )
 def test_an_error_begins_as_a_sentence_and_names_stay_as_they_are(said, shown):
     assert text_of(NoticeItem(id=1, text=said, level="error")).partition(" ")[2].strip() == shown
+
+
+def test_f12_the_users_own_output_folds_beyond_twenty_lines_and_names_the_key():
+    options = RenderOptions(expand_key="Ctrl+O")
+    short = ShellItem(command="ls", output="\n".join(f"f{number}" for number in range(20)), final=True)
+    assert len(render_item(short, 80, options)) == 21
+    long = ShellItem(command="ls", output="\n".join(f"f{number}" for number in range(50)), final=True)
+    rows = [line.text.strip() for line in render_item(long, 80, options)]
+    assert rows[5:8] == ["f4", "… +30 lines · Ctrl+O expand", "f35"]
+    assert rows[-1] == "f49"
+
+
+@pytest.mark.parametrize("width", [20, 40, 100])
+def test_f12_every_fold_names_the_key_where_there_is_room(width):
+    options = RenderOptions(expand_key="Ctrl+O")
+    for item in (
+        ShellItem(command="x", output="y\n" * 99, final=True),
+        UserItem(text="z\n" * 99, seq=1, final=True),
+    ):
+        rows = [line.text.strip(" ▌") for line in render_item(item, width, options) if "… +" in line.text]
+        assert len(rows) == 1
+        assert rows[0].endswith("Ctrl+O expand") == (width >= 40)

@@ -271,6 +271,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             now=self._motion.shown_time(self._clock()),
             show_thinking=self.ui.show_thinking,
             diff=self.ui.diff,
+            expand_key=self.runner.state.keys.label("detail"),
         )
 
     def _resumed(self, _app: object) -> None:

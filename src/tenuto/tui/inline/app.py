@@ -275,7 +275,10 @@ class InlineApp:
 
     def _render_options(self) -> RenderOptions:
         return RenderOptions(
-            now=self._motion.shown_time(self._clock()), show_thinking=self._ui.show_thinking, diff=self._ui.diff
+            now=self._motion.shown_time(self._clock()),
+            show_thinking=self._ui.show_thinking,
+            diff=self._ui.diff,
+            expand_key=self.runner.state.keys.label("detail"),
         )
 
     def _recolour(self, theme: Theme) -> None:

@@ -192,7 +192,9 @@ def edit_draft(change: Change, _intent: EditDraft) -> None:
 
 @TABLE.on(CycleMode)
 def cycle_mode(change: Change, _intent: CycleMode) -> None:
-    """Go to the next approval mode."""
+    """Go to the next approval mode; not over a plan, whose answer says how to go on."""
+    if change.state.approvals.plan:
+        return
     status = change.state.status
     if status.mode is None:
         return

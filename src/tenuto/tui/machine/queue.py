@@ -11,6 +11,7 @@ from tenuto.tui.effects import Submit
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import SendFailed
 from tenuto.tui.machine.item import UserItem
+from tenuto.tui.machine.spin import restart_clock
 from tenuto.tui.machine.state import Echo, QueueRow
 from tenuto.tui.machine.verdict import pass_verdict
 
@@ -37,6 +38,7 @@ def add_user_message(change: Change, event: UserMessageEvent) -> None:
     item.seq, item.final = event.seq, True
     change.settle([item.id])
     change.touch(item)
+    restart_clock(change, "agent")
     if not state.status.began and text.strip():
         state.status.began = text[:BEGINNING]
         change.title()

@@ -20,6 +20,14 @@ def set_label(change: Change, kind: TaskKind, label: str, detail: str = "") -> N
         change.status()
 
 
+def restart_clock(change: Change, kind: TaskKind) -> None:
+    """Count a layer's seconds from now on: the task goes on with something else. Does nothing without the layer."""
+    layer = change.state.spinner.layers.get(kind)
+    if layer is not None:
+        layer.since = change.now
+        change.status()
+
+
 def drop_layer(change: Change, kind: TaskKind) -> None:
     """End a layer; what was under it shows again."""
     if change.state.spinner.layers.pop(kind, None) is not None:

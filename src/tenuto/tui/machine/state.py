@@ -198,6 +198,10 @@ class CompletionItem(msgspec.Struct, frozen=True):
     runs: bool = False
 
 
+OPEN_STATES = frozenset({"pending", "in_progress"})
+"""States of a todo item that somebody still has to do something about."""
+
+
 class CompletionPopup(msgspec.Struct):
     """The open completion popup; it replaces the characters `start` to `end` of the draft."""
 
@@ -276,7 +280,8 @@ class Ladder(msgspec.Struct):
 class UiState(msgspec.Struct):
     """Everything that a screen shows.
 
-    `todo_over` says that nothing of the todo list was open when the present task began. `tasks` are the running
+    `todo_over` says that nothing of the todo list was open when the present task began, `todo_away` that the user put
+    it away, until it changes. `tasks` are the running
     submissions; `began` is since when there have been any. `streaming` are the ids of the items of the answer that is
     being written, in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up.
     `waiting` says that the queue is sent only when the person presses Enter. `queue_selected` is the seq of the queued
@@ -311,6 +316,7 @@ class UiState(msgspec.Struct):
     todo: tuple[TodoItem, ...] = ()
     todo_open: bool = False
     todo_over: bool = False
+    todo_away: bool = False
     approvals: Approvals = msgspec.field(default_factory=Approvals)
     picker: Picker | None = None
     held_picker: Picker | None = None
@@ -340,6 +346,14 @@ class UiState(msgspec.Struct):
     last_tick: float = 0.0
     streamed_length: int = 0
     replaying: bool = False
+
+    @property
+    def shows_todo(self) -> bool:
+        """Whether the todo list stands beside the editor: while something of it is open, and until its turn ends."""
+        if not self.todo or self.todo_away:
+            return False
+        finishing = self.running and not self.todo_over  # all of it is done: it goes with the turn
+        return self.todo_open or finishing or any(item.status in OPEN_STATES for item in self.todo)
 
     @property
     def running(self) -> bool:

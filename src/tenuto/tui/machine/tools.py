@@ -71,7 +71,7 @@ def note_refusal(_change: Change, _event: CallRefusedEvent) -> None:
 def set_todo(change: Change, event: TodoChangedEvent) -> None:
     """The list is another one."""
     change.state.todo = event.items
-    change.state.todo_over = False
+    change.state.todo_over = change.state.todo_away = False
     change.panel()
 
 

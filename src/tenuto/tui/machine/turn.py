@@ -28,12 +28,10 @@ from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.item import AssistantItem, Item, ThinkingItem, ToolItem, append_text
 from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
-from tenuto.tui.machine.state import Retry
+from tenuto.tui.machine.state import OPEN_STATES, Retry
 from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
-OPEN_STATES = frozenset({"pending", "in_progress"})
-"""States of a todo item that somebody still has to do something about."""
 
 
 # --- tasks ---

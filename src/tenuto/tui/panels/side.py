@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tenuto.protocol.entry import TodoItem
 from tenuto.tui.bindings import fit_phrases, join_phrases
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.state import OPEN_STATES, UiState
 from tenuto.tui.panels.panel import PAD, Panel, padded
 from tenuto.tui.panels.queue import queue_panel
 from tenuto.tui.render.fit import fit_lines
@@ -30,20 +30,11 @@ def side_panel(
     if rows < 1:
         return Panel()
     items = state.todo if todo is None else todo
-    shown = items if _shows_todo(state) else ()
+    shown = items if state.shows_todo else ()
     queue = queue_panel(state, width, max(1, rows - 1) if shown else rows)
     lines = _todo(state, shown, width, glyphs, rows - len(queue.lines))
     choices = {len(lines) + row: seq for row, seq in queue.choices.items()}
     return Panel(fit_lines([*lines, *queue.lines], width), choices)
-
-
-def _shows_todo(state: UiState) -> bool:
-    finishing = state.running and not state.todo_over  # all of it is done: it goes with the turn
-    return bool(state.todo) and (any(map(_is_open, state.todo)) or state.todo_open or finishing)
-
-
-def _is_open(item: TodoItem) -> bool:
-    return item.status in ("pending", "in_progress")
 
 
 def _todo(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
@@ -56,11 +47,11 @@ def _todo(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs,
     finished = sum(item.status == "done" for item in items)
     done = f"{finished} of {len(items)} done"
     room = max(1, min(len(items), rows - 1 if state.todo_open else min(rows, TODO_ROWS) - 1))
-    begin = next((place for place, item in enumerate(items) if _is_open(item)), len(items))
+    begin = next((place for place, item in enumerate(items) if item.status in OPEN_STATES), len(items))
     first = max(0, min(begin, len(items) - room))
     remark: tuple[Span, ...] = ((f"  {done}", "faint"),) if rows == 1 else ()
     shown = [todo_row(item, width - 4 - spans_width(remark), glyphs) for item in items[first : first + room]]
     if rows == 1:
         return [padded(Line((*shown[0].spans, *remark)))]
-    more = "" if state.todo_open else state.keys.phrase("todo", "shows all")
+    more = state.keys.phrase("todo", "hide" if state.todo_open else "show all")
     return [*map(padded, shown), plain(f"{PAD * 2}{fit_phrases(join_phrases(done, more), done, width - 4)}", "faint")]

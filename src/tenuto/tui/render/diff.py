@@ -11,7 +11,7 @@ from tenuto.text.lexer import language_of
 from tenuto.tui.render.code import highlight
 from tenuto.tui.render.diff_model import DiffRow, parse_diff
 from tenuto.tui.render.line import Line, Span, plain
-from tenuto.tui.render.options import DiffLayout, Glyphs
+from tenuto.tui.render.options import DiffLayout, Glyphs, more_text
 from tenuto.tui.render.width import truncate
 from tenuto.tui.render.wrap import wrap_code
 
@@ -31,7 +31,13 @@ def diff_summary(view: DiffView, glyphs: Glyphs) -> tuple[Span, ...]:
 
 
 def diff_lines(
-    view: DiffView, width: int, glyphs: Glyphs, limit: int | None = None, layout: DiffLayout = "auto"
+    view: DiffView,
+    width: int,
+    glyphs: Glyphs,
+    limit: int | None = None,
+    layout: DiffLayout = "auto",
+    *,
+    expand_key: str = "",
 ) -> list[Line]:
     """Return the rows of a diff within `width` cells, at most `limit` lines of it and then how many more there are.
 
@@ -47,7 +53,7 @@ def diff_lines(
     else:
         lines = [line for row, spans in zip(shown, colours, strict=True) for line in drawn.row(row, spans)]
     if len(shown) < len(rows):
-        lines.append(plain(f"{glyphs.ellipsis} +{len(rows) - len(shown)} lines", "dim"))
+        lines.append(plain(more_text(f"{len(rows) - len(shown)} lines", width, glyphs, expand_key), "dim"))
     return lines
 
 

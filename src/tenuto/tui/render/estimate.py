@@ -22,7 +22,7 @@ from tenuto.tui.machine.item import (
     UserItem,
 )
 from tenuto.tui.render.diff import FOLDED_ROWS
-from tenuto.tui.render.items import THINKING_ROWS, USER_ROWS
+from tenuto.tui.render.items import OWN_HEAD, OWN_TAIL, THINKING_ROWS, USER_ROWS
 from tenuto.tui.render.options import DEFAULT, RenderOptions, text_width
 from tenuto.tui.render.tools.look import FAILURE_ROWS, FOLDED_LINES
 from tenuto.tui.render.tools.looks import LIVE_TAIL, SHELL_HEAD, SHELL_TAIL
@@ -81,7 +81,7 @@ def _tool(item: ToolItem, width: int, unfolded: bool) -> int:
 
 def _shell(item: ShellItem, width: int, unfolded: bool) -> int:
     rows = _wrapped(item.output, width)
-    return 1 + (rows if unfolded else min(rows, SHELL_HEAD + SHELL_TAIL + 1))
+    return 1 + (rows if unfolded else min(rows, OWN_HEAD + OWN_TAIL + 1))
 
 
 def _notice(item: NoticeItem, width: int, _unfolded: bool) -> int:

@@ -9,7 +9,17 @@ from msgspec import Struct
 from tenuto.tool.output import read_notice
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
-from tenuto.tui.render.options import ASCII, GUTTER, MIN_WIDTH, UNICODE, DiffLayout, Glyphs, RenderOptions, glyphs_for
+from tenuto.tui.render.options import (
+    ASCII,
+    GUTTER,
+    MIN_WIDTH,
+    UNICODE,
+    DiffLayout,
+    Glyphs,
+    RenderOptions,
+    glyphs_for,
+    more_text,
+)
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.render.wrap import expand_tabs, slice_spans, split_lines, wrap, wrap_code
 
@@ -27,6 +37,7 @@ class Frame(Struct, frozen=True):
     unfolded: bool
     show_thinking: bool = True
     diff_layout: DiffLayout = "auto"
+    expand_key: str = ""
 
     @property
     def body(self) -> int:
@@ -38,7 +49,9 @@ def frame_for(item: BaseItem, width: int, options: RenderOptions) -> Frame:
     """Return the frame of an item on a screen of `width` cells."""
     unfolded = options.detail == "expanded" or not item.folded
     room = max(width, MIN_WIDTH) - GUTTER
-    return Frame(room, glyphs_for(options), options.now, unfolded, options.show_thinking, options.diff)
+    return Frame(
+        room, glyphs_for(options), options.now, unfolded, options.show_thinking, options.diff, options.expand_key
+    )
 
 
 def head(mark: str, mark_style: str, spans: Sequence[Span], frame: Frame, *, whole: bool = False) -> list[Line]:
@@ -97,7 +110,7 @@ def rows_of(
     if len(lines) <= first + last + (0 if frame.unfolded else 1):
         return [row for line in lines for row in _rows(line, frame)]
     rows = [row for line in lines[:first] for row in _rows(line, frame)]
-    rows.append(plain(f"{frame.glyphs.ellipsis} +{_count(lines[first : len(lines) - last], is_cut=is_cut)}", "dim"))
+    rows.append(more_row(_count(lines[first : len(lines) - last], is_cut=is_cut), frame))
     rows.extend(row for line in lines[len(lines) - last :] for row in _rows(line, frame))
     return rows
 
@@ -109,7 +122,12 @@ def folded_rows(lines: Sequence[Sequence[Span]], frame: Frame, most: int) -> lis
         rows.pop()
     if frame.unfolded or len(rows) <= most + 1:
         return rows
-    return [*rows[:most], plain(f"{frame.glyphs.ellipsis} +{len(rows) - most} rows", "dim")]
+    return [*rows[:most], more_row(f"{len(rows) - most} rows", frame)]
+
+
+def more_row(count: str, frame: Frame, style: str = "dim") -> Line:
+    """Return the row that stands for what is folded away."""
+    return plain(more_text(count, frame.body, frame.glyphs, frame.expand_key), style)
 
 
 def _count(hidden: Sequence[Sequence[Span]], *, is_cut: bool) -> str:

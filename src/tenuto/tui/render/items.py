@@ -23,7 +23,7 @@ from tenuto.tui.machine.item import (
     ToolItem,
     UserItem,
 )
-from tenuto.tui.render.frame import Frame, below, frame_for, head
+from tenuto.tui.render.frame import Frame, below, frame_for, head, more_row
 from tenuto.tui.render.image import image_words
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
@@ -35,6 +35,9 @@ from tenuto.tui.render.wrap import wrap
 
 USER_ROWS = 24
 THINKING_ROWS = 4
+OWN_HEAD = 5
+OWN_TAIL = 15
+"""Lines of the output of a command that the user ran: it is there to be read."""
 HANGING = 4
 PREVIEW_CHARACTERS = 2_000
 _COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
@@ -80,7 +83,7 @@ def _user(item: UserItem, frame: Frame) -> list[Line]:
     lines = wrap([(text, style)], _text(frame)) if text else []
     if not frame.unfolded and len(lines) > USER_ROWS + 1:
         hidden = len(lines) - USER_ROWS
-        lines = [*lines[:USER_ROWS], plain(f"{frame.glyphs.ellipsis} +{hidden} rows", "user.pending")]
+        lines = [*lines[:USER_ROWS], more_row(f"{hidden:,} rows", frame, "user.pending")]
     for number, image in enumerate(item.images, 1):
         lines.extend(wrap([(image_words(image, number, frame.glyphs.middle), "user.image")], _text(frame)))
     if item.origin != "typed":
@@ -136,7 +139,9 @@ def _shell(item: ShellItem, frame: Frame) -> list[Line]:
     lines = head("$", "shell.mark", spans, frame, whole=frame.unfolded)
     lines.extend(
         below(
-            live_tail(item.output, frame) if item.running else shell_output(item.output, frame, is_cut=item.truncated)
+            live_tail(item.output, frame, OWN_TAIL)
+            if item.running
+            else shell_output(item.output, frame, is_cut=item.truncated, first=OWN_HEAD, last=OWN_TAIL)
         )
     )
     if item.output_path and frame.unfolded:

@@ -21,7 +21,8 @@ MIN_WIDTH = 12
 class RenderOptions(Struct, frozen=True):
     """`now` is the caller's clock in seconds, for what runs; `ascii` draws with 7-bit glyphs only.
 
-    `spoken` is for who has it read aloud: words instead of rules, columns and pictures.
+    `spoken` is for who has it read aloud: words instead of rules, columns and pictures. `expand_key` is the key that
+    shows what is folded away, as people read it; empty where there is none.
     """
 
     detail: Detail = "folded"
@@ -30,6 +31,7 @@ class RenderOptions(Struct, frozen=True):
     ascii: bool = False
     spoken: bool = False
     diff: DiffLayout = "auto"
+    expand_key: str = ""
 
 
 class Glyphs(Struct, frozen=True):
@@ -91,6 +93,13 @@ ASCII = Glyphs(
 )
 SPOKEN = replace(ASCII, rule="", column="", cross="")
 DEFAULT = RenderOptions()
+
+
+def more_text(count: str, width: int, glyphs: Glyphs, expand_key: str) -> str:
+    """Return what stands for what is folded away: how much of it, and where `width` cells allow it the key for it."""
+    text = f"{glyphs.ellipsis} +{count}"
+    with_key = f"{text} {glyphs.middle} {expand_key} expand"
+    return with_key if expand_key and len(with_key) <= width else text
 
 
 def glyphs_for(options: RenderOptions) -> Glyphs:

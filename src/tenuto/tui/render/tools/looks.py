@@ -78,8 +78,11 @@ def _diff_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
 
 def _diff_body(item: ToolItem, frame: Frame) -> list[Line]:
     limit = None if frame.unfolded else FOLDED_ROWS
+    key = frame.expand_key
     lines = [
-        line for view in _diffs(item) for line in diff_lines(view, frame.body, frame.glyphs, limit, frame.diff_layout)
+        line
+        for view in _diffs(item)
+        for line in diff_lines(view, frame.body, frame.glyphs, limit, frame.diff_layout, expand_key=key)
     ]
     return lines or only_unfolded(item, frame)
 
@@ -102,15 +105,17 @@ def _shell_body(item: ToolItem, frame: Frame) -> list[Line]:
     return shell_output(text, frame, is_cut=is_cut(item))
 
 
-def shell_output(text: str, frame: Frame, *, is_cut: bool) -> list[Line]:
+def shell_output(
+    text: str, frame: Frame, *, is_cut: bool, first: int = SHELL_HEAD, last: int = SHELL_TAIL
+) -> list[Line]:
     """Return a finished command's output: folded, its first and its last lines, and how many it wrote between."""
-    return rows_of(ansi_lines(text), frame, SHELL_HEAD, SHELL_TAIL, is_cut=is_cut)
+    return rows_of(ansi_lines(text), frame, first, last, is_cut=is_cut)
 
 
-def live_tail(text: str, frame: Frame) -> list[Line]:
+def live_tail(text: str, frame: Frame, last: int = LIVE_TAIL) -> list[Line]:
     """Return the last lines of what a running command has written so far."""
-    tail = text.rstrip("\n").split("\n")[-LIVE_TAIL:] if not frame.unfolded else text.split("\n")
-    return rows_of(ansi_lines("\n".join(tail)), frame, 0, LIVE_TAIL)
+    tail = text.rstrip("\n").split("\n")[-last:] if not frame.unfolded else text.split("\n")
+    return rows_of(ansi_lines("\n".join(tail)), frame, 0, last)
 
 
 def _page_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:

@@ -8,8 +8,8 @@ from tenuto.guard.sanitize import sanitize_line
 from tenuto.protocol.message import PlanView
 from tenuto.text.call_summary import first_heading
 from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.render.frame import Frame
-from tenuto.tui.render.line import Line, Span, plain
+from tenuto.tui.render.frame import Frame, more_row
+from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.markdown import render_blocks
 from tenuto.tui.render.tools.look import Arguments, argument, first_lines
 
@@ -56,7 +56,7 @@ def plan_body(item: ToolItem, frame: Frame) -> list[Line]:
     lines = render_blocks(view.text, frame.body, frame.glyphs)
     if not frame.unfolded and len(lines) > FOLDED_ROWS + 1:
         hidden = len(lines) - FOLDED_ROWS
-        lines = [*lines[:FOLDED_ROWS], plain(f"{frame.glyphs.ellipsis} +{hidden} rows", "dim")]
+        lines = [*lines[:FOLDED_ROWS], more_row(f"{hidden} rows", frame)]
     if view.feedback:
         lines.append(Line((("You: ", "dim"), (sanitize_line(view.feedback), "text"))))
     return lines
