@@ -117,9 +117,12 @@ def test_an_unknown_flag_is_refused() -> None:
 FILLER = "some words that fill the window " * 600
 
 
+SUMMARY = "## Goal\nThe user wants words.\n\n## Next Steps\n1. Wait for the next prompt and answer it with words."
+
+
 def words(request: Request) -> Reply:
     is_prompt = request.last_user.startswith("prompt ")
-    return Reply(f"Understood. {FILLER}" if is_prompt else "## Goal\nThe person wants words.")
+    return Reply(f"Understood. {FILLER}" if is_prompt else SUMMARY)
 
 
 async def exports(running: Agent, folder: Path) -> dict[str, bytes]:
@@ -147,7 +150,7 @@ async def test_r028_t43_a_compacted_session_exports_the_same_after_a_restart(tmp
     assert after == before
     assert all(f"prompt {number}".encode() in exported for number in range(4) for exported in after.values())
     shown = check_page(after["html"].decode()).by_id("transcript").text
-    assert "Compacted" in shown and "The person wants words." in shown
+    assert "Compacted" in shown and "The user wants words." in shown
     log.write_bytes(b"".join(strip(line) for line in log.read_bytes().splitlines(keepends=True)))
     stripped = Export.of_directory(log.parent)
     for form in FORMATS:

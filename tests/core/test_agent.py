@@ -238,12 +238,12 @@ async def test_r094_bad_arguments_go_back_to_the_model(tmp_path):
         assert not running.server.requests[-1].refused
 
 
-async def test_r096_the_same_failing_call_three_times_ends_the_task(tmp_path):
+async def test_r096_the_same_failing_call_in_a_row_is_told_and_then_ends_the_task(tmp_path):
     async with agent(tmp_path, lambda request: Reply(tool_calls=[Call("read", {"path": "missing"})])) as running:
         settled = await running.ask("go")
         assert settled.outcome == "failed"
-        assert "3 times" in settled.error
-        assert len(running.server.requests) == 3
+        assert "4 times in a row, also after it was told" in settled.error
+        assert len(running.server.requests) == 4
 
 
 async def test_r068_a_call_without_result_is_completed_on_resume(tmp_path):

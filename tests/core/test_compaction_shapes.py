@@ -81,6 +81,15 @@ def a_giant_write_argument() -> list[HistoryEvent]:
 def much_thinking() -> list[HistoryEvent]:
     return [
         user("think hard"),
+        *(e for n in range(40) for e in step(n, words(200), thinking=words(2_500))),
+        answer("thought"),
+    ]
+
+
+def only_thinking() -> list[HistoryEvent]:
+    """The thinking has no block of a provider's, so that none of it is ever sent back."""
+    return [
+        user("think hard"),
         *(e for n in range(40) for e in step(n, "ok", thinking=words(2_500))),
         answer("thought"),
     ]
@@ -150,11 +159,13 @@ async def test_a_session_of_this_shape_is_compacted_and_goes_on_in_a_small_windo
             assert len(running.of(CompactionStartEvent)) == 1, "once is enough"
 
 
-async def resumed_request(tmp_path, *entries: HistoryEvent) -> tuple[Request, list[Request]]:
+async def resumed_request(
+    tmp_path, *entries: HistoryEvent, environ: dict[str, str] | None = None
+) -> tuple[Request, list[Request]]:
     """Resume into the small window, ask, and return the request and the summary requests before it."""
     seeded_session(tmp_path, "openai-chat", *entries).close()
     async with ScriptedServer(talk("fine"), window=WINDOW) as server:
-        async with reopened(tmp_path, server, resume_latest=True) as running:
+        async with reopened(tmp_path, server, resume_latest=True, environ=environ or {}) as running:
             await running.ask("what now?")
         return step_requests(server)[0], summary_requests(server)
 
@@ -183,11 +194,27 @@ async def test_a_giant_argument_is_bounded_in_the_summary_request_and_gone_from_
     assert b"some line of code" not in request.raw
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_thinking_that_is_not_sent_back_is_not_compacted(tmp_path, protocol):
+    """seeds-000-003.md 3: 100,000 tokens of thinking, and none of them is in the request."""
+    seeded_session(tmp_path, protocol, *only_thinking()).close()
+    async with ScriptedServer(talk("fine"), window=WINDOW) as server:
+        async with reopened(tmp_path, server, model=f"{protocol}/test", resume_latest=True) as running:
+            assert (await running.ask("what now?")).outcome == "completed"
+            assert not running.of(CompactionStartEvent)
+            check_requests(server, WINDOW)
+            (request,) = server.requests
+            assert words(2_500).encode() not in request.raw
+
+
 async def test_thinking_heavy_history_is_bounded_in_the_summary_request(tmp_path):
-    _, asked = await resumed_request(tmp_path, *much_thinking())
+    request, asked = await resumed_request(tmp_path, *much_thinking(), environ=FROM_A_TRANSCRIPT)
     text = "".join(request.items[-1].text for request in asked)
-    assert text.count("[Assistant thinking]: ") >= 35
-    assert max(map(len, text.split("[Assistant thinking]: ")[1:-1])) < 2_000
+    kept = sum(item.kind == "call" for item in request.items)
+    assert kept < 15
+    assert text.count("[Assistant thinking]: ") == 40 - kept
+    thoughts = [piece.partition("\n\n[")[0] for piece in text.split("[Assistant thinking]: ")[1:]]
+    assert max(map(len, thoughts)) < 2_000
 
 
 @pytest.mark.parametrize("keep", [300, 1_700, 1_800, 3_000, 4_000])

@@ -58,20 +58,20 @@ async def test_the_next_one_in_place_has_the_earlier_summary_in_the_view_and_sta
         assert not running.server.refusals
 
 
-async def test_from_the_second_one_on_it_is_said_once_what_many_cost(tmp_path):
+async def test_from_the_fifth_one_on_it_is_said_once_what_many_cost(tmp_path):
     async with ScriptedServer(talk(), **WINDOW) as server:
         async with reopened(tmp_path, server) as running:
-            for number in range(3):
+            for number in range(1, 7):
                 await fill(running, 4)
                 await compact(running)
-                assert len(rounds(running.of(NoticeEvent))) == min(number, 1)
+                assert len(rounds(running.of(NoticeEvent))) == (number >= 5)
             (told,) = rounds(running.of(NoticeEvent))
-            assert all(word in told for word in ("2 times", "/new", "/fork", "/recall"))
+            assert all(word in told for word in ("5 times", "/new", "/fork", "/recall"))
         async with reopened(tmp_path, server, resume_latest=True) as running:
             assert not rounds(running.of(NoticeEvent))
             await fill(running, 4)
             await compact(running)
-            assert "4 times" in rounds(running.of(NoticeEvent))[0]
+            assert "7 times" in rounds(running.of(NoticeEvent))[0]
 
 
 async def test_a_cold_cache_makes_a_transcript_the_cheaper_way(tmp_path):

@@ -37,6 +37,7 @@ FULL = CompactionEntry(
     system_seq=89,
     tokens_before=182_000,
     tokens_after=24_000,
+    rough=True,
     trigger=150_000,
     reason="overflow",
     rung="serialised",
@@ -75,6 +76,7 @@ entries = st.builds(
     ).map(tuple),
     tokens_before=numbers,
     tokens_after=numbers,
+    rough=st.booleans(),
     reason=st.sampled_from(["threshold", "overflow", "manual", "model_switch"]),
     focus=texts,
     details=st.none()

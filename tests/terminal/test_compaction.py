@@ -97,7 +97,7 @@ def summary_requests(place: Workplace) -> list[Request]:
 
 
 def test_compact_shows_what_it_does_and_the_next_request_is_smaller(place: Workplace) -> None:
-    screen = begin(place, counting(slowly))
+    screen = begin(place, counting(slowly), rows=60)
     fill(screen)
     assert place.server is not None
     before = place.server.requests[-1].tokens

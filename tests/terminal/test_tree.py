@@ -14,10 +14,12 @@ from tests.terminal.screen import Screen
 
 pytestmark = pytest.mark.terminal
 
+NOTES = "## Goal\nNOTES-NONCE\n\n## Next Steps\n1. Wait for what the user says next, and say it again."
+
 
 def talk(request: Request) -> Reply | Hang:
     if is_summary_request(request):
-        return Reply("## Goal\nNOTES-NONCE")
+        return Reply(NOTES)
     if any(item.kind == "result" for item in request.turn):
         return Reply("It is written.")
     text = said(request).rpartition("\n")[2]  # notes on a branch go along with what is said next

@@ -56,12 +56,13 @@ class CallRunner:
     def _step_budget(self, calls: int) -> StepBudget:
         """What all results of the step may have together (rung 0 of DESIGN section 6)."""
         budget, size = self._live.budget(), self._live.measure()
+        # A factor under 1, learned on other texts, must not let results grow over the room: they are counted plainly.
         return StepBudget(
             window=budget.window,
             trigger=budget.trigger,
             current=size.tokens,
             calls=calls,
-            calibration=size.calibration,
+            calibration=max(1.0, size.calibration),
         )
 
     def _groups(self, calls: Sequence[ToolCallPart]) -> list[list[ToolCallPart]]:

@@ -16,6 +16,7 @@ from tenuto.core.extensions import Extensions
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import ModelChange, change_model, split_model
 from tenuto.core.parting import close_session
+from tenuto.guard.sanitize import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
@@ -177,7 +178,7 @@ class Opener:
             return directory
         found = find_by_words(self._start.home, target)
         if len(found) > 1:
-            names = ", ".join(f"{one.id[:8]} “{one.name[:40]}”" for one in found[:4])
+            names = ", ".join(f"{one.id[:8]} “{sanitize_line(one.name)[:40]}”" for one in found[:4])
             raise UsageError(f"{len(found)} sessions have “{target}” in them: {names}; name one by its id")
         if not found:
             raise UsageError(f"there is no session “{target}”; /resume and tenuto sessions list them")
@@ -197,9 +198,8 @@ class Opener:
         hint = "start one without --continue"
         if gone:
             one = gone[0]
-            hint = (
-                f"{one.cwd} is gone: tenuto --resume {one.id[:8]} --cwd . goes on here with its last, “{one.name[:60]}”"
-            )
+            last = sanitize_line(one.name)[:60]
+            hint = f"{one.cwd} is gone: tenuto --resume {one.id[:8]} --cwd . goes on here with its last, “{last}”"
         damaged = "".join(f"{_name_unreadable(one)}; " for one in latest.unreadable)
         raise UsageError(f"there is no earlier session in {start.cwd} to go on with; {damaged}{hint}")
 

@@ -242,7 +242,7 @@ STATED = {
 
 @pytest.mark.parametrize("text", STATED.values(), ids=STATED)
 async def test_r023_a_stated_limit_lowers_the_window_and_is_kept(tmp_path, text):
-    script = talk(in_turn(*[Reply("fine", usage=Tokens(input=55_000, output=10))] * 6, HttpError(400, text)))
+    script = talk(in_turn(*[Reply("fine", usage=Tokens(input=48_000, output=10))] * 6, HttpError(400, text)))
     async with ScriptedServer(script, listed_window=200_000) as server:
         async with reopened(tmp_path, server) as running:
             await fill(running)

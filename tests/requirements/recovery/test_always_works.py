@@ -155,6 +155,8 @@ async def test_t04_r006_fixed_parts_of_30k_in_a_window_of_32k_cost_one_call_and_
     async with agent(tmp_path, script, model=f"{protocol}/test", options=options, extra_prompt=rules) as running:
         await running.ask("hello")
         assert running.runtime.live.measure().fixed >= 28_000
+        assert not starts(running), "it waits for the window"
+        await compact(running)
         assert len(running.server.requests) <= 1
         said = [end.error or "" for end in ends(running)] + [event.text for event in running.of(NoticeEvent)]
         assert any(re.search(r"system prompt 2\d,\d{3}, tools [\d,]{3,}", text) for text in said), said

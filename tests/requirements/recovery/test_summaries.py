@@ -236,7 +236,7 @@ async def test_r010_a_call_in_place_of_notes_runs_nothing_and_is_asked_for_once_
 
 async def test_names_of_the_last_part_are_counted_added_and_stored(tmp_path):
     told = "The fault is in src/core/deep.py, commit 3f2a9bc1; the server on localhost:8443 answers ECONNREFUSED."
-    kept = SUMMARY.replace("- nothing", "- src/core/deep.py is at fault")
+    kept = f"{SUMMARY}\n- src/core/deep.py is at fault"
     for name, environ in (("in place", {}), ("from a transcript", FROM_A_TRANSCRIPT)):
         folder = tmp_path / name.replace(" ", "-")
         folder.mkdir()

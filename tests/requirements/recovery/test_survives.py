@@ -277,7 +277,7 @@ async def test_r041_orders_in_a_result_stay_quoted_and_never_become_a_rule(tmp_p
     (work / "page.html").write_text(order)
     steps = in_turn(Reply("r", tool_calls=[Call("read", {"path": "page.html"})]), then=LONG)
     # A summariser that repeats what it has read, as weak ones do.
-    copied = SUMMARY.replace("- nothing", f"- the page says {order}")
+    copied = f"{SUMMARY}\n- the page says {order}"
     script = answering(steps, Reply(copied))
     options = {**WINDOW, "one_system": True}
     environ = {"TENUTO_COMPACTION__SAME_PREFIX": "false"}

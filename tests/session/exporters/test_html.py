@@ -242,13 +242,13 @@ def test_thousands_of_branches_of_branches_do_not_nest_without_end() -> None:
 def test_a_compaction_says_what_it_did_and_has_its_summary_folded() -> None:
     page = page_of(everything())
     (mark,) = page.all("article", "compaction")
-    for words in ("182k → 24k tokens", "threshold", "nearly full", "· name ·", "12s", "$0.012", "focus: word"):
+    for words in ("182k → ~24k tokens", "threshold", "nearly full", "· name ·", "12s", "$0.012", "focus: word"):
         assert words in mark.text
     assert "undone" in mark.classes and "taken back" in mark.text
     summary = [one for one in page.elements if one.tag == "div" and "prose" in one.classes and "article" in one.path]
     assert any(one.path[-1] == "details" and one.text == "word" for one in summary)
     tree = [one for one in page.all("a") if "nav" in one.path and one.text.startswith("compacted")]
-    assert [one.text for one in tree] == ["compacted 182k → 24k"]
+    assert [one.text for one in tree] == ["compacted 182k → ~24k"]
 
 
 def test_a_compaction_that_only_hides_results_is_one_too() -> None:
@@ -265,10 +265,10 @@ def test_a_compaction_that_only_hides_results_is_one_too() -> None:
         [UserMessage(parts=text("hi")), AssistantMessage(parts=(), usage=usage), hidden, UndoEntry(target=3)]
     )
     (mark,) = page.all("article", "compaction")
-    for words in ("90k → 40k tokens", "threshold", "old results hidden", "2.5s", "results are hidden", "taken back"):
+    for words in ("90k → ~40k tokens", "threshold", "old results hidden", "2.5s", "results are hidden", "taken back"):
         assert words in mark.text
     assert [one.attributes["href"] for one in page.all("a") if "svg" in one.path] == ["#e3"]
-    assert [one.text for one in page.all("a") if "nav" in one.path] == ["hi", "compacted 90k → 40k"]
+    assert [one.text for one in page.all("a") if "nav" in one.path] == ["hi", "compacted 90k → ~40k"]
 
 
 @pytest.mark.parametrize("reason", get_args(CompactionReason))

@@ -162,7 +162,7 @@ def test_the_document_reads_in_order() -> None:
 
 def test_compactions_and_branches_are_there() -> None:
     document = document_of(*everything())
-    assert "**Compacted** #17 · 182k → 24k tokens · threshold" in document
+    assert r"**Compacted** #17 · 182k → \~24k tokens · threshold" in document
     assert "taken back" in document
     assert document.index("## Not sent yet") < document.index("## Branch: word (")
     assert "| name | 4 | 4,800 | 36,000 |" in document

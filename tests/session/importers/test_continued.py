@@ -98,7 +98,11 @@ async def test_an_imported_session_can_be_compacted_and_forked(tmp_path):
         made.answer(f"a{uuid}", f"msg_{uuid}", sources.said(f"Answer {number}. " + "word " * 400))
         lines += made.lines
     imported = bring_here(tmp_path, write_lines(tmp_path / "session.jsonl", lines))
-    script = [Reply("## Goal\nCount to ten.\n\n## Next Steps\n1. Go on."), Reply("Tock."), Reply("Tick.")]
+    notes = (
+        "## Goal\nCount to ten, one number an answer, as the user asked in the session that was imported.\n\n"
+        "## Next Steps\n1. Go on from question 29: answer it with the next number, and stop at ten."
+    )
+    script = [Reply(notes), Reply("Tock."), Reply("Tick.")]
     async with agent(tmp_path, script, resume=imported.id, model="anthropic/test") as running:
         await compact(running)
         await running.ask("Go on?")
