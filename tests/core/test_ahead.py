@@ -110,11 +110,12 @@ async def test_r060_a_long_uncovered_tail_makes_it_useless(tmp_path):
         assert end.entry.rung != "prepared"
 
 
-async def test_a_prompt_ends_the_preparation(tmp_path):
+async def test_a_prompt_ends_the_preparation_where_nothing_may_run_beside_a_task(tmp_path):
     def slow(request: Request) -> Reply:
         return Reply(SUMMARY, delay=30) if is_summary_request(request) else Reply("fine " + words(900))
 
-    async with agent(tmp_path, slow, options=WINDOW, environ=settings(ahead="true")) as running:
+    switches = settings(ahead="true", background="false")
+    async with agent(tmp_path, slow, options=WINDOW, environ=switches) as running:
         await fill(running, 11_500)
         async with asyncio.timeout(10):
             while not summary_requests(running.server):

@@ -10,7 +10,7 @@ from tenuto.compaction.environment import BoundContext, accept
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.lending import at_home
 from tenuto.compaction.plan import CompactionPlan
-from tenuto.compaction.preparing import prepared_rungs
+from tenuto.compaction.preparing import use_prepared
 from tenuto.compaction.remote import compact_remotely, is_chosen
 from tenuto.compaction.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.compaction.same_prefix import same_prefix_rungs
@@ -20,7 +20,7 @@ Rungs = Callable[[BoundContext], Awaitable[Sequence[Rung]]]
 
 
 class LadderCompaction:
-    """Hide, let the provider compact if that was chosen, summarise in the cheapest way, condense without a model."""
+    """Take what is prepared, hide, let the provider compact if chosen, summarise cheaply, condense without a model."""
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the first outcome that holds. Raises `RungError` when nothing can make the context smaller."""
@@ -28,6 +28,9 @@ class LadderCompaction:
 
 
 async def _compact(ctx: BoundContext) -> CompactionOutcome:
+    prepared = use_prepared(ctx)
+    if prepared is not None:
+        return prepared  # it is paid for, and whatever else changed the view would make it useless
     if ctx.reason == "threshold":
         hidden = hide_if_it_pays(ctx)
         if hidden is not None:
@@ -35,7 +38,7 @@ async def _compact(ctx: BoundContext) -> CompactionOutcome:
     plan = plan_or_shorten(ctx)
     if isinstance(plan, CompactionOutcome):
         return plan
-    return await climb(ctx, plan, (remote_rungs, prepared_rungs, same_prefix_rungs, serialised_rungs))
+    return await climb(ctx, plan, (remote_rungs, same_prefix_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:

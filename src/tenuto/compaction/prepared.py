@@ -1,7 +1,7 @@
 """A summary that was written ahead of time, and when it still holds (R-060). Pure.
 
-It covers a frozen beginning of the path. What came later is kept word for word behind it, so it may be used as long as
-that beginning is still there, nothing changed the view since, and the later part is small.
+It covers a frozen beginning of the path. What came later is kept word for word behind it, so it holds as long as that
+beginning is still there and nothing changed the view or the pins since.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.compaction.gate import Standing
-from tenuto.protocol.entry import BranchEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry
 
-_CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry)
+_CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, PinEntry, UnpinEntry)
 
 
 class PreparedSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,22 +25,12 @@ class PreparedSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def still_holds(prepared: PreparedSummary, standing: Standing) -> bool:
-    """Say whether the history begins with exactly what was covered, and little has come since."""
+    """Say whether the history begins with exactly what was covered, for the same model."""
     if prepared.model_id != standing.model_id:
         return False
     for entry in reversed(standing.path):
         if entry.seq <= prepared.covered:
-            return entry.seq == prepared.covered and uncovered_tokens(prepared, standing) <= standing.budget.keep_recent
+            return entry.seq == prepared.covered
         if isinstance(entry, _CHANGES):
             return False
     return False
-
-
-def uncovered_tokens(prepared: PreparedSummary, standing: Standing) -> int:
-    """Return the estimated tokens of what came after it was written."""
-    total = 0
-    for message in reversed(standing.view):
-        if message.seq and message.seq <= prepared.covered:
-            break
-        total += standing.meter.estimate(message)
-    return total

@@ -5,31 +5,35 @@ from __future__ import annotations
 from tenuto.compaction.environment import BoundContext, accept
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.files import strip_file_lists
+from tenuto.compaction.gate import weigh
 from tenuto.compaction.plan import NothingToCompact
 from tenuto.compaction.prepared import PreparedSummary, still_holds
 from tenuto.compaction.proposal import propose_summary
-from tenuto.compaction.rungs import Rung, serialised_rungs
+from tenuto.compaction.rungs import serialised_rungs
 from tenuto.compaction.same_prefix import same_prefix_rungs
 from tenuto.protocol.compaction import CompactionOutcome
 
 
-async def prepared_rungs(ctx: BoundContext) -> list[Rung]:
-    """Return the rung that uses the prepared summary, where there is one that still holds."""
-    prepared = ctx.environment.prepared
-    # With a focus the person wants another summary than the one that was written without it.
-    if prepared is None or ctx.focus or not still_holds(prepared, ctx.environment.standing):
-        return []
-    return [_use]
+def use_prepared(ctx: BoundContext) -> CompactionOutcome | None:
+    """Return the outcome of the prepared summary, `None` where there is none that holds and makes enough room.
 
-
-async def _use(ctx: BoundContext, _plan: object) -> CompactionOutcome | None:
+    With a focus another summary is wanted than the one that was written without it.
+    """
     environment, prepared = ctx.environment, ctx.environment.prepared
-    if prepared is None:
+    if prepared is None or ctx.focus or not still_holds(prepared, environment.standing):
         return None
     plan = environment.plan(manual=ctx.is_manual, first_kept=prepared.first_kept_index)
     if isinstance(plan, NothingToCompact):
         return None
-    return propose_summary(plan, prepared.summary, environment.surroundings, environment.prompts, rung="prepared")
+    outcome = propose_summary(plan, prepared.summary, environment.surroundings, environment.prompts, rung="prepared")
+    budget = environment.standing.budget
+    if weigh(outcome, environment.standing).tokens_after > (budget.target + budget.trigger) // 2:
+        return None  # too much was said since: the next compaction would be due at once
+    try:
+        accept(ctx, outcome)
+    except RungError:
+        return None
+    return outcome
 
 
 async def prepare(ctx: BoundContext) -> PreparedSummary:

@@ -10,7 +10,7 @@ from tenuto.compaction.environment import BoundContext, SummaryModel
 from tenuto.compaction.errors import StrategyError
 from tenuto.compaction.files import strip_file_lists
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
-from tenuto.compaction.prepared import still_holds
+from tenuto.compaction.preparing import use_prepared
 from tenuto.compaction.prompts import assemble, summariser_system
 from tenuto.compaction.remote import is_chosen
 from tenuto.compaction.rungs import hide_if_it_pays
@@ -102,15 +102,14 @@ def _requests(
 ) -> tuple[RungRequest, ...]:
     """Return the ways that would be tried, in order."""
     requests: list[RungRequest] = []
+    if use_prepared(ctx) is not None:
+        requests.append(RungRequest(rung="prepared"))
     if ctx.reason == "threshold" and hide_if_it_pays(ctx) is not None:
         requests.append(RungRequest(rung="hide"))
     if isinstance(plan, NothingToCompact):
         return (*requests, RungRequest(rung="truncate")) if plan.edits else tuple(requests)
     if ctx.reason not in {"overflow", "model_switch"} and is_chosen(ctx.environment.request):
         requests.append(RungRequest(rung="remote", tokens=plan.tokens_before, parts=1, model=ctx.llm.facts.id))
-    prepared = ctx.environment.prepared
-    if prepared is not None and not ctx.focus and still_holds(prepared, ctx.environment.standing):
-        requests.append(RungRequest(rung="prepared"))
     shared = planned_tokens(ctx, plan, summarisers)
     if shared:
         requests.append(RungRequest(rung=SAME_PREFIX, tokens=shared, parts=1, model=ctx.llm.facts.id))

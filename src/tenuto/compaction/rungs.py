@@ -38,15 +38,19 @@ def hide(ctx: BoundContext) -> CompactionOutcome | None:
     return CompactionOutcome(edits=edits, rung="hide") if edits else None
 
 
-def hide_if_it_pays(ctx: BoundContext) -> CompactionOutcome | None:
-    """Return the same only if it brings the context to its target and is worth what a changed prefix costs."""
+def hide_if_it_pays(ctx: BoundContext, limit: int | None = None) -> CompactionOutcome | None:
+    """Return the same only if it brings the context to its target and is worth what a changed prefix costs.
+
+    `limit` is tokens, `None` for the target.
+    """
     outcome = hide(ctx)
     if outcome is None:
         return None
     standing = ctx.environment.standing
     proposal = weigh(outcome, standing)
     pays = not ctx.cache.is_warm or is_worth_a_cold_cache(proposal.gain, standing.budget.window)
-    return outcome if pays and proposal.tokens_after <= standing.budget.target else None
+    limit = standing.budget.target if limit is None else limit
+    return outcome if pays and proposal.tokens_after <= limit else None
 
 
 async def serialised_rungs(ctx: BoundContext) -> list[Rung]:

@@ -91,6 +91,7 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     remote: bool = False
     idle: bool = False
     ahead: bool = False
+    background: bool = True
     same_prefix: bool = True
     prompts: PromptSettings = PromptSettings()
 

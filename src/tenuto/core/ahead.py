@@ -1,6 +1,6 @@
 """What a session does while nobody asks for anything, if it is switched on: compacting ahead of time (DESIGN 4, 6).
 
-Both ways are off by default and say what they did. Neither runs beside a task: whatever starts ends the preparation.
+Both ways are off by default and say what they did. What is prepared beside a task is `core/preparation.py`'s.
 """
 
 from __future__ import annotations
@@ -8,12 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tenuto.compaction.errors import NothingLeftError, RungError
-from tenuto.compaction.prepared import still_holds
-from tenuto.compaction.preparing import prepare
-from tenuto.core.environment import CACHE_LIFETIME, bind_context, cache_state
-from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
+from tenuto.core.environment import CACHE_LIFETIME, cache_state
 from tenuto.core.live import LiveSession
+from tenuto.core.preparation import preparation_of
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskSettledEvent, TaskStartedEvent
 from tenuto.protocol.message import AssistantMessage, CompactionEntry
 from tenuto.protocol.operation import CompactSessionOperation
@@ -41,14 +38,17 @@ class AheadOfTime:
         self._work: list[asyncio.Task[None]] = []
 
     def note(self, event: AnyEvent) -> None:
-        """Begin when the session is idle, stop when anything starts."""
+        """Begin when the session is idle, stop when anything starts; what may run beside a task goes on."""
         if isinstance(event, TaskSettledEvent):
             self._begin()
         elif isinstance(event, TaskStartedEvent | SessionOpenedEvent):
             self.stop()
+            preparation = self._live().preparation
+            if preparation is not None and not self._live().settings.compaction.background:
+                preparation.cancel()
 
     def stop(self) -> None:
-        """End the timer and the preparation; what it has cost is counted."""
+        """End the timers."""
         for task in self._work:
             task.cancel()
         self._work.clear()
@@ -67,25 +67,13 @@ class AheadOfTime:
             self._work.append(asyncio.create_task(self._compact(live)))
 
     async def _prepare(self, live: LiveSession) -> None:
-        """Write a summary for the next compaction; a failure is told and changes nothing."""
+        """Have a summary written for the next compaction, when it has been quiet for a moment."""
         await asyncio.sleep(QUIET)
-        context = bind_context(live, "idle", lambda _stage, _tokens: None)
-        environment = context.environment
-        if live.prepared is not None and still_holds(live.prepared, environment.standing):
-            return
-        try:
-            live.prepared = await prepare(context)
-        except NothingLeftError:
-            return
-        except RungError as error:
-            live.notify(f"No summary could be prepared ahead of time: {error}", "warning")
-        except EXPECTED_FAILURES as error:
-            live.notify(f"No summary could be prepared ahead of time: {describe_failure(error)}", "warning")
-        else:
-            first = live.prepared.first_kept_index
-            live.notify(f"A summary of everything before entry {first} is ready for the next compaction.")
-        finally:
-            live.session.hold_usage(environment.spending.usage)
+        if live.extensions is not None:
+            await live.extensions.host()
+        preparation = preparation_of(live)
+        preparation.check()
+        preparation.begin()
 
     async def _compact(self, live: LiveSession) -> None:
         """Compact while the provider still has the conversation in its cache, shortly before it has not."""

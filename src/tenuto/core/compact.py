@@ -42,6 +42,7 @@ from tenuto.session.view_edits import compaction_of_edits
 
 Bind = Callable[[Progress], BoundContext]
 """Returns the context of a compaction that tells its progress to the given function."""
+PREPARING = "finishing the summary that was begun beside the work"
 TO_A_LIMIT: frozenset[CompactionReason] = frozenset({"threshold", "model_switch"})
 """Reasons with which the context has to come under a trigger."""
 
@@ -245,6 +246,7 @@ async def begin_compaction(
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
         check_log(live)
+        await _settle_preparation(live, reason, progress)
         hooked = await ask_before_compaction(live, bind(progress), operation, strategy)
         compaction = Compaction(live, hooked, strategy, operation)
         return compaction, await compaction.propose()
@@ -263,6 +265,18 @@ async def begin_compaction(
             needless=isinstance(error, NothingToCompactError),
         )
         raise
+
+
+async def _settle_preparation(live: LiveSession, reason: CompactionReason, progress: Progress) -> None:
+    """Wait for a summary that is being written for this compaction; for another one it is not the right one."""
+    if live.preparation is None:
+        return
+    if reason == "threshold":
+        progress(PREPARING, 0)
+        await live.preparation.wait()
+    else:
+        await live.preparation.stop()
+    live.preparation.check()
 
 
 def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Proposal) -> CompactionResult:

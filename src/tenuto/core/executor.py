@@ -351,6 +351,8 @@ class Executor(OperationHandler):
                 await running.finished.wait()
             if live.beside is not None:
                 await live.beside.stop()
+            if live.preparation is not None:
+                await live.preparation.stop()
             live.queue_waiting = bool(live.session.state.queue)
 
     def go_on(self, live: LiveSession) -> None:

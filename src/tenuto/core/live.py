@@ -52,12 +52,39 @@ LOOKED_AT = 200
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
+PREPARE_SHARE = 0.8
+"""Of the trigger: from here on the next compaction's summary is written beside a running task."""
+
 
 class Pending(Protocol):
     """What the session knows of a proposed compaction (`core/pending.py`)."""
 
     def drop(self) -> None:
         """Let it go and tell the front-ends."""
+        ...
+
+
+class Preparing(Protocol):
+    """What the session knows of the summary that is written ahead of time (`core/preparation.py`)."""
+
+    def at_boundary(self) -> None:
+        """Between two steps: drop what does not hold any more, and begin where that is due."""
+        ...
+
+    def check(self) -> None:
+        """Drop the summary that is ready when it cannot be used any more."""
+        ...
+
+    def cancel(self) -> None:
+        """End the writing."""
+        ...
+
+    async def stop(self) -> None:
+        """End the writing and wait until it has ended."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait for the summary that is being written."""
         ...
 
 
@@ -131,7 +158,9 @@ class LiveSession(Struct):
     items_refused: bool = False
     """The provider did not read its own compaction again: it is not asked for another while this process lives."""
     prepared: PreparedSummary | None = None
-    """A summary that was written while nothing ran, for the next compaction."""
+    """A summary that was written ahead of time, for the next compaction."""
+    preparation: Preparing | None = None
+    """What writes it."""
     queue_waiting: bool = False
     """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
     unsaved_told: bool = False
@@ -222,6 +251,14 @@ class LiveSession(Struct):
             return False
         over = should_compact_threshold(size, self.budget(), self.settings.compaction)
         return over and self.automatic.may_run(size.tokens)
+
+    def is_preparation_due(self) -> bool:
+        """Say whether the next compaction is so near that its summary is to be written beside the task."""
+        settings = self.settings.compaction
+        if not (settings.enabled and settings.background):
+            return False
+        tokens, trigger = self.measure().tokens, self.budget().trigger
+        return PREPARE_SHARE * trigger <= tokens <= trigger
 
     def publish_usage(self) -> None:
         """Tell the front-ends how full the window is, what the session has used, and how many jobs run."""

@@ -37,6 +37,8 @@ class AgentTask:
                 await self._work()
         except asyncio.CancelledError:
             live.queue_waiting = True
+            if live.preparation is not None:
+                live.preparation.cancel()
             raise
         finally:
             for step in (live.session.save_meta, live.watch_saving, live.publish_queue):
@@ -45,6 +47,7 @@ class AgentTask:
     async def _work(self) -> None:
         """Loop over steps until an answer asks for no tool."""
         while True:
+            self._prepare_summary()
             message = await self._run_step()
             calls = list(message.tool_calls)
             if not calls and message.stop_reason != "pause":
@@ -87,6 +90,15 @@ class AgentTask:
         """What a command of the person said beside the task stands before what they say after it."""
         if self._live.beside is not None:
             self._live.beside.store()
+
+    def _prepare_summary(self) -> None:
+        """Have the next compaction's summary written beside the task, when it is near (R-060)."""
+        live = self._live
+        if live.preparation is None and not live.is_preparation_due():
+            return
+        from tenuto.core.preparation import preparation_of
+
+        preparation_of(live).at_boundary()
 
     async def _compact_between_steps(self) -> None:
         """Compact when the context is over the trigger; a failure ends the task only where the window is full."""

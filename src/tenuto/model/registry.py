@@ -200,6 +200,11 @@ class ModelRegistry:
     def _base_url(self, model_id: str) -> str:
         return self._endpoints.get(split_id(model_id)[0]).base_url
 
+    def answers_one_at_a_time(self, provider: str) -> bool:
+        """Say whether a provider is a local server without a key: there one request waits for the other."""
+        endpoint = self._endpoints.get(provider)
+        return endpoint.is_local and not endpoint.key
+
     def client(self, provider: str) -> ModelClient:
         """Return the client of a provider. Raises `ModelError` for an unknown one."""
         client = self._clients.get(provider)
