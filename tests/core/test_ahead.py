@@ -50,7 +50,7 @@ async def prepared(running) -> None:
 
 
 async def test_both_are_off_by_default(tmp_path):
-    async with agent(tmp_path, script, options=WINDOW) as running:
+    async with agent(tmp_path, script, options=WINDOW, environ=settings(background="false")) as running:
         await fill(running, 13_000)
         await asyncio.sleep(0.4)
         assert not summary_requests(running.server)

@@ -10,6 +10,8 @@ import asyncio
 
 import pytest
 
+import tenuto.core.preparation as preparation
+from tenuto.compaction.preparing import prepare
 from tenuto.core.preparation import PURPOSE
 from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, UsageEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.event import CompactionProgressEvent, ContextUsageEvent, NoticeEvent
@@ -31,11 +33,14 @@ from tests.core.compacting import (
 from tests.core.harness import PROTOCOLS, agent, reopened
 from tests.core.test_compaction_crash import victim
 from tests.core.test_foreign_strategies import Own
+from tests.extension.extending import WATCH, extend
 from tests.server import Hang, HttpError, Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
 
 WINDOW = {"window": 32_000}
 """The trigger is 16,000: from 12,800 on a summary is prepared."""
+LINES = 140
+"""A step is between 500 and 900 tokens: a few steps lie between where a summary is begun and the trigger."""
 OFF = {"TENUTO_COMPACTION__BACKGROUND": "false"}
 
 
@@ -66,7 +71,7 @@ def told(running) -> list[str]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_a_task_of_60_steps_never_waits_for_a_summary(tmp_path, protocol):
     """Headless. Every summary was answered after further steps; had one step waited for it, this would never end."""
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     script = Slow(60)
     async with agent(tmp_path, script, model=f"{protocol}/test", options=WINDOW, interactive=False) as running:
         settled = await running.ask("THE-TASK", timeout=120)
@@ -87,7 +92,7 @@ async def test_a_task_of_60_steps_never_waits_for_a_summary(tmp_path, protocol):
 
 async def test_one_that_is_late_is_waited_for_and_not_asked_for_again(tmp_path):
     """Due before it is ready: the same request is finished, and no second one begun."""
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     release = asyncio.Event()
     steps = reads(40)
 
@@ -107,7 +112,7 @@ async def test_one_that_is_late_is_waited_for_and_not_asked_for_again(tmp_path):
 
 
 async def test_switched_off_nothing_is_asked_beside_a_task(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     async with agent(tmp_path, reads(40), options=WINDOW, environ=OFF) as running:
         assert (await running.ask("the task", timeout=60)).outcome == "completed"
         assert compactions(running)
@@ -116,7 +121,7 @@ async def test_switched_off_nothing_is_asked_beside_a_task(tmp_path):
 
 
 async def test_a_local_server_without_a_key_is_not_asked_for_two_things_at_once(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     async with agent(tmp_path, reads(40), options=WINDOW, environ={"OPENAI_API_KEY": ""}) as running:
         assert running.runtime.live.models.answers_one_at_a_time("openai-chat")
         assert (await running.ask("the task", timeout=60)).outcome == "completed"
@@ -125,10 +130,21 @@ async def test_a_local_server_without_a_key_is_not_asked_for_two_things_at_once(
 
 
 async def test_a_strategy_of_somebody_else_makes_its_summaries_itself(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     own = Own(lambda _ctx: None)
     async with agent(tmp_path, reads(30), options=WINDOW, compaction=own) as running:
         await running.ask("the task", timeout=60)
+        assert not told(running)
+
+
+async def test_an_extension_that_is_asked_before_anything_is_tried_is_asked_first(tmp_path):
+    """It is loaded only when a summary is due: then no request was made either."""
+    write_big_file(tmp_path, LINES)
+    extend(tmp_path, WATCH)
+    async with agent(tmp_path, reads(40), options=WINDOW) as running:
+        assert (await running.ask("the task", timeout=60)).outcome == "completed"
+        assert compactions(running)
+        assert "prepared" not in {entry.rung for entry in compactions(running)}
         assert not told(running)
 
 
@@ -140,13 +156,16 @@ async def until_ready(running) -> asyncio.Future[object]:
 
 
 def stopping(steps: int):
-    """Read until a summary is due; that step's answer hangs until it is interrupted, and the trigger is not reached."""
+    """Read until a summary was asked for; the step after that hangs until it is interrupted, under the trigger."""
     script = reads(steps)
+    asked = False
 
     def answer(request: Request):
+        nonlocal asked
         if is_summary_request(request):
+            asked = True
             return Reply(SUMMARY)
-        return Hang() if request.tokens > 13_400 else script(request)
+        return Hang() if asked else script(request)
 
     return answer
 
@@ -179,7 +198,7 @@ async def switch(running) -> None:
 
 @pytest.mark.parametrize("change", [undo, branch, edit, pin, unpin, switch])
 async def test_what_changes_in_between_drops_it_and_its_cost_stays(tmp_path, change):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     async with agent(tmp_path, stopping(60), options=WINDOW) as running:
         live = running.runtime.live
         work = await until_ready(running)
@@ -203,7 +222,7 @@ async def test_what_changes_in_between_drops_it_and_its_cost_stays(tmp_path, cha
 
 
 async def test_what_only_comes_behind_it_changes_nothing(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     async with agent(tmp_path, stopping(60), options=WINDOW) as running:
         work = await until_ready(running)
         await interrupt(running)
@@ -226,7 +245,7 @@ def hanging(steps: int):
 
 
 async def test_esc_ends_it_with_the_task(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     async with agent(tmp_path, hanging(60), options=WINDOW) as running:
         work = asyncio.ensure_future(running.ask("the task", timeout=60))
         await until(lambda: summary_requests(running.server))
@@ -238,7 +257,7 @@ async def test_esc_ends_it_with_the_task(tmp_path):
 
 
 async def test_it_is_never_written_beside_a_manual_compaction(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     hangs = True
     steps = reads(60)
 
@@ -259,7 +278,7 @@ async def test_it_is_never_written_beside_a_manual_compaction(tmp_path):
 
 
 async def test_one_that_fails_backs_off_and_the_task_goes_on(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     steps = reads(25)
 
     def script(request: Request):
@@ -275,17 +294,41 @@ async def test_one_that_fails_backs_off_and_the_task_goes_on(tmp_path):
         assert compactions(running), "the ladder did without it"
 
 
+async def test_what_failed_in_one_round_is_tried_anew_in_the_next(tmp_path, monkeypatch):
+    """Whatever the failure was, one that nobody thought of too: told, the task goes on, and it is not for ever."""
+    write_big_file(tmp_path, LINES)
+    tried = 0
+
+    async def broken(ctx):
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            raise ZeroDivisionError
+        return await prepare(ctx)
+
+    monkeypatch.setattr(preparation, "prepare", broken)
+    async with agent(tmp_path, reads(45), options=WINDOW) as running:
+        live = running.runtime.live
+        assert (await running.ask("the task", timeout=60)).outcome == "completed"
+        assert tried > 1
+        assert len([text for text in told(running) if "could be prepared" in text]) == 1
+        assert "prepared" in {entry.rung for entry in compactions(running)}
+        assert not live.preparation.is_running
+
+
 async def test_kill_in_the_middle_loses_nothing(tmp_path):
-    write_big_file(tmp_path)
+    write_big_file(tmp_path, LINES)
     steps = hanging(60)
+    greeted = False
 
     def script(request: Request):
-        return Reply("hi") if request.last_user.endswith("hello") else steps(request)
+        return steps(request) if greeted else Reply("hi")
 
     async with ScriptedServer(script, **WINDOW) as server:
         async with reopened(tmp_path, server) as running:
             log = running.session.directory / "events.jsonl"
             assert (await running.ask("hello")).outcome == "completed"
+        greeted = True
         async with victim(tmp_path, server) as process:
             await process.send("say the task")
             await until(lambda: summary_requests(server), 60)

@@ -69,8 +69,6 @@ class AheadOfTime:
     async def _prepare(self, live: LiveSession) -> None:
         """Have a summary written for the next compaction, when it has been quiet for a moment."""
         await asyncio.sleep(QUIET)
-        if live.extensions is not None:
-            await live.extensions.host()
         preparation = preparation_of(live)
         preparation.check()
         preparation.begin()

@@ -271,11 +271,11 @@ async def _settle_preparation(live: LiveSession, reason: CompactionReason, progr
     """Wait for a summary that is being written for this compaction; for another one it is not the right one."""
     if live.preparation is None:
         return
-    if reason == "threshold":
+    if reason != "threshold":
+        await live.preparation.stop()
+    elif live.preparation.is_running:
         progress(PREPARING, 0)
         await live.preparation.wait()
-    else:
-        await live.preparation.stop()
     live.preparation.check()
 
 

@@ -382,6 +382,8 @@ class Executor(OperationHandler):
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
         if live.settled:
             live.settled, live.refused = False, 0
+        if kind == "compaction" and live.preparation is not None:
+            live.preparation.cancel()
         self.tasks.start(live.id, submission_id, kind, body, partial(self._wind_up, live))
 
     def _wind_up(self, live: LiveSession, event: TaskFinishedEvent) -> None:

@@ -63,15 +63,6 @@ class Extensions:
         loading = self._loading
         return loading.result() if loading is not None and loading.done() and not loading.cancelled() else None
 
-    @property
-    def are_loaded(self) -> bool:
-        """Whether it is known who there is, without waiting."""
-        return not self._settings.enabled or (self._loading is not None and self._loading.done())
-
-    def load_soon(self) -> None:
-        """Begin to load them; nothing waits for that."""
-        self._start()
-
     async def close(self) -> None:
         """Wait a moment for what is being told, and let go of everything."""
         if self._loading is None:

@@ -67,6 +67,11 @@ class Pending(Protocol):
 class Preparing(Protocol):
     """What the session knows of the summary that is written ahead of time (`core/preparation.py`)."""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a summary is being written."""
+        ...
+
     def at_boundary(self) -> None:
         """Between two steps: drop what does not hold any more, and begin where that is due."""
         ...

@@ -22,8 +22,8 @@ from tenuto.compaction.remote import is_chosen
 from tenuto.compaction.rungs import hide_if_it_pays
 from tenuto.core.automatic import GROWTH_AFTER_FAILURE
 from tenuto.core.environment import bind_context, present_standing
-from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
-from tenuto.core.live import LiveSession
+from tenuto.core.errors import describe_failure
+from tenuto.core.live import PREPARE_SHARE, LiveSession
 from tenuto.core.models import split_model
 from tenuto.protocol.entry import UsageEntry
 from tenuto.protocol.usage import Usage
@@ -64,7 +64,9 @@ class Preparation:
         """
         live = self._live
         self.check()
-        if live.is_preparation_due() and not live.models.answers_one_at_a_time(self._provider()):
+        if live.measure().tokens < PREPARE_SHARE * live.budget().trigger:
+            self._not_under = 0.0  # a compaction came since: what failed before it is tried anew
+        elif live.is_preparation_due() and not live.models.answers_one_at_a_time(self._provider()):
             self.begin()
 
     def begin(self) -> None:
@@ -122,18 +124,13 @@ class Preparation:
         """Say whether the next compaction could take a summary over.
 
         Not one of a strategy of somebody else or of the provider; and where an extension wants to be asked before
-        anything is tried, nothing is tried before.
+        anything is tried, nothing is tried before: that is known once they are loaded (`_write`).
         """
         live = self._live
         is_ladder = not live.settings.compaction.strategy if live.strategy is None else False
         if not (is_ladder or type(live.strategy) is LadderCompaction):
             return False
-        if live.extensions is None:
-            return True
-        if not live.extensions.are_loaded:
-            live.extensions.load_soon()
-            return False
-        host = live.extensions.loaded
+        host = live.extensions.loaded if live.extensions is not None else None
         return host is None or not host.listens("session_before_compact")
 
     def _bind(self, tokens: int) -> BoundContext:
@@ -152,7 +149,7 @@ class Preparation:
             context,
             environment=dataclasses.replace(
                 environment,
-                standing=msgspec.structs.replace(standing, path=path),
+                standing=msgspec.structs.replace(standing, path=path, meter=live.meter.beside()),
                 keep_tokens=keep,
                 patience=Patience(waited=MAX_WAIT),
             ),
@@ -170,10 +167,14 @@ class Preparation:
         live, environment = self._live, context.environment
         tokens = environment.standing.size.tokens
         try:
+            if live.extensions is not None:
+                await live.extensions.host()
+            if not self._is_wanted():
+                return
             prepared = await prepare(context)
         except NothingLeftError:
             self._back_off(tokens)
-        except (RungError, *EXPECTED_FAILURES) as error:
+        except Exception as error:  # noqa: BLE001 - nobody waits for this: whatever it is, it is told, once a tenth more
             self._back_off(tokens)
             live.notify(f"No summary could be prepared ahead of time: {describe(error)}", "warning", kind=KIND)
         else:

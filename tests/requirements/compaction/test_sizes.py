@@ -172,7 +172,9 @@ async def test_f7_sizes_around_automatic_compactions(tmp_path, protocol, seed, r
     story = Story(seed, steps=8, thinking=seed == 1, refusing=reason == "overflow")
     write_files(tmp_path, seed)
     options = {"listed_window": 200_000 if reason == "overflow" else 20_000, "counter": WORDS}
-    async with agent(tmp_path, story, model=f"{protocol}/test", options=options) as running:
+    # A summary that was asked for ahead of time is no measure of the context that it replaces later.
+    environ = {"TENUTO_COMPACTION__BACKGROUND": "false"}
+    async with agent(tmp_path, story, model=f"{protocol}/test", options=options, environ=environ) as running:
         told: list[tuple[CompactionEntry, int, int]] = []
 
         def note(event: AnyEvent) -> None:
