@@ -167,7 +167,7 @@ async def test_a_model_without_a_compaction_of_its_own_says_so_when_it_was_chose
 
 async def test_the_switch_for_all_models_takes_those_that_can(tmp_path: Path):
     environ = {"TENUTO_COMPACTION__REMOTE": "true"}
-    for provider, rungs in (("openai", {"remote"}), ("openai-chat", {"serialised", "same prefix"})):
+    for provider, rungs in (("openai", {"remote"}), ("openai-chat", {"serialised", "same prefix", "prepared"})):
         place = tmp_path / provider
         place.mkdir()
         async with agent(
