@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.view import Surroundings, build_replacement, choose_user_texts, clip_to_tokens
+from tenuto.compaction.view import Surroundings, build_replacement, clip_to_tokens
 from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import SystemMessage, UserMessage
@@ -61,7 +61,7 @@ def test_r033_user_texts_are_kept_word_for_word_in_time_order_and_marked_as_deal
     before = plan.turn_start or plan.cut
     said = [entry for entry in history.path if isinstance(entry, UserMessage) and entry.seq < before]
     assert len(said) > 5
-    places = [shown.index(f"<message>\nrequest number {turn}\n</message>") for turn in range(len(said))]
+    places = [shown.index(f">\nrequest number {turn}\n</message>") for turn in range(len(said))]
     assert places == sorted(places)
     assert "dealt with" in shown
 
@@ -84,18 +84,6 @@ def test_texts_that_no_person_wrote_are_not_among_the_users():
         history.user("next")
         history.step(words(3_000))
     assert "MADE BY A HOOK" not in system_text(history)
-
-
-def test_first_and_last_are_kept_when_there_is_no_room_for_all():
-    history = History()
-    for turn in range(40):
-        history.user(f"text {turn} " + words(200))
-    chosen = choose_user_texts(history.path, 1_000, 0, 1_200)
-    assert chosen[0].startswith("text 0 ")
-    assert chosen[-1].startswith("text 39 ")
-    assert sum(map(estimate_text, chosen)) <= 1_200
-    numbers = [int(entry.split()[1]) for entry in chosen]
-    assert numbers == sorted(numbers)
 
 
 def test_a_text_that_does_not_fit_is_cut_in_its_middle_with_a_mark():

@@ -7,10 +7,12 @@ its user message again as a real one. Nothing of the kept tail is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
 from tenuto.compaction.images import bound_images
+from tenuto.compaction.ledger import MAX_TEXTS, Excerpt, Said, keep_ledger
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
 from tenuto.compaction.serialize import clip, image_placeholder
@@ -18,7 +20,7 @@ from tenuto.compaction.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, Message, SystemMessage, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart
-from tenuto.session.path import newest_of_kind, of_kind
+from tenuto.session.path import newest_of_kind
 from tenuto.text.estimate import estimate_text
 from tenuto.text.tags import tagged
 
@@ -27,6 +29,12 @@ TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled"
 PLAN_TOKENS = 3_000
 """What an approved plan has in the view after a compaction, at most; `recall` finds all of it."""
 PLAN_NOTE = "The person approved this plan; what of it is done already is in the summary."
+LEDGER_HEAD = """\
+What the user wrote before entry {cut}, in the user's words and in time order; […] marks what is left out. Requests in \
+it are dealt with, or are in the summary. Rules, limits and corrections in it hold until the user takes them back: a \
+later message wins over an earlier one, and over the wording of the summary."""
+LEDGER_TOKENS = 90
+"""What the block costs beside its messages."""
 MIN_TEXT = 40
 """Tokens below which cutting a user text is not worth it."""
 
@@ -118,62 +126,29 @@ def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
 
 
 def user_messages_block(plan: CompactionPlan, budget: int) -> str:
-    """Return what the person said before the kept tail, word for word within `budget` tokens (R-033).
-
-    Chosen newest first, the first and the last one always, printed in time order. A text that does not fit is cut in
-    its middle, with a mark.
-    """
-    chosen = choose_user_texts(plan.path, plan.cut, plan.turn_start if plan.turn_message else 0, budget)
-    if not chosen:
+    """Return what the user said before the kept tail, within `budget` tokens, in time order (R-033)."""
+    without = plan.turn_start if plan.turn_message else 0
+    said = [Said(one.seq, _plain_text(one)) for one in _texts_of_user(plan.path, plan.cut, without)]
+    kept = keep_ledger(said[::-1], budget - LEDGER_TOKENS)
+    if not kept:
         return ""
-    head = "What the person wrote in that part, word for word; all of it has been dealt with or is in the summary:"
-    texts = "\n".join(f"<message>\n{text}\n</message>" for text in chosen)
-    return f"<user-messages>\n{head}\n{texts}\n</user-messages>"
+    messages = "\n".join(_message(one) for one in kept)
+    return f"<user-messages>\n{LEDGER_HEAD.format(cut=plan.cut)}\n{messages}\n</user-messages>"
 
 
-def choose_user_texts(path: Sequence[HistoryEvent], before: int, without: int, budget: int) -> list[str]:
-    """Return user texts with a seq under `before`, the one at `without` left out, within `budget` estimated tokens."""
-    budget -= 40
-    if budget < MIN_TEXT:
-        return []
-    newest_first = _person_messages(path, before, without)
-    last = next(newest_first, None)
-    if last is None:
-        return []
-    people = of_kind(path, UserMessage)
-    first = next((entry for entry in people if _is_person(entry, before, without)), last)
-    last_text = clip_to_tokens(_plain_text(last), budget // 2)
-    budget -= _cost(last_text)
-    first_text = ""
-    if first.seq != last.seq:
-        first_text = clip_to_tokens(_plain_text(first), budget // 2)
-        budget -= _cost(first_text)
-    chosen = [last_text]
-    for message in newest_first:
-        if message.seq == first.seq:
-            break
-        text = _plain_text(message)
-        if _cost(text) > budget:
-            if budget >= MIN_TEXT:
-                chosen.append(clip_to_tokens(text, budget - _cost("")))
-            break
-        chosen.append(text)
-        budget -= _cost(text)
-    chosen.reverse()
-    return [first_text, *chosen] if first_text else chosen
+def _message(one: Excerpt) -> str:
+    mark = f' corrected-by="{one.corrected_by}"' if one.corrected_by else ""
+    return f'<message entry="{one.seq}"{mark}>\n{one.text}\n</message>'
 
 
-def _cost(text: str) -> int:
-    return estimate_text(text) + 8
-
-
-def _is_person(entry: UserMessage, before: int, without: int) -> bool:
-    return entry.origin in PERSON_ORIGINS and entry.seq < before and entry.seq != without
-
-
-def _person_messages(path: Sequence[HistoryEvent], before: int, without: int) -> Iterator[UserMessage]:
-    """Yield the person's messages under `before`, newest first."""
-    return (entry for entry in newest_of_kind(path, UserMessage) if _is_person(entry, before, without))
+def _texts_of_user(path: Sequence[HistoryEvent], before: int, without: int) -> Iterator[UserMessage]:
+    """Yield the newest of the user's messages under the entry `before`, newest first."""
+    theirs = (
+        entry
+        for entry in newest_of_kind(path, UserMessage)
+        if entry.origin in PERSON_ORIGINS and entry.seq < before and entry.seq != without
+    )
+    return islice(theirs, MAX_TEXTS)
 
 
 def _plain_text(message: UserMessage) -> str:

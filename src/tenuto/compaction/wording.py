@@ -1,0 +1,198 @@
+"""Which sentences must survive a compaction, told by their words: rules, corrections, decisions, promises. Pure.
+
+No list of words is complete. What is found here is kept *first*; nothing is thrown away because it is not found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+MAX_SENTENCE = 320
+"""Characters; a longer line (minified code, a log without breaks) is looked at in pieces of this length."""
+MAX_SCANNED = 50_000
+"""Characters at each end of a text that are looked through; more than that is no longer what somebody says."""
+
+
+class Vocabulary:
+    """Words of scripts with spaces, and phrases: what has a blank or a mark in it, or is of a script without spaces."""
+
+    def __init__(self, *lines: str) -> None:
+        terms = [term for line in lines for term in line.split("|")]
+        self._words = frozenset(term for term in terms if term.isalpha() and not _WIDE_LETTER.match(term))
+        self._phrases = tuple(term for term in terms if term not in self._words)
+
+    def is_in(self, sentence: str) -> bool:
+        """Say whether one of the terms stands in a sentence."""
+        small = sentence.lower().replace("’", "'")
+        return not self._words.isdisjoint(words_of(small)) or any(phrase in small for phrase in self._phrases)
+
+
+_WIDE_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+@lru_cache(maxsize=8_192)
+def words_of(small: str) -> frozenset[str]:
+    """Return the words of a sentence in small letters."""
+    return frozenset(_ANY_WORD.findall(small))
+
+
+_ANY_WORD = re.compile(r"[^\W\d_]+")
+_RULE = Vocabulary(
+    "must|mustn't|never|always|only|do not|don't|not allowed|forbidden|require|required|requires|mandatory|deadline",
+    "no longer|under no circumstances|at most|at least|make sure|has to|have to|need to|needs to|rule|instead|except",
+    "muss|müssen|musst|nie|niemals|immer|nur|darf|dürfen|statt|stattdessen|sondern|frist|verboten|keinesfalls",
+    "unbedingt|doit|doivent|jamais|toujours|seulement|uniquement|au lieu|interdit|il faut|délai",
+    "debe|deben|nunca|siempre|sólo|solo|solamente|en lugar|en vez|prohibido|plazo|hay que",
+    "deve|devem|sempre|somente|apenas|em vez|prazo|proibido|mai|soltanto|invece|scadenza|vietato",
+    "moet|moeten|nooit|altijd|alleen|in plaats|verboden|должен|должна|должны|никогда|всегда|только|вместо|нельзя",
+    "срок|обязательно|必须|不要|不得|不能|禁止|永远|总是|只能|只用|仅|而不是|改为|改成|务必|一律|截止",
+    "必ず|絶対|常に|だけ|のみ|ではなく|代わりに|しないで|期限|반드시|절대|항상|대신|말고|금지|마세요|기한",
+)
+_WEAK = Vocabulary(
+    "not|no|should|prefer|avoid|before|after|until|limit|version|port|budget|important|keep|use|please|unless",
+    "nicht|kein|keine|keinen|soll|sollen|sollte|bitte|bis|pas|devrait|avant|non|versión|puerto|não|versão|porta|niet",
+    "geen|не|до|порт|версия|端口|版本|请|用|ポート|バージョン|ください|포트|버전",
+)
+_CORRECTION = Vocabulary(
+    "correction|corrected|actually|scratch that|forget that|forget what|forget about|ignore that|ignore what|ignore my",
+    "i meant|instead|no longer|change of plan|rather than|, not |wrong|never mind|nevermind|replaces|anymore|any more",
+    "on second thought|korrektur|stattdessen|doch nicht|vergiss|eigentlich|sondern|nicht mehr|falsch",
+    "finalement|en fait|oublie|oubliez|plutôt|corrección|en realidad|olvida|correção|na verdade|esqueça",
+    "correzione|in realtà|dimentica|correctie|toch niet|eigenlijk|поправка|исправление|на самом деле|забудь|вместо",
+    "更正|纠正|改为|改成|不对|其实|而不是|訂正|間違い|やっぱり|ではなく|정정|아니라|대신",
+)
+_DECISION = Vocabulary(
+    "decided|decision|i chose|i choose|i picked|settled on|go with|went with|going with|opted|chosen|agreed|instead",
+    "rather than|reverted|switched|replaced|no longer|dropped|rejected|turned down|on second thought",
+    "entschieden|entscheidung|stattdessen|verworfen|gewählt|décidé|décision|choisi|decidido|decisión|elegido",
+    "deciso|scelto|besloten|gekozen|решено|решил|решила|решение|выбран|выбрали",
+    "决定|改用|选择了|放弃|決定|採用|代わりに|결정|선택",
+)
+_PROMISE = Vocabulary(
+    "i'll|i will|we'll|we will|todo|to do|not yet|still need|still has|still have|still open|still missing|remains",
+    "remaining|later|next|follow-up|follow up|pending|promise|promised|afterwards|will need|will have to",
+    "werde|noch nicht|später|danach|als nächstes|plus tard|pas encore|ensuite|je vais|todavía|después|luego|voy a",
+    "ainda não|depois|vou|non ancora|dopo|nog niet|позже|ещё не|затем",
+    "稍后|之后|还没|尚未|待办|下一步|我会|後で|まだ|次に|나중에|아직|다음",
+)
+_ERROR_LINE = re.compile(
+    r"\b(?:[A-Z]\w*(?:Error|Exception|Failure)|error|failed|failure|fatal|panic|traceback|exception|cannot|undefined"
+    r"|not found|denied|refused|timed? ?out|segmentation fault|E[A-Z]{4,}|[A-Z]{2,}_\d{3,}|assert(?:ion)?)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(rf"[^\n]{{1,{MAX_SENTENCE}}}?(?:[.!?](?=\s)|[。！？]|(?=\n)|\Z)|[^\n]{{{MAX_SENTENCE}}}")
+_NAME = re.compile(r"\d[\d.:]*\d|\d|\w*(?:[_/]\w+|\w\.\w+)+|`[^`\n]+`")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
+_COMMON = frozenset(
+    {
+        "this",
+        "that",
+        "with",
+        "from",
+        "have",
+        "will",
+        "must",
+        "never",
+        "always",
+        "only",
+        "should",
+        "into",
+        "your",
+        "what",
+    }
+    | {"when", "then", "than", "they", "there", "about", "please", "because", "instead", "after", "before", "which"}
+    | {"would", "could", "make", "does", "done", "been", "were", "correction", "decided", "decision", "used", "using"}
+    | {"need", "needs", "later", "next", "still", "also"}
+)
+
+
+class Sentence(NamedTuple):
+    """A sentence or line of a text, as offsets in characters."""
+
+    start: int
+    end: int
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """Yield the sentences of a text in order, without blank ones; of a very long text those near both ends."""
+    if len(text) <= 2 * MAX_SCANNED:
+        yield from _sentences_between(text, 0, len(text))
+        return
+    yield from _sentences_between(text, 0, MAX_SCANNED)
+    yield from _sentences_between(text, len(text) - MAX_SCANNED, len(text))
+
+
+def _sentences_between(text: str, start: int, end: int) -> Iterator[Sentence]:
+    for found in _SENTENCE.finditer(text, start, end):
+        said = found[0].strip()
+        if said:
+            first = found.start() + found[0].index(said[0])
+            yield Sentence(first, first + len(said))
+
+
+@lru_cache(maxsize=4_096)
+def weigh_rule(sentence: str) -> int:
+    """Return how much a sentence of the user sounds like a rule, a limit or a correction; 0: not at all."""
+    weight = 4 * _CORRECTION.is_in(sentence) + 3 * _RULE.is_in(sentence)
+    weak = _WEAK.is_in(sentence) + (_NAME.search(sentence) is not None)
+    return weight + weak if weight or weak > 1 else 0
+
+
+def is_correction(sentence: str) -> bool:
+    """Say whether a sentence of the user takes something back."""
+    return _CORRECTION.is_in(sentence)
+
+
+def is_decision(sentence: str) -> bool:
+    """Say whether a sentence of an answer tells what was decided, or what was decided otherwise."""
+    return _DECISION.is_in(sentence)
+
+
+def is_promise(sentence: str) -> bool:
+    """Say whether a sentence of an answer names what is still to be done."""
+    return _PROMISE.is_in(sentence)
+
+
+def is_error_line(line: str) -> bool:
+    """Say whether a line of a result tells of a failure."""
+    return bool(_ERROR_LINE.search(line))
+
+
+class Topic(NamedTuple):
+    """What a sentence is about: its exact names and numbers, and its longer words in small letters."""
+
+    names: frozenset[str]
+    words: frozenset[str]
+
+
+@lru_cache(maxsize=4_096)
+def topic_of(sentence: str) -> Topic:
+    """Return what a sentence is about."""
+    small = sentence.lower()
+    words = {word for word in _WORD.findall(small) if word not in _COMMON} | set(_WIDE.findall(small))
+    return Topic(frozenset(name.strip("`") for name in _NAME.findall(small)), frozenset(words))
+
+
+def is_same_topic(one: Topic, other: Topic) -> bool:
+    """Say whether two sentences speak of the same thing, so that the later one takes the place of the earlier one."""
+    shared = len(one.words & other.words)
+    fewest = min(len(one.words), len(other.words))
+    if fewest == 0:
+        return bool(one.names & other.names)
+    if one.names and other.names and not one.names & other.names:
+        return shared >= 3 and shared * 5 >= fewest * 4  # other numbers for the same words
+    return shared >= 2 and shared * 5 >= fewest * 3
+
+
+def newest_by_topic(earlier: Iterable[str], later: Iterable[str], most: int) -> list[str]:
+    """Return sentences in their order, one a topic, the later one winning; of too many the newest `most`."""
+    kept: list[tuple[Topic, str]] = []
+    for sentence in (*earlier, *later):
+        topic = topic_of(sentence)
+        kept = [(known, text) for known, text in kept if not is_same_topic(known, topic)]
+        kept.append((topic, sentence))
+    return [text for _, text in kept[-most:]]

@@ -1,0 +1,180 @@
+"""The user's words through a compaction (review `truth.md` T1 to T3; R-033)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.compaction.ledger import EDGE_TOKENS, FRAME_TOKENS, SHORT_TOKENS, Said, keep_ledger
+from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.view import Surroundings, build_replacement
+from tenuto.text.estimate import estimate_text
+from tests.compaction.build import History
+
+FILLER = "The log of the night shows nothing that anybody would want to read again. "
+
+
+def numbered(*texts: str) -> list[Said]:
+    return [Said(2 * place + 2, text) for place, text in enumerate(texts)]
+
+
+def paste(middle: str, size: int = 4_000, head: str = "Here is what the team wrote.", end: str = "That was it.") -> str:
+    half = FILLER * (size // 2 // len(FILLER))
+    return f"{head}\n{half}\n{middle}\n{half}\n{end}"
+
+
+def kept_text(said: list[Said], budget: int) -> str:
+    return "\n".join(one.text for one in keep_ledger(said, budget))
+
+
+# --- T1: a correction never leaves before what it corrects ---
+
+
+@pytest.mark.parametrize("budget", [60, 90, 150, 300, 900, 3_000])
+def test_t1_a_corrected_text_is_never_there_without_its_correction(budget):
+    said = numbered(
+        "Set up the staging proxy on port 4000.",
+        "Correction: not 4000. The staging proxy has to use port 9083.",
+        *(paste(f"Nothing {number}.") for number in range(3)),
+    )
+    kept = keep_ledger(said, budget)
+    text = "\n".join(one.text for one in kept)
+    assert "9083" in text or "4000" not in text
+    if "on port 4000" in text:
+        assert [one.corrected_by for one in kept if "on port 4000" in one.text] == [4]
+    if budget >= 150:
+        assert "9083" in text
+
+
+def test_t1_a_correction_inside_a_long_paste_is_kept_like_a_short_one():
+    said = numbered(
+        "Use SQLite for the job table.",
+        paste("Actually the job table must not be SQLite any more: use PostgreSQL 17 instead."),
+        *(paste("Nothing new.") for _ in range(5)),
+    )
+    kept = keep_ledger(said, 200)
+    assert "use PostgreSQL 17 instead" in "\n".join(one.text for one in kept)
+    assert kept[0].corrected_by == 4
+
+
+@given(st.integers(0, 2**32), st.integers(40, 3_000))
+def test_t1_property_corrections_outlive_what_they_correct(seed, budget):
+    dice = random.Random(seed)
+    texts: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    for number in range(dice.randint(1, 8)):
+        port, other = 4_000 + number, 9_000 + number
+        old = f"The service svc_{number} listens on port {port}."
+        new = f"Correction: svc_{number} does not listen on port {port}, use port {other} instead."
+        pairs.append((f"svc_{number} listens on port {port}.", f"use port {other} instead"))
+        texts.insert(dice.randint(0, len(texts)), old)
+        at = dice.randint(texts.index(old) + 1, len(texts))
+        texts.insert(at, paste(new, dice.choice([2_000, 9_000])) if dice.random() < 0.3 else new)
+        texts.insert(dice.randint(0, len(texts)), dice.choice(["go on", "thanks", paste("Nothing."), "ok " * 30]))
+    text = kept_text(numbered(*texts), budget)
+    for old, new in pairs:
+        assert new in text or old not in text
+
+
+def test_t1_the_block_says_what_wins_and_marks_the_corrected_text():
+    history = History()
+    history.user("Set up the staging proxy on port 4000.")
+    history.step("ok " * 200)
+    history.user("Correction: not 4000. The staging proxy has to use port 9083.")
+    for _ in range(8):
+        history.step("done " * 900)
+        history.user("next")
+    history.answer("yes")
+    plan = history.plan(16_384)
+    assert isinstance(plan, CompactionPlan)
+    [system, *_] = build_replacement(plan, "## Goal\nproxy", Surroundings(), Prompts())
+    corrected = next(entry.seq for entry in history.path if "9083" in str(entry))
+    assert f'corrected-by="{corrected}">\nSet up the staging proxy on port 4000.' in system.text
+    assert "later message wins over an earlier one" in system.text
+
+
+# --- T2: short rules come first, long pastes keep what matters ---
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_t2_a_long_paste_pushes_no_rule_out(place):
+    rules = [f"Rule {number}: never touch module_{number}." for number in range(12)]
+    texts = list(rules)
+    texts.insert(place * 2, paste("Nothing.", 40_000))
+    kept = kept_text(numbered(*texts), 900)
+    assert [rule for rule in rules if rule not in kept] == []
+
+
+def test_t2_small_talk_leaves_before_rules():
+    texts = [f"Rule {number}: always run check_{number} first." for number in range(10)]
+    texts += [f"that reads well to me, go ahead with part {'x' * (number % 7)}" for number in range(60)]
+    kept = kept_text(numbered(*texts), 500)
+    assert all(f"check_{number}" in kept for number in range(10))
+
+
+RULES_IN_LANGUAGES = {
+    "en": "The exporter must never write to /srv/shared.",
+    "de": "Der Exporter darf niemals nach /srv/shared schreiben.",
+    "fr": "L'exporteur ne doit jamais écrire dans /srv/shared.",
+    "es": "El exportador nunca debe escribir en /srv/shared.",
+    "ru": "Экспорт никогда не пишет в /srv/shared.",
+    "zh": "导出程序绝不能写入 /srv/shared,必须使用本地目录。",
+    "ja": "エクスポーターは絶対に /srv/shared に書き込まないこと。",
+    "ko": "내보내기는 절대 /srv/shared 에 쓰면 안 됩니다.",
+}
+
+
+@pytest.mark.parametrize("language", RULES_IN_LANGUAGES)
+def test_t2_head_end_and_key_sentences_of_a_long_paste_stay(language):
+    rule = RULES_IN_LANGUAGES[language]
+    said = numbered(paste(rule, 12_000, head="Start of the brief.", end="The brief ends here."))
+    kept = kept_text(said, 300)
+    assert rule in kept
+    assert kept.startswith("Start of the brief.")
+    assert kept.endswith("The brief ends here.")
+    assert "[…]" in kept
+
+
+# --- what always holds ---
+
+
+@given(st.lists(st.text(max_size=400), max_size=25), st.integers(0, 2_000))
+def test_t2_property_the_ledger_is_in_order_exact_and_within_its_budget(texts, budget):
+    said = numbered(*texts)
+    kept = keep_ledger(said, budget)
+    by_seq = {one.seq: one.text.strip() for one in said}
+    assert [one.seq for one in kept] == sorted({one.seq for one in kept})
+    for one in kept:
+        pieces = [piece.strip() for piece in one.text.split("[…]")]
+        assert all(piece in by_seq[one.seq] for piece in pieces if "[…]" not in by_seq[one.seq])
+        if estimate_text(by_seq[one.seq]) <= SHORT_TOKENS:
+            assert one.text == by_seq[one.seq]
+    spent = sum(estimate_text(one.text) for one in kept)
+    assert spent <= budget + len(kept) * (2 * EDGE_TOKENS)
+    assert not kept or budget >= FRAME_TOKENS
+
+
+@given(st.lists(st.integers(1, 3_000), min_size=1, max_size=12))
+def test_t2_property_with_room_for_all_everything_is_whole(sizes):
+    said = numbered(*(f"{number} " + FILLER * (size // len(FILLER) + 1) for number, size in enumerate(sizes)))
+    kept = keep_ledger(said, 1_000_000)
+    assert [one.text for one in kept] == [one.text.strip() for one in said]
+    assert not [one for one in kept if one.corrected_by]
+
+
+def test_t3_standing_rules_are_not_called_done():
+    history = History()
+    history.user("Rule 2: never push to main.")
+    for _ in range(8):
+        history.step("done " * 900)
+        history.user("next")
+    history.answer("yes")
+    plan = history.plan(16_384)
+    assert isinstance(plan, CompactionPlan)
+    [system, *_] = build_replacement(plan, "## Goal\nx", Surroundings(), Prompts())
+    assert "all of it has been dealt with" not in system.text
+    assert "hold until the user takes them back" in system.text
