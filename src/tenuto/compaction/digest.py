@@ -6,26 +6,47 @@ The headings are those of every summary, so that a later round can update it. It
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.compaction.serialize import clip
-from tenuto.compaction.summary import add_identifiers, find_identifiers, shorten
+from tenuto.compaction.summary import IDENTIFIER_REACH, NAMES_LABEL, add_identifiers, find_identifiers, shorten
 from tenuto.compaction.view import PERSON_ORIGINS, Surroundings, surrounding_blocks
+from tenuto.compaction.wording import (
+    MAX_SENTENCE,
+    is_decision,
+    is_error_line,
+    is_promise,
+    newest_by_topic,
+    sentences,
+)
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.protocol.part import text_of
+from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.text.estimate import estimate_text
 
 MARK = "(Compiled from the session's data without a model; details are in the history.)"
-MAX_ERRORS = 3
-MAX_STEPS = 12
+MAX_ERRORS = 8
+MAX_ERROR_LINES = 3
+MAX_CALLS = 6
+MAX_DECISIONS = 20
+MAX_PROMISES = 12
+NAMES_SHARE = 4
+"""Exact names take at most a quarter of the digest."""
+NAMES_OF_ONE = 10
+"""Exact names that are taken from one result or answer."""
+MIN_REQUEST = 20
+"""Characters; a shorter text ("go on") states no goal."""
+CALL = "- Call: "
+FAILED = " failed: "
+LATEST_REQUEST = "Latest request"
 _TEXT = 600
 _ERROR_TEXT = 400
 _LONG_TEXT = 1_500
-_LAST_REQUEST, _LAST_ANSWER = "Last request in this part", "The last answer in this part"
+_LAST_ANSWER = "The last answer in this part"
+_QUOTED = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -42,19 +63,22 @@ def digest(plan: CompactionPlan, surroundings: Surroundings) -> str:
 def digest_entries(entries: Sequence[Visible], surroundings: Surroundings, previous: str, limit: int) -> str:
     """Return what the data of some entries gives under the usual headings, within `limit` estimated tokens.
 
-    What the `previous` summary says under a heading is carried over. Without file lists.
+    What the `previous` summary says under a heading is carried over. Rules of the user are not repeated: they stand
+    among the user's own words. Without file lists.
     """
     earlier = sections_of(previous)
     sections = (
         ("## Goal", _goal(entries, earlier)),
         ("## Constraints & Preferences", earlier.get("Constraints & Preferences", "")),
         ("## Progress", _progress(entries, surroundings, earlier)),
-        ("## Key Decisions", earlier.get("Key Decisions", "")),
-        ("## Next Steps", _next_steps(surroundings)),
+        ("## Key Decisions", _decisions(entries, earlier)),
+        ("## Next Steps", _next_steps(entries, surroundings, earlier)),
         ("## Critical Context", _critical(entries, earlier)),
     )
     text = "\n\n".join([MARK, *(f"{heading}\n{body}" for heading, body in sections if body)])
-    return shorten(add_identifiers(shorten(text, limit), _names(entries, text, limit)), limit)
+    names = _names(entries, earlier, text, limit // NAMES_SHARE)
+    room = limit - sum(estimate_text(name) + 2 for name in names)
+    return shorten(add_identifiers(shorten(text, room), names), limit)
 
 
 def list_room(plan: CompactionPlan, surroundings: Surroundings) -> int:
@@ -71,20 +95,18 @@ def sections_of(summary: str) -> dict[str, str]:
 
 
 def _goal(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
+    """Return the goal: what a model's summary calls it, and the latest request; what came before may be taken back."""
     said = [
-        text_of(entry.parts).strip()
+        text
         for entry in entries
-        if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS
+        if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and (text := text_of(entry.parts).strip())
     ]
     goal = earlier.get("Goal", "")
-    if said:
-        goal = _without_item(goal, _LAST_REQUEST)  # the newest one counts; the others are among the person's own words
-    lines = [goal] if goal else []
-    if said and not lines:
-        lines.append(_item("First request", clip(said.pop(0), _TEXT, 200)))
-    if said:
-        lines.append(_item(_LAST_REQUEST, clip(said[-1], _TEXT, 200)))
-    return "\n".join(lines)
+    if not said:
+        return goal
+    latest = next((text for text in reversed(said) if len(text) >= MIN_REQUEST), said[-1])
+    item = _item(LATEST_REQUEST, clip(latest, _TEXT, 200))
+    return "\n".join(filter(None, (_without_item(goal, LATEST_REQUEST), item)))
 
 
 def _item(label: str, text: str) -> str:
@@ -108,17 +130,28 @@ def _progress(entries: Sequence[Visible], surroundings: Surroundings, earlier: d
     todo = {
         status: [item.text for item in surroundings.todo if item.status == status] for status in ("done", "in_progress")
     }
-    steps = [_describe_step(entry) for entry in entries if isinstance(entry, AssistantMessage) and entry.tool_calls]
-    done = before.get("Done", []) + _lines(earlier.get("Progress So Far", ""))
+    done = [line for line in before.get("Done", []) if not line.startswith(CALL)]
+    done += _lines(earlier.get("Progress So Far", ""))
     done += [line for text in todo["done"] if (line := f"- [x] {text}") not in done]
-    if len(steps) > MAX_STEPS:
-        done.append(f"- ({len(steps) - MAX_STEPS} earlier steps)")
-    done += [f"- {step}" for step in steps[-MAX_STEPS:]]
+    calls = [call for entry in entries if isinstance(entry, AssistantMessage) for call in entry.tool_calls]
+    done += [f"{CALL}{describe_call(call)}" for call in calls[-MAX_CALLS:]]
     under_way = [f"- [ ] {text}" for text in todo["in_progress"]]
     if not surroundings.todo:
         under_way = before.get("In Progress", [])  # where there is a list, only the list knows what is open (R-032)
-    lists = (("### Done", done), ("### In Progress", under_way), ("### Blocked", _last_errors(entries)))
+    blocked = open_errors(entries, _items(before.get("Blocked", [])))
+    lists = (("### Done", done), ("### In Progress", under_way), ("### Blocked", blocked))
     return "\n".join("\n".join((heading, *lines)) for heading, lines in lists if lines)
+
+
+def _items(lines: Sequence[str]) -> list[str]:
+    """Return the items of a list, each with its further lines."""
+    items: list[str] = []
+    for line in lines:
+        if items and line.startswith("  "):
+            items[-1] += f"\n{line}"
+        else:
+            items.append(line)
+    return items
 
 
 def _subsections(text: str) -> dict[str, list[str]]:
@@ -137,10 +170,9 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _describe_step(message: AssistantMessage) -> str:
-    """Return one line that says what a step called."""
-    calls = (f"{call.name}({_one_line(call.arguments, 80)})" for call in message.tool_calls[:3])
-    return "; ".join(calls)
+def describe_call(call: ToolCallPart) -> str:
+    """Return a call in one line; two calls that do the same have the same one."""
+    return f"{call.name}({_one_line(call.arguments, 80)})"
 
 
 def _one_line(text: str, limit: int) -> str:
@@ -148,25 +180,64 @@ def _one_line(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else f"{flat[:limit]}…"
 
 
-def _last_errors(entries: Sequence[Visible]) -> list[str]:
-    """Return the last errors word for word, oldest first."""
-    errors: list[str] = []
-    for entry in reversed(entries):
-        if isinstance(entry, ToolResultMessage) and entry.is_error:
-            text = text_of(entry.parts).strip()
-            errors.append(_item(f"{entry.name} failed", clip(text, _ERROR_TEXT // 4, _ERROR_TEXT)))
-            if len(errors) == MAX_ERRORS:
-                break
-    return errors[::-1]
+def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]:
+    """Return the errors that no later success of the same call has answered, word for word, oldest first."""
+    calls = {
+        call.id: describe_call(call)
+        for entry in entries
+        if isinstance(entry, AssistantMessage)
+        for call in entry.tool_calls
+    }
+    found = {line.removeprefix("- ").partition(FAILED)[0]: line for line in earlier}
+    for entry in entries:
+        if not isinstance(entry, ToolResultMessage):
+            continue
+        call = calls.get(entry.call_id, entry.name)
+        found.pop(call, None)
+        if entry.is_error and not entry.interrupted:
+            found[call] = f"- {call}{FAILED}{_error_text(entry)}".replace("\n", "\n  ")
+    return list(found.values())[-MAX_ERRORS:]
 
 
-def _next_steps(surroundings: Surroundings) -> str:
+def _error_text(result: ToolResultMessage) -> str:
+    """Return the lines of a failed result that name the error, the last ones; its end where none does."""
+    text = text_of(result.parts).strip()
+    named = [line.strip() for line in text.splitlines() if is_error_line(line)]
+    if not named:
+        return clip(text, _ERROR_TEXT // 4, _ERROR_TEXT)
+    return "\n".join(_one_line(line, _ERROR_TEXT) for line in named[-MAX_ERROR_LINES:])
+
+
+def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool]) -> list[str]:
+    """Return the sentences of answers that are meant, as items of a list, oldest first."""
+    return [
+        f"- {sentence}"
+        for entry in entries
+        if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts))
+        for span in sentences(text)
+        if is_meant(sentence := _one_line(text[span.start : span.end].lstrip("-*# "), MAX_SENTENCE)) and sentence
+    ]
+
+
+def _decisions(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
+    before = _items(_lines(earlier.get("Key Decisions", "")))
+    return "\n".join(newest_by_topic(before, _told(entries, is_decision), MAX_DECISIONS))
+
+
+def _next_steps(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]) -> str:
+    """Return what is open by the todo list, then what answers said was still to be done."""
     due = [item.text for item in surroundings.todo if item.status in {"in_progress", "pending"}]
-    return "\n".join(f"{number}. {text}" for number, text in enumerate(due, 1)) or "1. Go on with the last request."
+    steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or ["1. Go on with the latest request."]
+    before = [line for line in _items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
+    promised = _told(entries, lambda sentence: is_promise(sentence) and not is_decision(sentence))
+    return "\n".join((*steps, *newest_by_topic(before, promised, MAX_PROMISES)))
 
 
 def _critical(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
     lines = [text for name in ("Critical Context", "Context Needed to Continue") if (text := earlier.get(name))]
+    lines = [
+        "\n".join(line for line in text.splitlines() if not line.startswith(NAMES_LABEL)) for text in lines if text
+    ]
     for entry in reversed(entries):
         if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts).strip()):
             lines = [_without_item(line, _LAST_ANSWER) for line in lines]
@@ -175,17 +246,29 @@ def _critical(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _names(entries: Sequence[Visible], text: str, limit: int) -> list[str]:
-    """Return exact names of the last answers and calls that the digest lacks, a tenth of its budget at most."""
-    latest: list[str] = []
-    for entry in entries[-8:]:
-        if isinstance(entry, AssistantMessage):
-            latest += [text_of(entry.parts), *(call.arguments for call in entry.tool_calls)]
-    names = [name for name in find_identifiers("\n".join(latest)) if name not in text]
-    kept: list[str] = []
-    for name in names[:24]:
-        limit -= 10 * estimate_text(name)
+def _names(entries: Sequence[Visible], earlier: dict[str, str], text: str, limit: int) -> list[str]:
+    """Return exact names of results and answers that the digest lacks, within `limit` tokens.
+
+    The newest come first, then those that the earlier digest had.
+    """
+    kept: dict[str, None] = {}
+    for name in _names_newest_first(entries, earlier):
+        if name in kept or name in text:
+            continue
+        limit -= estimate_text(name) + 2
         if limit < 0:
             break
-        kept.append(name)
-    return kept
+        kept[name] = None
+    return list(kept)
+
+
+def _names_newest_first(entries: Sequence[Visible], earlier: dict[str, str]) -> Iterator[str]:
+    for entry in reversed(entries):
+        if isinstance(entry, ToolResultMessage | AssistantMessage):
+            said = text_of(entry.parts)
+            yield from find_identifiers(said)[:NAMES_OF_ONE]
+            if len(said) > IDENTIFIER_REACH:
+                yield from find_identifiers(said[:IDENTIFIER_REACH])[:NAMES_OF_ONE]
+    for line in earlier.get("Critical Context", "").splitlines():
+        if line.startswith(NAMES_LABEL):
+            yield from _QUOTED.findall(line)

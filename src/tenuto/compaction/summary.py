@@ -15,6 +15,7 @@ from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.text.estimate import estimate_text
 
 CRITICAL = "## Critical Context"
+NAMES_LABEL = "- Exact names from the last part:"
 MAX_IDENTIFIERS = 24
 IDENTIFIER_REACH = 8_000
 """Characters at the end of the summarised text whose exact names must not be lost."""
@@ -162,7 +163,7 @@ def add_identifiers(summary: str, names: Sequence[str]) -> str:
     """Return the summary with `names` as one more line under Critical Context."""
     if not names:
         return summary
-    line = "- Exact names from the last part: " + ", ".join(f"`{name}`" for name in names)
+    line = f"{NAMES_LABEL} " + ", ".join(f"`{name}`" for name in names)
     at = summary.rfind(CRITICAL)
     if at < 0:
         return f"{summary.rstrip()}\n\n{CRITICAL}\n{line}"

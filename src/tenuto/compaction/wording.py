@@ -83,7 +83,8 @@ _ERROR_LINE = re.compile(
     r"|not found|denied|refused|timed? ?out|segmentation fault|E[A-Z]{4,}|[A-Z]{2,}_\d{3,}|assert(?:ion)?)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(rf"[^\n]{{1,{MAX_SENTENCE}}}?(?:[.!?](?=\s)|[。！？]|(?=\n)|\Z)|[^\n]{{{MAX_SENTENCE}}}")
+_LINE = re.compile(r"[^\n]+")
+_STOP = re.compile(r"[.!?]+(?=\s)|[。！？]+")
 _NAME = re.compile(r"\d[\d.:]*\d|\d|\w*(?:[_/]\w+|\w\.\w+)+|`[^`\n]+`")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
@@ -127,11 +128,16 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def _sentences_between(text: str, start: int, end: int) -> Iterator[Sentence]:
-    for found in _SENTENCE.finditer(text, start, end):
-        said = found[0].strip()
-        if said:
-            first = found.start() + found[0].index(said[0])
-            yield Sentence(first, first + len(said))
+    for line in _LINE.finditer(text, start, end):
+        begin = line.start()
+        for stop in (*(found.end() for found in _STOP.finditer(text, begin, line.end())), line.end()):
+            for first in range(begin, stop, MAX_SENTENCE):
+                piece = text[first : min(stop, first + MAX_SENTENCE)]
+                said = piece.strip()
+                if said:
+                    at = first + piece.index(said[0])
+                    yield Sentence(at, at + len(said))
+            begin = stop
 
 
 @lru_cache(maxsize=4_096)
