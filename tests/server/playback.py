@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from tenuto.evaluation.tokens import CALL, Counter
 from tests.server.connection import Connection
 from tests.server.openai_compaction import ENDPOINT, compacted
 from tests.server.options import Options
 from tests.server.reply import AnyReply, Cut, Hang, HttpError, RawStream, Reply, StreamError, Tokens
 from tests.server.request import Request
-from tests.server.tokens import CALL, Counter
 
 STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 

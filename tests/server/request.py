@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tenuto.evaluation.tokens import CHARACTERS, Counter
 from tests.server import anthropic_wire, chat_wire, responses_wire
 from tests.server.item import Item
 from tests.server.openai_compaction import ENDPOINT, is_triggered
-from tests.server.tokens import CHARACTERS, Counter
 
 Protocol = Literal["anthropic", "responses", "chat"]
 WIRES = {"anthropic": anthropic_wire, "responses": responses_wire, "chat": chat_wire}

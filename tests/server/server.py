@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, Self
 from weakref import WeakSet
 
+from tenuto.evaluation.tokens import Counter
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.connection import Connection, Incoming
 from tests.server.item import Refusal
@@ -23,7 +24,6 @@ from tests.server.options import Options
 from tests.server.playback import Playback, encode, respond
 from tests.server.reply import AnyReply, Script
 from tests.server.request import WIRES, Protocol, Request
-from tests.server.tokens import Counter
 
 CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat}
 ROUTES: dict[str, tuple[Protocol, bool]] = {

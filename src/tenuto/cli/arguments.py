@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 BAD_USAGE = 2
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "import")
-RESERVED = ("acp", "doctor", "config", "stats", "eval", "sandbox")
+SUBCOMMANDS = ("sessions", "import", "eval")
+RESERVED = ("acp", "doctor", "config", "stats", "sandbox")
 """Words that will be subcommands; they are not taken for a prompt."""
 
 
@@ -67,8 +67,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Also: tenuto sessions, tenuto import; --help explains each. Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; "
-        "without one the built-in offline model answers.",
+        epilog="Also: tenuto sessions, tenuto import, tenuto eval; --help explains each. Keys: ANTHROPIC_API_KEY, "
+        "OPENAI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument("-p", "--print", dest="print_mode", action="store_true", help="no screen: answer and exit")

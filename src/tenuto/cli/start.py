@@ -71,6 +71,10 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
         from tenuto.cli.importing import run_import
 
         return run_import(options.subcommand[1:], home_directory(os.environ), os.environ)
+    if options.subcommand[:1] == ("eval",):
+        from tenuto.cli.evaluating import run_eval
+
+        return run_eval(options.subcommand[1:])
     if options.subcommand:
         from tenuto.cli.sessions import run_sessions
 

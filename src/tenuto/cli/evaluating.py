@@ -1,0 +1,114 @@
+"""`tenuto eval compaction`: measure what survives compaction, without a network and without a key."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar, get_args
+
+from tenuto.cli.arguments import BAD_USAGE
+from tenuto.cli.parsing import FAILED, Parser, complain, parse
+from tenuto.evaluation.driving import Case, Figures, measure
+from tenuto.evaluation.report import Report, describe
+from tenuto.evaluation.scripted import SUMMARISERS
+from tenuto.model.endpoint import ProviderKind
+from tenuto.text.writable import to_json
+
+T = TypeVar("T")
+WINDOWS = "8192,16384,65536,200000"
+ROUNDS = 11
+MIN_WINDOW = 8_192
+MAX_ROUNDS = 99
+PROTOCOLS: tuple[ProviderKind, ...] = get_args(ProviderKind)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the words behind `tenuto eval compaction`."""
+    parser = Parser(
+        prog="tenuto eval compaction",
+        description="Play generated sessions with a scripted model and say what of them the model is still sent after "
+        "each compaction. Nothing leaves this machine. Exits with 1 when a bar is missed.",
+    )
+    parser.add_argument("--seeds", type=_number(1, 999), default=3, metavar="N", help="sessions to generate; default 3")
+    parser.add_argument(
+        "--windows",
+        type=_list_of(_number(MIN_WINDOW, 2_000_000)),
+        default=WINDOWS,
+        metavar="TOKENS,…",
+        help=f"context windows; default {WINDOWS}",
+    )
+    parser.add_argument(
+        "--rounds", type=_number(1, MAX_ROUNDS), default=ROUNDS, metavar="N", help=f"compactions; default {ROUNDS}"
+    )
+    parser.add_argument(
+        "--summarisers",
+        type=_list_of(_one_of(SUMMARISERS)),
+        default=",".join(SUMMARISERS),
+        metavar="NAME,…",
+        help=f"who writes the summaries; default all: {', '.join(SUMMARISERS)}",
+    )
+    parser.add_argument(
+        "--protocol",
+        type=_one_of(PROTOCOLS),
+        default=PROTOCOLS[0],
+        metavar="NAME",
+        help=f"one of {', '.join(PROTOCOLS)}; default {PROTOCOLS[0]}",
+    )
+    parser.add_argument("--json", action="store_true", help="every figure as one JSON object")
+    return parser
+
+
+def run_eval(arguments: tuple[str, ...]) -> int:
+    """Run `tenuto eval WORD …`; returns the exit code: 0 all bars hold, 1 some are missed, 2 bad usage."""
+    if arguments[:1] != ("compaction",):
+        asked = arguments[:1] in (("-h",), ("--help",))
+        text = "usage: tenuto eval compaction [--help]"
+        if asked:
+            print(text)  # noqa: T201
+        return 0 if asked else complain(text, BAD_USAGE)
+    parsed = parse(build_parser(), arguments[1:])
+    if isinstance(parsed, int):
+        return parsed
+    cases = [
+        Case(seed=seed, window=window, rounds=parsed.rounds, summariser=summariser, protocol=parsed.protocol)
+        for window in parsed.windows
+        for summariser in parsed.summarisers
+        for seed in range(1, parsed.seeds + 1)
+    ]
+    report = Report([_measure(case, place, len(cases)) for place, case in enumerate(cases, 1)])
+    misses = report.misses()
+    if parsed.json:
+        print(to_json({"sessions": report.figures, "missed": misses}).decode())  # noqa: T201
+    else:
+        print("\n".join(report.rows()))  # noqa: T201
+    return FAILED if misses else 0
+
+
+def _measure(case: Case, place: int, count: int) -> Figures:
+    print(f"{place}/{count}: {describe(case)}", file=sys.stderr)  # noqa: T201
+    return asyncio.run(measure(case))
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def read(word: str) -> int:
+        if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
+            raise argparse.ArgumentTypeError(f"“{word}” is no number from {least} to {most}")
+        return int(word)
+
+    return read
+
+
+def _one_of(names: Sequence[T]) -> Callable[[str], T]:
+    def read(word: str) -> T:
+        for name in names:
+            if name == word:
+                return name
+        raise argparse.ArgumentTypeError(f"“{word}” is none of {', '.join(map(str, names))}")
+
+    return read
+
+
+def _list_of(read: Callable[[str], T]) -> Callable[[str], list[T]]:
+    return lambda words: [read(word.strip()) for word in words.split(",")]

@@ -1,0 +1,225 @@
+"""A model in process: it plays a story's steps and one of four summarisers, counts by word pieces, has a window.
+
+It is plugged in where bytes leave for the network (`register_transport`), so encoders, decoders and everything behind
+them are the real ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import cycle
+from random import Random
+from typing import Any, Literal
+
+from tenuto.compaction.prompts import SAME_PREFIX
+from tenuto.evaluation.stories import FROM_USER, Fact, Kind, Step, View
+from tenuto.evaluation.tokens import count_item, count_text
+from tenuto.evaluation.wires import Reply, Request, ToolCall, Usage, read_request, refusal, stream, too_long
+from tenuto.model.endpoint import ProviderKind
+from tenuto.model.errors import classify
+from tenuto.protocol.model import ModelError
+from tenuto.text.ceiling import result_ceiling
+
+Summariser = Literal["honest", "lossy", "refusing", "babbling"]
+SUMMARISERS: tuple[Summariser, ...] = ("honest", "lossy", "refusing", "babbling")
+LOSS = 0.4
+"""Share of the facts that the lossy summariser leaves out of each summary."""
+TOKENS_A_WORD = 1.5
+TOOL_CHARS = 30_000
+_LENGTH = re.compile(r"under (\d+) words")
+_KEPT_BY_PROGRAM: frozenset[Kind] = frozenset({"pin", "todo", "read", "modified", "buried", "content"})
+"""What summarisers are told to leave out, or cannot know."""
+_FAILURES = ("error", "refusal", "empty", "call")
+_BABBLE = ("The session is about a code base and things were done in it. " * 12, "I will now open the next file.")
+
+
+@dataclass(slots=True)
+class Account:
+    """What was seen of the requests, besides facts.
+
+    `over` are tokens of requests over the window, `stubs` results that came as less than a fifth (printed and sent
+    characters, free tokens), `prefix_shares` how much of each summary request in place its predecessor began with.
+    """
+
+    requests: int = 0
+    summaries: int = 0
+    over: list[int] = field(default_factory=list[int])
+    stubs: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    prefix_shares: list[float] = field(default_factory=list[float])
+
+
+class ScriptedModel:
+    """Answers requests. `facts` are those that hold now; `look` is called once with what the next step is sent."""
+
+    def __init__(self, kind: ProviderKind, window: int, summariser: Summariser, seed: int) -> None:
+        self.kind: ProviderKind = kind
+        self.window = window
+        self.account = Account()
+        self.facts: dict[Fact, None] = {}
+        self.look: Callable[[View], None] | None = None
+        self.filler: Callable[[], Step | None] | None = None
+        self._seed = seed
+        self._summariser: Summariser = summariser
+        self._steps: deque[Step] = deque()
+        self._failures = cycle(_FAILURES)
+        self._babble = cycle(_BABBLE)
+        self._printed: dict[str, int] = {}
+        self._sent: tuple[str, ...] = ()
+        self._step_items: tuple[str, ...] = ()
+
+    def begin(self, steps: tuple[Step, ...], filler: Callable[[], Step | None] | None = None) -> None:
+        """Play these steps next. Before the last one come those of `filler`, as long as it has any."""
+        self._steps = deque(steps)
+        self.filler = filler
+
+    def answer(self, body: bytes) -> Iterator[bytes]:
+        """Return the stream of an answer. Raises `ModelError` for what a provider would refuse."""
+        request = read_request(self.kind, body)
+        self.account.requests += 1
+        size = count_request(request)
+        limit = self.window - (request.asked if self.kind != "openai" else 0)
+        if size > limit:
+            self.account.over.append(size)
+            raise classify("scripted", 400, too_long(self.kind, size, self.window))
+        in_place = SAME_PREFIX in request.last_user
+        is_summary = in_place or not request.has_tools
+        reply = self._summarise(request, in_place) if is_summary else self._go_on(request, size)
+        shared = sum(count_item(item) for item in _common(self._sent, request.items))
+        self._sent = request.items
+        said = "".join((reply.text, *(str(call.arguments) for call in reply.calls)))
+        usage = Usage(size - shared, shared, count_text(said))
+        return stream(self.kind, reply, usage, self.account.requests)
+
+    # --- steps ---
+
+    def _go_on(self, request: Request, size: int) -> Reply:
+        self._step_items = request.items
+        self._watch_results(request, size)
+        if self.look is not None:
+            look, self.look = self.look, None
+            look(View(request.texts))
+        step = self._next_step()
+        calls: list[ToolCall] = []
+        for place, call in enumerate(step.calls):
+            call_id = f"call_{self.account.requests:05d}_{place}"
+            self._printed[call_id] = call.printed
+            calls.append(ToolCall(call_id, call.name, call.arguments))
+        self.learn(step.facts, step.over)
+        return Reply(text=step.text, calls=tuple(calls))
+
+    def learn(self, facts: tuple[Fact, ...], over: tuple[Fact, ...] = ()) -> None:
+        """Take note of facts that hold from now on, and of those that do no more."""
+        for fact in over:
+            self.facts.pop(fact, None)
+        self.facts.update(dict.fromkeys(facts))
+
+    def _next_step(self) -> Step:
+        if len(self._steps) == 1 and self.filler is not None and (step := self.filler()) is not None:
+            return step
+        return self._steps.popleft() if self._steps else Step(text="OK.")
+
+    def _watch_results(self, request: Request, size: int) -> None:
+        """Hold each new result against what its tool printed."""
+        free = self.window - size
+        for call_id, text in request.results.items():
+            printed = self._printed.pop(call_id, 0)
+            whole = min(printed, TOOL_CHARS, result_ceiling(self.window))
+            if len(text) < whole / 5 and free >= self.window / 4:
+                self.account.stubs.append((printed, len(text), free))
+
+    # --- summaries ---
+
+    def _summarise(self, request: Request, in_place: bool) -> Reply:
+        self.account.summaries += 1
+        if in_place:
+            same = sum(map(len, _common(self._step_items, request.items)))
+            self.account.prefix_shares.append(same / sum(map(len, request.items)))
+        match self._summariser:
+            case "honest" | "lossy":
+                return Reply(text=self._write_notes(request))
+            case "refusing":
+                return self._fail()
+            case "babbling":
+                return Reply(text=next(self._babble))
+
+    def _fail(self) -> Reply:
+        match next(self._failures):
+            case "error":
+                raise classify("scripted", 400, refusal(self.kind, "The request was blocked by a policy."))
+            case "refusal":
+                return Reply(text="I'm sorry, I can't help with that.", refused=True)
+            case "call":
+                return Reply(calls=(ToolCall(f"call_{self.account.requests:05d}", "bash", {"command": "ls"}),))
+            case _:
+                return Reply()
+
+    def _write_notes(self, request: Request) -> str:
+        """Return notes with the facts that the request has, as many as the length allows: results and answers first."""
+        view = View(request.texts)
+        told = [fact for fact in reversed(self.facts) if fact.kind not in _KEPT_BY_PROGRAM and view.has(fact.text)]
+        if self._summariser == "lossy":
+            told = [fact for fact in told if self._draw(fact) >= LOSS]
+        told.sort(key=lambda fact: fact.kind in FROM_USER)
+        lengths = _LENGTH.findall(request.last_user)
+        room = int(lengths[-1]) * TOKENS_A_WORD - 60 if lengths else 1_000
+        sections: dict[str, list[str]] = {heading: [] for heading in _SECTIONS}
+        for fact in told:
+            line = f"- {fact.text}"
+            room -= count_text(line) + 1
+            if room < 0:
+                break
+            sections[_SECTION_OF.get(fact.kind, _CONSTRAINTS)].append(line)
+        body = ("\n".join((heading, *(lines or ["- none"]))) for heading, lines in sections.items())
+        return "\n\n".join(("## Goal\nThe work goes on.", *body))
+
+    def _draw(self, fact: Fact) -> float:
+        return Random(f"{self._seed} {self.account.summaries} {fact.text}").random()
+
+
+_CONSTRAINTS = "## Constraints & Preferences"
+_DECISIONS, _NEXT, _CRITICAL = "## Key Decisions", "## Next Steps", "## Critical Context"
+_SECTIONS = (_CONSTRAINTS, "## Progress\n### Blocked", _DECISIONS, _NEXT, _CRITICAL)
+_SECTION_OF: dict[Kind, str] = {
+    "decision": _DECISIONS,
+    "reversed": _DECISIONS,
+    "promise": _NEXT,
+    "identifier": _CRITICAL,
+    "error": "## Progress\n### Blocked",
+}
+
+
+def count_request(request: Request) -> int:
+    """Return the tokens of a request."""
+    return sum(map(count_item, request.items))
+
+
+def _common(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the items that both begin with."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            break
+        count += 1
+    return after[:count]
+
+
+class ScriptedTransport:
+    """What a client sends goes to `answer`, and what that returns comes back."""
+
+    def __init__(self, answer: Callable[[bytes], Iterator[bytes]]) -> None:
+        self._answer = answer
+
+    async def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
+        """Yield the answer (see `Transport`)."""
+        for chunk in self._answer(body):
+            yield chunk
+
+    async def get_json(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Nothing is listed (see `Transport`)."""
+        raise ModelError("not_found", f"there is nothing at {url}", status=404)
+
+    async def close(self) -> None:
+        """Nothing is open."""
