@@ -1,0 +1,186 @@
+"""`tenuto eval compaction` (F2, item 8): what must hold of every compaction, of sessions that a seed makes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tenuto.cli.evaluating import run_eval
+from tenuto.evaluation.driving import Case, Figures, Recalled, Sight, Size, measure
+from tenuto.evaluation.report import Report
+from tenuto.evaluation.scripted import SUMMARISERS, ScriptedModel
+from tenuto.evaluation.stories import KINDS, Fact, Step, View, make_story
+from tenuto.evaluation.wires import read_request
+
+PROTOCOLS = ("anthropic", "openai", "openai-chat")
+
+
+@pytest.mark.parametrize(
+    ("seed", "window", "summariser", "protocol"),
+    [
+        (1, 16_384, "honest", "anthropic"),
+        (2, 16_384, "refusing", "openai"),
+        (1, 65_536, "babbling", "openai-chat"),
+        (2, 65_536, "lossy", "anthropic"),
+    ],
+)
+async def test_what_must_hold_of_every_session(seed, window, summariser, protocol):
+    case = Case(seed=seed, window=window, rounds=3, summariser=summariser, protocol=protocol)
+    figures = await measure(case)
+    assert not figures.over, "no request is over the window"
+    assert not figures.troubles
+    kept = [sight for sight in figures.sights if sight.kind in {"pin", "todo"}]
+    assert {sight.round for sight in kept} == {1, 2, 3}
+    assert [sight for sight in kept if not sight.in_view] == []
+    assert figures.sizes
+    assert figures.summaries
+    assert [fact for fact in figures.recalled if not fact.found] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("window", [8_192, 16_384, 65_536, 200_000])
+@pytest.mark.parametrize("summariser", SUMMARISERS)
+async def test_the_whole_table_keeps_the_hard_bars(window, summariser, capsys):
+    figures = [await measure(Case(seed=seed, window=window, summariser=summariser)) for seed in (1, 2, 3)]
+    with capsys.disabled():
+        print("\n" + "\n".join(Report(figures).rows()))
+    assert not [size for one in figures for size in one.over]
+    kept = [sight for one in figures for sight in one.sights if sight.kind in {"pin", "todo"}]
+    assert [sight for sight in kept if not sight.in_view] == []
+
+
+def test_a_seed_makes_the_same_session_and_has_every_kind():
+    story = make_story(1, 16_384, 11)
+    assert story == make_story(1, 16_384, 11) != make_story(2, 16_384, 11)
+    turns = [turn for turns in story.rounds for turn in turns]
+    facts = [fact for turn in turns for step in (turn, *turn.steps) for fact in step.facts]
+    facts += [fact for turn in turns for fact in turn.pins]
+    assert {fact.kind for fact in facts} == set(KINDS)
+    assert {make_story(seed, 16_384, 1).language for seed in (1, 2, 3)} == {"en", "de", "ja"}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_planted_by_a_user_stands_in_a_prompt(seed):
+    for turns in make_story(seed, 65_536, 11).rounds:
+        for turn in turns:
+            view = View([turn.prompt])
+            assert [fact for fact in turn.facts if not view.has(fact.text)] == []
+
+
+def test_a_view_finds_texts_whatever_the_spaces_and_paths_in_braces():
+    view = View(["never  touch\nthe archive", "- src/shop/{price,cart}.py"])
+    assert view.has("never touch the archive")
+    assert view.has("src/shop/cart.py")
+    assert not view.has("src/shop/tax.py")
+    correction = Fact(kind="correction", text="make that 9083", ask="9083", old="never touch")
+    assert view.is_stale(correction)
+    assert not view.is_stale(msgspec.structs.replace(correction, text="the archive"))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_wire_says_its_results_and_its_last_user_text(protocol):
+    import json
+
+    bodies = {
+        "anthropic": {
+            "system": [{"type": "text", "text": "be brief"}],
+            "messages": [
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "42"}]},
+                {"role": "user", "content": [{"type": "text", "text": "go on"}]},
+            ],
+            "max_tokens": 7,
+        },
+        "openai": {
+            "instructions": "be brief",
+            "input": [
+                {"type": "function_call", "call_id": "a", "name": "bash", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "a", "output": "42"},
+                {"role": "user", "content": [{"type": "input_text", "text": "go on"}]},
+            ],
+            "max_output_tokens": 7,
+        },
+        "openai-chat": {
+            "messages": [
+                {"role": "system", "content": "be brief"},
+                {"role": "tool", "tool_call_id": "a", "content": "42"},
+                {"role": "user", "content": "go on"},
+            ],
+            "max_completion_tokens": 7,
+        },
+    }
+    request = read_request(protocol, json.dumps(bodies[protocol]).encode())
+    assert request.results == {"a": "42"}
+    assert request.last_user == "go on"
+    assert request.asked == 7
+    assert View(request.texts).has("be brief")
+
+
+def test_a_request_over_the_window_is_refused_and_counted():
+    from tenuto.protocol.model import ModelError
+
+    model = ScriptedModel("openai", 100, "honest", 1)
+    model.begin((Step(text="hello"),))
+    body = b'{"instructions": "x", "tools": [{"name": "a"}], "input": [{"role": "user", "content": "%s"}]}'
+    with pytest.raises(ModelError) as caught:
+        model.answer(body % (b"word " * 200))
+    assert caught.value.kind == "overflow"
+    assert len(model.account.over) == 1
+    assert b"hello" in b"".join(model.answer(body % b"hi"))
+
+
+def figures_of(**changes) -> Figures:
+    whole = Figures(
+        case=Case(seed=1, window=16_384, rounds=1),
+        sights=(Sight(1, "pin", "a", True, False), Sight(1, "identifier", "b", True, False)),
+        sizes=(Size(1, "digest", 1_000, 1_010, 500, 510),),
+        recalled=(Recalled("pin", "a", True, True),),
+        requests=9,
+        summaries=1,
+        over=(),
+        stubs=(),
+        prefix_shares=(0.97,),
+        troubles=(),
+        seconds=1.0,
+    )
+    return msgspec.structs.replace(whole, **changes)
+
+
+def test_figures_over_every_bar_miss_none():
+    assert Report([figures_of()]).misses() == []
+    assert "all bars hold" in Report([figures_of()]).rows()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sights": (Sight(1, "pin", "a", False, False),)}, "pin: 0 %"),
+        ({"sights": (Sight(1, "identifier", "a", False, False),)}, "identifier: 0 %"),
+        ({"sights": (Sight(1, "correction", "a", True, True),)}, "what it took back"),
+        ({"sizes": (Size(1, "digest", 1_000, 1_050, 500, 500),)}, "told before"),
+        ({"sizes": (Size(1, "digest", 1_000, 1_000, 500, 560),)}, "told after"),
+        ({"recalled": (Recalled("pin", "a", True, False),)}, "by recall"),
+        ({"over": (20_000,)}, "over the window"),
+        ({"stubs": ((9_000, 400, 8_000),)}, "less than a fifth"),
+        ({"prefix_shares": (0.97, 0.9)}, "from the cache"),
+    ],
+)
+def test_a_missed_bar_is_named(changes, said):
+    misses = Report([figures_of(**changes)]).misses()
+    assert len(misses) == 1
+    assert said in misses[0].what
+
+
+def test_the_command_line_names_what_is_wrong(capsys):
+    assert run_eval(("compaction", "--windows", "12")) == 2
+    assert "8192" in capsys.readouterr().err
+    assert run_eval(("compaction", "--summarisers", "honest,clever")) == 2
+    assert "clever" in capsys.readouterr().err
+    assert run_eval(("sleep",)) == 2
+
+
+def test_the_command_prints_json_and_its_exit_code_follows_the_bars(capsys):
+    words = ("--seeds", "1", "--windows", "16384", "--rounds", "1", "--summarisers", "honest", "--json")
+    code = run_eval(("compaction", *words))
+    report = msgspec.json.decode(capsys.readouterr().out)
+    assert report["sessions"][0]["sights"]
+    assert code == (1 if report["missed"] else 0)
