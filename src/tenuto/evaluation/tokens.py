@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tenuto.model.wire_json import as_dict, as_list
+
 IMAGE_TOKENS = 1_200
 FRAME = 4
 """What role and separators of one item cost."""
@@ -79,9 +81,9 @@ def _count_value(value: Any) -> int:
         case str():
             return count_text(value)
         case list():
-            return sum(_count_value(inner) for inner in value)
+            return sum(map(_count_value, as_list(value)))
         case dict():
-            return _count_object(value)
+            return _count_object(as_dict(value))
         case _:
             return 1 if value else 0
 

@@ -70,7 +70,7 @@ def read_request(kind: ProviderKind, body: bytes) -> Request:
     if value is None:
         raise ValueError("the body of a request is no JSON object")
     tools = as_list(value.get("tools"))
-    system = value.get("system") or value.get("instructions") or []
+    system: Any = value.get("system") or value.get("instructions")
     messages = as_list(value.get("messages") or value.get("input"))
     parts = [system] if isinstance(system, str) else as_list(system)
     read = _Reader(_RESULT_IDS[kind])
@@ -187,7 +187,7 @@ def _event(name: str, fields: dict[str, Any]) -> bytes:
 
 def _anthropic(reply: Reply, usage: Usage, number: int) -> Iterator[bytes]:
     counted = {"input_tokens": usage.fresh, "cache_read_input_tokens": usage.cached, "cache_creation_input_tokens": 0}
-    head = {"id": f"msg_{number:06d}", "type": "message", "role": "assistant", "model": "scripted", "content": []}
+    head: dict[str, Any] = {"id": f"msg_{number:06d}", "type": "message", "role": "assistant", "model": "scripted", "content": []}
     ends = {"stop_reason": None, "stop_sequence": None}
     yield _event("message_start", {"message": {**head, **ends, "usage": {**counted, "output_tokens": 1}}})
     blocks: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -195,7 +195,7 @@ def _anthropic(reply: Reply, usage: Usage, number: int) -> Iterator[bytes]:
         blocks.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}))
     for call in reply.calls:
         arguments = json.dumps(call.arguments, ensure_ascii=False)
-        begun = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        begun: dict[str, Any] = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         blocks.append((begun, {"type": "input_json_delta", "partial_json": arguments}))
     for index, (begun, delta) in enumerate(blocks):
         yield _event("content_block_start", {"index": index, "content_block": begun})
@@ -237,7 +237,7 @@ def _responses(reply: Reply, usage: Usage, number: int) -> Iterator[bytes]:
 
 
 def _begun(item: dict[str, Any]) -> dict[str, Any]:
-    empty = {"content": []} if item["type"] == "message" else {"arguments": ""}
+    empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
     return {**item, **empty, "status": "in_progress"}
 
 
