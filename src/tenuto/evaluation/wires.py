@@ -187,7 +187,13 @@ def _event(name: str, fields: dict[str, Any]) -> bytes:
 
 def _anthropic(reply: Reply, usage: Usage, number: int) -> Iterator[bytes]:
     counted = {"input_tokens": usage.fresh, "cache_read_input_tokens": usage.cached, "cache_creation_input_tokens": 0}
-    head: dict[str, Any] = {"id": f"msg_{number:06d}", "type": "message", "role": "assistant", "model": "scripted", "content": []}
+    head: dict[str, Any] = {
+        "id": f"msg_{number:06d}",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "content": [],
+    }
     ends = {"stop_reason": None, "stop_sequence": None}
     yield _event("message_start", {"message": {**head, **ends, "usage": {**counted, "output_tokens": 1}}})
     blocks: list[tuple[dict[str, Any], dict[str, Any]]] = []
