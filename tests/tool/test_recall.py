@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, NoticeEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
-from tests.tool.support import Bench
+from tests.tool.support import Bench, make_bench
 
 
 def user(bench: Bench, text: str) -> int:
@@ -75,7 +79,7 @@ async def test_the_answer_is_bounded_and_the_older_rest_can_be_had(bench: Bench)
     text = await bench.text("recall", query="needle", limit=100)
     assert len(text) < 17_000
     assert f"#{seqs[-1]} user" in text
-    assert f"#{seqs[0]} user" not in text
+    assert f"#{seqs[1]} user" not in text
     older = text.split("ask again with seq ")[1].split(".")[0]
     again = await bench.text("recall", query="needle", seq=older)
     assert f"#{older.split('-')[1]} user" in again
@@ -178,3 +182,80 @@ async def test_a_file_without_line_ends_and_damaged_bytes_do_no_harm(bench: Benc
     text = await bench.text("recall", query="kiwi")
     assert "kiwi" in text
     assert len(text) < 2_000
+
+
+def compaction(bench: Bench, summary: str) -> int:
+    bench.session.append(SystemMessage(text="prompt"))
+    first_kept = bench.session.path()[-1].seq
+    return bench.session.append(
+        CompactionEntry(summary=summary, first_kept_index=first_kept, replacement=(SystemMessage(text=summary),))
+    ).seq
+
+
+def headings(text: str) -> list[int]:
+    """Return the seqs of what was found, in the order shown."""
+    return [int(seq) for seq in re.findall(r"^#(\d+) ", text, re.MULTILINE)]
+
+
+CHECKSUM = "checksum of alpha_wheel = 9f3c1e77ab20"
+
+
+@pytest.mark.parametrize("rounds", [23, 30])
+async def test_t7_the_record_is_found_first_whatever_the_summaries_repeat(bench: Bench, rounds: int) -> None:
+    user(bench, "what is in out.txt?")
+    seq = result(bench, f"start\n{CHECKSUM}\nend")
+    for number in range(rounds):
+        user(bench, f"go on with part {number}")
+        answer(bench, TextPart(text="done"))
+        compaction(bench, f"## Critical Context\n- {CHECKSUM}")
+    for query, regex in (("checksum alpha_wheel", False), (r"alpha_wheel = \w+", True)):
+        text = await bench.text("recall", query=query, regex=regex)
+        assert headings(text) == [seq]
+        assert f"#{seq} result of bash · " in text
+        assert f"2: {CHECKSUM}" in text
+        assert "paraphrase" not in text
+        assert "older" not in text
+
+
+@pytest.mark.parametrize("rounds", [23, 30])
+async def test_t7_what_answers_repeat_does_not_hide_the_original(bench: Bench, rounds: int) -> None:
+    seq = result(bench, CHECKSUM)
+    copies = [answer(bench, TextPart(text=f"again: {CHECKSUM}")) for _ in range(rounds)]
+    text = await bench.text("recall", query="checksum alpha_wheel")
+    assert headings(text) == [seq, *copies[-20:]]
+    assert "The first one is the oldest of all" in text
+    assert f"ask again with seq 1-{copies[-21]}." in text
+
+
+async def test_t7_of_summaries_only_the_newest_is_found_and_only_alone(bench: Bench) -> None:
+    user(bench, "the plan says teal")
+    for number in range(5):
+        user(bench, f"part {number}")
+        newest = compaction(bench, f"the turquoise plan of round {number}")
+    text = await bench.text("recall", query="turquoise plan")
+    assert headings(text) == [newest]
+    assert "a paraphrase, not the record" in text
+    assert "of round 4" in text
+    assert "paraphrase" in await bench.text("recall", seq=newest)
+
+
+@given(st.lists(st.sampled_from(["user", "answer", "result", "summary", "other"]), max_size=40), st.integers(1, 6))
+def test_t7_a_page_has_the_oldest_and_the_newest_of_the_record(kinds: list[str], limit: int) -> None:
+    """Whatever the history: no summary beside the record, the oldest match first, then the newest, in order."""
+    with tempfile.TemporaryDirectory() as root:
+        bench = make_bench(Path(root))
+        append = {
+            "user": lambda: user(bench, f"the {CHECKSUM}"),
+            "answer": lambda: answer(bench, TextPart(text=CHECKSUM)),
+            "result": lambda: result(bench, f"x\n{CHECKSUM}"),
+            "summary": lambda: compaction(bench, CHECKSUM),
+            "other": lambda: user(bench, "alpha"),
+        }
+        seqs = [(kind, append[kind]()) for kind in kinds]
+        text = asyncio.run(bench.text("recall", query="checksum alpha_wheel", limit=limit))
+    record = [seq for kind, seq in seqs if kind not in {"summary", "other"}]
+    summaries = [seq for kind, seq in seqs if kind == "summary"]
+    older = record[:1] if len(record) > limit else []
+    assert headings(text) == ([*older, *record[-limit:]] or summaries[-1:])
+    assert ("There are older ones" in text) == (len(record) > limit)
+    assert ("not the record" in text) == (bool(summaries) and not record)

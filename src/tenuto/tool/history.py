@@ -35,6 +35,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """One text of an entry. `paths` are files under `outputs/` that belong to it; `is_whole`: they have all of it.
 
     `is_private`: the person kept it from the model. `is_echo`: an earlier recall, which a search must not find.
+    `is_summary`: a paraphrase of entries before it, which are pieces themselves.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool = False
     is_private: bool = False
     is_echo: bool = False
+    is_summary: bool = False
 
 
 def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:
@@ -57,9 +59,10 @@ def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:
         case ShellEntry():
             yield _shell(entry)
         case CompactionEntry():
-            yield Piece(kind=f"summary of the entries before {entry.first_kept_index}", text=entry.summary)
+            kind = f"summary of the entries before {entry.first_kept_index}, a paraphrase"
+            yield Piece(kind=kind, text=entry.summary, is_summary=True)
         case BranchSummaryEntry():
-            yield Piece(kind="summary of a branch that was left", text=entry.summary)
+            yield Piece(kind="summary of a branch that was left, a paraphrase", text=entry.summary)
         case DeveloperMessage():
             yield Piece(kind="note of the program", text=entry.text)
         case ExtensionEntry():

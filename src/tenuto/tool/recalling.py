@@ -1,6 +1,8 @@
-"""Looking into the history: searching it, newest first, and showing a range of it word for word (DESIGN section 6).
+"""Looking into the history: searching it, and showing a range of it word for word (DESIGN section 6).
 
-Nothing is loaded that is not looked at: a search stops as soon as it has enough, and files are read in blocks.
+A search returns the record: what was said and done, the newest matches and the very first one. A summary is a
+paraphrase of entries that are searched themselves, so only the newest one counts, and only where the record has
+nothing. Nothing is loaded that is not looked at, and files are read in blocks.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -65,11 +68,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 20
     private: bool = False
 
-    @property
-    def first(self) -> int:
-        """The seq before which nothing is looked at."""
-        return self.span.first if self.span is not None else 1
-
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
     """A piece that matches; `path` is the file in which its lines were found, if it was not the entry itself."""
@@ -84,43 +82,86 @@ def recall(question: Question, entries: Sequence[HistoryEvent], outputs: Path, s
     """Return what the history says on a question. `entries` are in the order of the log. Raises `ToolError`."""
     span = question.span or Span()
     entries = between(entries, span.first, span.last)
-    inside = takewhile(lambda entry: entry.seq >= span.first, reversed(entries))
     if question.query.strip():
-        return _search(question, (entry for entry in inside if entry.seq <= span.last), outputs, stop)
+        return _search(question, entries, outputs, stop)
     if question.span is None:
         raise ToolError("Say what to look for: words, or a range of entries like 120-140.")
+    return _show(question, span, _within(span, entries), outputs, stop)
+
+
+def _within(span: Span, entries: Iterable[HistoryEvent]) -> Iterator[HistoryEvent]:
+    """Yield the entries of a span, given in the order of the log, without looking beyond its end."""
     inside = takewhile(lambda entry: entry.seq <= span.last, entries)
-    return _show(question, span, (entry for entry in inside if entry.seq >= span.first), outputs, stop)
+    return (entry for entry in inside if entry.seq >= span.first)
 
 
-def _search(question: Question, newest_first: Iterable[HistoryEvent], outputs: Path, stop: Stop) -> str:
+def _within_backwards(span: Span, entries: Sequence[HistoryEvent]) -> Iterator[HistoryEvent]:
+    """Yield the entries of a span, the newest first, without looking before its beginning."""
+    inside = takewhile(lambda entry: entry.seq >= span.first, reversed(entries))
+    return (entry for entry in inside if entry.seq <= span.last)
+
+
+def _search(question: Question, entries: Sequence[HistoryEvent], outputs: Path, stop: Stop) -> str:
     matcher: Matcher = ExpressionMatcher(question.query, stop) if question.regex else WordMatcher(question.query)
-    blocks: list[str] = []
-    room, rest, oldest = ROOM, "", 0
+    look = partial(_matches, question, outputs=outputs, matcher=matcher, stop=stop)
+    span = question.span or Span()
     try:
-        for found in _matches(question, newest_first, outputs, matcher, stop):
-            block = _describe(found)
-            seq = found.entry.seq
-            if blocks and seq != oldest and (len(blocks) >= question.limit or len(block) > room):
-                rest = f"There are older ones: ask again with seq {question.first}-{seq}. "
-                break
-            oldest = seq
-            room -= len(block) + 1
-            blocks.append(block)
+        page = _newest(look(_within_backwards(span, entries)), question.limit)
+        blocks, note = page.blocks, ""
+        if page.older:
+            note = f"There are older ones: ask again with seq {span.first}-{page.older}. "
+            if (first := next(look(_within(Span(span.first, page.older), entries)), None)) is not None:
+                blocks = [_describe(first), *blocks]
+                note = f"The first one is the oldest of all, the others are the newest. {note}"
+        elif not blocks:
+            summary = next(look(_within_backwards(span, entries), summaries=True), None)
+            if summary is not None:
+                blocks = [_describe(summary)]
+                note = "Only a summary has it: a paraphrase, not the record. "
     finally:
         matcher.close()
-    late = " The search ran out of time; a simpler question sees more." if stop.is_due() else ""
+    late = "The search ran out of time; a simpler question sees more." if stop.is_due() else ""
     if not blocks:
-        return f"Nothing found.{matcher.explain_nothing()}{late}"
+        return f"Nothing found.{matcher.explain_nothing()} {late}".rstrip()
     count = "1 match" if len(blocks) == 1 else f"{len(blocks)} matches"
-    head = f"[{count}, oldest first; a whole entry is shown for its seq. {rest}{late.strip()}".rstrip() + "]"
-    return "\n".join((head, *reversed(blocks)))
+    head = f"[{count}, oldest first; a whole entry is shown for its seq. {note}{late}".rstrip() + "]"
+    return "\n".join((head, *blocks))
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """The newest matches, oldest first. `older` is the seq of the next match before them, 0 where there is none."""
+
+    blocks: list[str]
+    older: int
+
+
+def _newest(matches: Iterable[_Found], limit: int) -> _Page:
+    """Return as many matches as `limit` and the room allow; all of one entry stay together."""
+    blocks: list[str] = []
+    room, oldest = ROOM, 0
+    for found in matches:
+        block = _describe(found)
+        seq = found.entry.seq
+        if blocks and seq != oldest and (len(blocks) >= limit or len(block) > room):
+            return _Page(blocks[::-1], seq)
+        oldest = seq
+        room -= len(block) + 1
+        blocks.append(block)
+    return _Page(blocks[::-1], 0)
 
 
 def _matches(
-    question: Question, entries: Iterable[HistoryEvent], outputs: Path, matcher: Matcher, stop: Stop
+    question: Question,
+    entries: Iterable[HistoryEvent],
+    *,
+    outputs: Path,
+    matcher: Matcher,
+    stop: Stop,
+    summaries: bool = False,
 ) -> Iterator[_Found]:
-    for batch in _batches(_pieces(question, entries, outputs)):
+    """Yield what matches, in the order of `entries`: of the record, or of the `summaries` alone."""
+    pieces = (pair for pair in _pieces(question, entries, outputs) if pair[1].is_summary == summaries)
+    for batch in _batches(pieces):
         if stop.is_due():
             return
         texts_can = matcher.can_match([piece.text for _, piece in batch if not piece.paths])
