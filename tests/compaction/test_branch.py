@@ -104,7 +104,7 @@ def test_files_add_up_over_steps_notes_and_compactions():
     ]
     entry = branch_entry(leave_branch(path, path[:1], 10_000), "notes")
     assert entry.details == {"read_files": ["/c.py", "/e.py", "/f.py"], "modified_files": ["/a.py", "/b.py", "/d.py"]}
-    assert "<modified-files>\n/a.py\n/b.py\n/d.py\n</modified-files>" in entry.summary
+    assert "<modified-files>\n/{a,b,d}.py\n</modified-files>" in entry.summary
     assert entry.from_seq == 8
     assert branch_entry(leave_branch(path[:1], [], 100), "notes").details == {}
 

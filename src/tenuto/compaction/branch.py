@@ -54,10 +54,12 @@ def common_ancestor(first: Sequence[HistoryEvent], second: Sequence[HistoryEvent
     return shared
 
 
-def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEvent], room: int) -> LeftBranch:
+def leave_branch(
+    old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEvent], room: int, directory: str = ""
+) -> LeftBranch:
     """Return what is left when the leaf moves from the end of `old_path` to the end of `new_path`.
 
-    `room` is what the summariser can be shown, in estimated tokens.
+    `room` is what the summariser can be shown, in estimated tokens. Files are listed relative to `directory`.
     """
     left = tuple(since(old_path, common_ancestor(old_path, new_path) + 1))
     read, tokens = _take_newest(left, room)
@@ -66,7 +68,7 @@ def leave_branch(old_path: Sequence[HistoryEvent], new_path: Sequence[HistoryEve
         left=left,
         read=read,
         tokens=tokens,
-        files=collect_branch_files(left),
+        files=collect_branch_files(left, directory),
     )
 
 
@@ -97,7 +99,7 @@ def _summary_of_rest(rest: Sequence[HistoryEvent]) -> list[Visible]:
     return []
 
 
-def collect_branch_files(left: Sequence[HistoryEvent]) -> FileOperations:
+def collect_branch_files(left: Sequence[HistoryEvent], directory: str = "") -> FileOperations:
     """Return the files of what is left, with those that its summaries name."""
     previous: CompactionDetails | None = None
     for entry in left:
@@ -107,7 +109,7 @@ def collect_branch_files(left: Sequence[HistoryEvent]) -> FileOperations:
                 read_files=(*earlier.read_files, *entry.details.read_files),
                 modified_files=(*earlier.modified_files, *entry.details.modified_files),
             )
-    return collect_files(left, (), previous, {})
+    return collect_files(left, (), previous, {}, directory)
 
 
 def room_for(window: int, calibration: float, reserve: int) -> int:

@@ -47,13 +47,13 @@ class Spending:
 class CompactionEnvironment:
     """The session's environment at the moment of the compaction.
 
-    `request` is what the next step would send. `constraints` is the text of the instruction files. `keep_tokens` is
-    how much of the end stays, `None` for the usual; `unseen_tokens` how much of results that the model has not seen
-    yet, `None` for what the window leaves. `tracker` has the newest use of every file. `compactor` is the present
-    model's client where its provider can compact by itself. `prepared` is a summary written ahead of time.
-    `shares_prefix`: the prefix cache may be used. `observed` is the tokens of a request that the provider took and
-    that filled the window. `first_kept` is the seq with which the person wants the kept tail to begin (0: where the
-    plan cuts).
+    `request` is what the next step would send. `constraints` is the text of the instruction files. `keep_tokens` is how
+    much of the end stays, `None` for the usual; `unseen_tokens` how much of results that the model has not seen yet,
+    `None` for what the window leaves. `tracker` has the newest use of every file, `directory` is the working directory.
+    `compactor` is the present model's client where its provider can compact by itself. `prepared` is a summary written
+    ahead of time. `shares_prefix`: the prefix cache may be used. `observed` is the tokens of a request that the
+    provider took and that filled the window. `first_kept` is the seq with which the person wants the kept tail to begin
+    (0: where the plan cuts).
     """
 
     standing: Standing
@@ -64,6 +64,7 @@ class CompactionEnvironment:
     constraints: str = ""
     surroundings: Surroundings = field(default_factory=Surroundings)
     tracker: Mapping[str, FileUse] = field(default_factory=dict[str, FileUse])
+    directory: str = ""
     keep_tokens: int | None = None
     first_kept: int = 0
     unseen_tokens: int | None = None
@@ -89,6 +90,7 @@ class CompactionEnvironment:
             manual=manual,
             keep_tokens=self.keep_tokens if keep_tokens is None else keep_tokens,
             tracker=self.tracker,
+            directory=self.directory,
             first_kept=first_kept or self.first_kept,
             unseen_tokens=self.unseen_tokens,
         )

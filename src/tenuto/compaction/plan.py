@@ -93,6 +93,7 @@ def plan_compaction(
     manual: bool = False,
     keep_tokens: int | None = None,
     tracker: Mapping[str, FileUse] | None = None,
+    directory: str = "",
     first_kept: int = 0,
     unseen_tokens: int | None = None,
 ) -> CompactionPlan | NothingToCompact:
@@ -100,8 +101,8 @@ def plan_compaction(
 
     `path` is the entries from root to leaf, `view` the live view, `size` the meter's measure of it. `keep_tokens`
     overrides how much of the end is kept, `first_kept` names the seq that the kept tail has to begin with. `tracker`
-    is the session's newest use of every file. `unseen_tokens` bounds the results that the model has not seen yet
-    (`None`: by what the window leaves).
+    is the session's newest use of every file, `directory` the working directory that they are listed relative to.
+    `unseen_tokens` bounds the results that the model has not seen yet (`None`: by what the window leaves).
     """
     if size.fixed >= budget.trigger or _queue_decides(size, budget):
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
@@ -144,7 +145,7 @@ def plan_compaction(
         previous=previous,
         previous_summary=strip_file_lists(previous.summary) if previous is not None else "",
         edits=shortened.edits(cut, by_seq),
-        file_operations=_collect_files(items, cut, previous, tracker or {}),
+        file_operations=_collect_files(items, cut, previous, tracker or {}, directory),
         path=path,
     )
 
@@ -284,10 +285,14 @@ def _replaced_tokens(items: Sequence[Item], previous: CompactionEntry | None, me
 
 
 def _collect_files(
-    items: Sequence[Item], cut: int, previous: CompactionEntry | None, tracker: Mapping[str, FileUse]
+    items: Sequence[Item],
+    cut: int,
+    previous: CompactionEntry | None,
+    tracker: Mapping[str, FileUse],
+    directory: str,
 ) -> FileOperations:
     before, after = _entries(items[:cut]), _entries(items[cut:])
-    return collect_files(before, after, previous.details if previous is not None else None, tracker)
+    return collect_files(before, after, previous.details if previous is not None else None, tracker, directory)
 
 
 def _allowance(size: ContextSize, budget: Budget, *, manual: bool, keep_tokens: int | None) -> Allowance:

@@ -198,6 +198,7 @@ def plan_from_history(environment: CompactionEnvironment, plan: CompactionPlan) 
         meter=standing.meter,
         model_id="",
         tracker=environment.tracker,
+        directory=environment.directory,
         first_kept=plan.cut,
     )
     if not isinstance(whole, CompactionPlan):

@@ -37,7 +37,7 @@ async def _summarise(
     calibration, reserve = environment.standing.size.calibration, live.settings.branch_summary.reserve_tokens
     failure = ""
     for model in await environment.summarisers():
-        branch = leave_branch(path, kept, room_for(model.budget.window, calibration, reserve))
+        branch = leave_branch(path, kept, room_for(model.budget.window, calibration, reserve), environment.directory)
         context = SummaryContext(
             facts=model.model.facts,
             budget=model.budget,

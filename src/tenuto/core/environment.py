@@ -102,6 +102,7 @@ def bind_context(
             constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd).files),
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
+            directory=str(live.session.cwd),
             keep_tokens=budget.window if first_kept else _tail_to_keep(live, reason, attempt),
             first_kept=first_kept,
             unseen_tokens=_unseen_to_keep(live, reason, attempt),

@@ -235,5 +235,6 @@ def _take_supplied(
 ) -> BranchSummaryEntry:
     """Return the notes of an extension as an entry; the lists of files are ours."""
     length = length_for(live.budget().window)
-    entry = branch_entry(leave_branch(live.session.path(), kept, 0), clip_to_tokens(supplied.summary.strip(), length))
+    branch = leave_branch(live.session.path(), kept, 0, str(live.session.cwd))
+    entry = branch_entry(branch, clip_to_tokens(supplied.summary.strip(), length))
     return msgspec.structs.replace(entry, extension=supplied.details, from_extension=extension)
