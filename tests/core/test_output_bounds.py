@@ -13,6 +13,7 @@ from tenuto.protocol.event import CompactionStartEvent, ToolResultEvent
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
 from tenuto.text.estimate import estimate_text
+from tests.core.compacting import is_summary_request, talk, words
 from tests.core.harness import PROTOCOLS, Agent, agent
 from tests.server import Call, Reply, Request, ServerThread
 
@@ -174,3 +175,38 @@ async def test_r098_a_full_step_leaves_the_context_under_the_trigger(tmp_path: P
         assert (await running.ask("read them all")).outcome == "completed"
         assert not running.of(CompactionStartEvent)
         assert len(running.server.requests) == 2
+
+
+@pytest.mark.parametrize("window", [16_384, 65_536])
+@pytest.mark.parametrize("tool", ["bash", "recall"])
+async def test_t6_a_result_just_before_a_compaction_is_no_stub(tmp_path: Path, window: int, tool: str) -> None:
+    """truth.md T6: 12 514 bytes became 461 characters with 16 000 tokens free, and the compaction kept the stub."""
+    calls = {
+        "bash": Call("bash", {"command": "seq 1 700"}),
+        "recall": Call("recall", {"query": "planted", "limit": 100}),
+    }
+
+    def step(request: Request) -> Reply:
+        is_due = request.last_user.startswith("look now") and request.items[-1].kind != "result"
+        return Reply("as you say", tool_calls=[calls[tool]] if is_due else [])
+
+    async with agent(tmp_path, talk(step), options={"window": window}) as running:
+        live = running.runtime.live
+
+        def room() -> int:
+            return live.budget().trigger - live.measure().tokens
+
+        for number in range(25):
+            await running.ask(f"planted {number} of many here " + "and " * 30)
+        while room() > 900:
+            await running.ask(words((room() - 500) // 2))
+        assert not running.of(CompactionStartEvent)
+        assert (await running.ask("look now")).outcome == "completed"
+        (result,) = results(running)
+        assert not result.truncated
+        assert estimate_text(text_of(result.parts)) > 1_000, "more than the trigger leaves"
+        assert [event.reason for event in running.of(CompactionStartEvent)] == ["threshold"]
+        last = [request for request in running.server.requests if not is_summary_request(request)][-1]
+        (sent,) = [item.text for item in last.items if item.kind == "result"]
+        assert sent.startswith(text_of(result.parts)), "the compaction keeps it whole"
+        assert not running.server.refusals

@@ -22,7 +22,7 @@ from tenuto.text.ceiling import result_ceiling
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.build_schemas import build_schemas
 from tenuto.tool.context import ToolContext
-from tenuto.tool.output import StepBudget, ToolOutput, tokens_of
+from tenuto.tool.output import StepBudget, ToolOutput, room_for_results, tokens_of
 from tenuto.tool.registry import ToolRegistry
 from tenuto.tool.runner import prepare
 from tests.tool.support import Bench, make_bench
@@ -197,6 +197,10 @@ async def test_todo_understands_the_words_of_other_agents(bench: Bench, word: st
 # --- rung 0 ---
 
 
+KINDS = ("word ", "中文", "a1b2", "\n", "x")
+"""Texts of different density."""
+
+
 def result_of(text: str, number: int = 1) -> ToolResultMessage:
     return ToolResultMessage(call_id=f"c{number}", name="x", parts=(TextPart(text=text),))
 
@@ -209,9 +213,7 @@ def test_rung_0_ceiling_of_one_result(window: int | None, ceiling: int) -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["word ", "中文", "a1b2", "\n", "x"]), st.integers(0, 20_000)), min_size=1, max_size=6
-    ),
+    st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 20_000)), min_size=1, max_size=6),
     st.integers(2_000, 50_000),
     st.integers(0, 60_000),
     st.sampled_from([0.5, 1.0, 1.3, 4.0]),
@@ -226,10 +228,11 @@ def test_r098_a_step_never_exceeds_its_budget(
         return Path(f"/outputs/{name}")
 
     results = [result_of(kind * count, number) for number, (kind, count) in enumerate(kinds)]
-    trigger = window * 3 // 4
-    budget = StepBudget(window=window, trigger=trigger, current=current, calls=len(results), calibration=calibration)
+    room = room_for_results(window, window * 3 // 4, window // 4, current)
+    budget = StepBudget(window=window, room=room, calls=len(results), calibration=calibration)
     bounded = [budget.bound(result, store) for result in results]
-    room = max(min(window / 2, window * 3 // 4 - current), 0)
+    assert 0 <= room <= max(min(window / 2, window - window // 8 - current), 0)
+    assert current + room <= max(window * 3 // 4, current + window // 8), "a full step stays under the trigger"
     notices = 350 * len(results)  # a notice and the ends that carry it, whatever the room
     assert sum(map(tokens_of, bounded)) <= room / calibration * 1.1 + notices
     for before, after in zip(results, bounded, strict=True):
@@ -240,8 +243,20 @@ def test_r098_a_step_never_exceeds_its_budget(
             assert len(text_of(after.parts)) <= result_ceiling(window) + 300
 
 
+@given(st.sampled_from(KINDS), st.floats(0, 0.3), st.integers(8_192, 400_000), st.floats(0, 0.75), st.data())
+def test_t6_no_stub_while_a_quarter_of_the_window_is_free(
+    kind: str, share: float, window: int, full: float, data: st.DataObject
+) -> None:
+    """truth.md T6: a result that the window could hold keeps a fifth of its length, whatever the output limit is."""
+    limit, trigger = data.draw(st.integers(256, window // 2)), data.draw(st.integers(window // 2, window))
+    result = result_of(kind * int(100 * share * window / estimate_text(kind * 100)))
+    room = room_for_results(window, trigger, limit, int(full * window))
+    bounded = StepBudget(window=window, room=room, calls=1).bound(result, lambda name, _: Path(name))
+    assert len(text_of(bounded.parts)) >= min(len(text_of(result.parts)), result_ceiling(window)) / 5
+
+
 def test_what_one_result_leaves_the_others_may_use() -> None:
-    budget = StepBudget(window=20_000, trigger=16_000, current=6_000, calls=3)
+    budget = StepBudget(window=20_000, room=10_000, calls=3)
     store = lambda name, _: Path(name)  # noqa: E731
     results = [budget.bound(result_of(text), store) for text in ("tiny", "small", "word " * 4_000)]
     assert not any(result.truncated for result in results)
@@ -253,7 +268,7 @@ def test_a_result_cut_twice_keeps_its_file_and_one_notice(tmp_path: Path) -> Non
         (tmp_path / name).write_text(text)
         return tmp_path / name
 
-    wide, narrow = (StepBudget(window=window, trigger=None, current=0, calls=1) for window in (40_000, 8_000))
+    wide, narrow = (StepBudget(window=window, room=None, calls=1) for window in (40_000, 8_000))
     once = wide.bound(result_of("head " + "word " * 40_000 + "tail"), store)
     twice = narrow.bound(once, store)
     text = text_of(twice.parts)

@@ -21,7 +21,7 @@ from tenuto.protocol.event import CallRefusedEvent, TodoChangedEvent, ToolOutput
 from tenuto.protocol.message import DenialView, TodoView, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.pairing import interrupted_result
-from tenuto.tool.output import StepBudget
+from tenuto.tool.output import StepBudget, room_for_results
 from tenuto.tool.runner import PreparedCall, prepare, run_call
 
 
@@ -59,8 +59,7 @@ class CallRunner:
         # A factor under 1, learned on other texts, must not let results grow over the room: they are counted plainly.
         return StepBudget(
             window=budget.window,
-            trigger=budget.trigger,
-            current=size.tokens,
+            room=room_for_results(budget.window, budget.trigger, budget.output_budget, size.tokens),
             calls=calls,
             calibration=max(1.0, size.calibration),
         )

@@ -103,10 +103,10 @@ async def read_mentions(live: LiveSession, text: str) -> Mentioned:
 
 def _budget(live: LiveSession, count: int) -> StepBudget:
     budget, size = live.budget(), live.measure()
+    window = budget.window // ROOM_SHARE
     return StepBudget(
-        window=budget.window // ROOM_SHARE,
-        trigger=size.tokens + max(0, budget.trigger - size.tokens) // ROOM_SHARE,
-        current=size.tokens,
+        window=window,
+        room=min(window / 2, max(0, budget.trigger - size.tokens) // ROOM_SHARE),
         calls=count,
         calibration=size.calibration,
     )

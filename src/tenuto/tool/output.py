@@ -17,6 +17,8 @@ Store = Callable[[str, str], Path]
 IMAGE_TOKENS = 1_200
 RESULT_OVERHEAD = 4
 """Tokens of a result's frame."""
+RESULTS_DIVISOR = 8
+"""Part of the window that the results of a step may have over the trigger, and that they leave for the answer."""
 _NOTICE_TOKENS = 80
 _SMALLEST_CUT = 200
 """Characters that a cut result keeps even in a step that has no room left: its notice must be readable."""
@@ -99,26 +101,36 @@ def bound_output(output: ToolOutput, max_chars: int, max_lines: int, name: str, 
     )
 
 
+def room_for_results(window: int, trigger: int, output_limit: int, current: int) -> int:
+    """Return the tokens that all results of a step may have together, at `current` tokens before them.
+
+    Up to the trigger, so that a compaction does not take away at once what the model has just asked for; at most half
+    of the window. Where that is less than an eighth of the window, results take the eighth from the reserve as long as
+    the next answer has its limit or an eighth too: the compaction comes before the request that has them, and keeps
+    them. Bound by the trigger they would be cut to nothing while all of the reserve is free.
+    """
+    share = window // RESULTS_DIVISOR
+    lent = min(share, window - current - min(output_limit, share))
+    return max(0, min(window // 2, max(trigger - current, lent)))
+
+
 class StepBudget(msgspec.Struct):
-    """What all results of one step may have together: min(window / 2, trigger − current) tokens.
+    """What all results of one step may have together: `room` tokens, `None` where only each one's ceiling holds.
 
     Results come in call order; each may have an equal share of what is left, and what it does not use goes to the
-    later ones. `window` and `trigger` are `None` when unknown: then only each result's own ceiling holds.
-    `calibration` is the model's real tokens per estimated one, as the meter knows it.
+    later ones. `window` is `None` when unknown. `calibration` is the model's real tokens per estimated one, as the
+    meter knows it.
     """
 
     window: int | None
-    trigger: int | None
-    current: int
+    room: float | None
     calls: int
     calibration: float = 1.0
     _left: float = 0.0
 
     def __post_init__(self) -> None:
-        """Work out the total."""
-        half = self.window / 2 if self.window is not None else float("inf")
-        room = self.trigger - self.current if self.trigger is not None else float("inf")
-        self._left = max(min(half, room), 0)
+        """Begin with all of the room."""
+        self._left = float("inf") if self.room is None else self.room
 
     def bound(self, result: ToolResultMessage, store: Store) -> ToolResultMessage:
         """Return the next result within the ceiling and its share of the step."""
