@@ -6,7 +6,15 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenuto.compaction.hiding import PRESERVED_GROUPS, hidden_text, hide_results, is_worth_a_cold_cache
+from tenuto.compaction.hiding import (
+    MAX_NAMES,
+    PRESERVED_GROUPS,
+    hidden_text,
+    hide_results,
+    is_hidden,
+    is_worth_a_cold_cache,
+    saved_by,
+)
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
@@ -37,13 +45,13 @@ def test_the_results_of_all_but_the_last_five_groups_are_hidden():
     history = with_steps(*[(200,)] * 8)
     assert hide(history)
     shown = results(history)
-    assert [text_of(result.parts) == hidden_text(result.seq) for result in shown] == [True] * 3 + [False] * 5
+    assert [is_hidden(result) for result in shown] == [True] * 3 + [False] * 5
 
 
 def test_parallel_calls_are_one_group_and_are_hidden_or_kept_as_a_whole():
     history = with_steps((200, 200, 200), (200, 200), *[(200,)] * 4)
     assert hide(history)
-    assert [text_of(result.parts) == hidden_text(result.seq) for result in results(history)] == [True] * 3 + [False] * 6
+    assert [is_hidden(result) for result in results(history)] == [True] * 3 + [False] * 6
 
 
 def test_what_is_hidden_already_is_no_change():
@@ -88,7 +96,7 @@ def test_hiding_keeps_every_call_with_its_result_and_every_message_in_place(size
     check_pairs(view)
     assert [(type(message), message.seq) for message in view] == before
     assert [result.call_id for result in results(history)] == calls
-    hidden = [result for result in results(history) if text_of(result.parts) == hidden_text(result.seq)]
+    hidden = [result for result in results(history) if is_hidden(result)]
     kept_groups = sizes[-PRESERVED_GROUPS:]
     assert len(hidden) <= len(calls) - sum(map(len, kept_groups))
 
@@ -109,3 +117,48 @@ def test_polish_i_results_are_hidden_where_all_calls_have_one_id():
             history.path[place] = msgspec.structs.replace(entry, **parts)
         assert old.call_id != "same"
     assert len(hide_results(history.view())) == 3
+
+
+def with_texts(*texts: str) -> History:
+    history = History()
+    history.user("go on")
+    for text in (*texts, *["x"] * PRESERVED_GROUPS):
+        history.step(text)
+    return history
+
+
+def test_t5_a_placeholder_keeps_the_exact_names_of_what_it_hides():
+    """truth.md T5: at 65k every round hid first, and the identifiers were gone from the view."""
+    log = words(400) + "\nlistening on 127.0.0.1:23484\n" + words(2_000) + "\nERR_20941 in src/shop/price.py:14"
+    history = with_texts(log)
+    assert hide(history)
+    text = text_of(results(history)[0].parts)
+    for name in ("127.0.0.1:23484", "ERR_20941", "src/shop/price.py:14"):
+        assert name in text
+    assert not hide(history), "recognised with its names"
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["ERR_20941", "127.0.0.1:80", "a/b.py", "`x y`", "E1234", "word", "word " * 60, "\n"])
+            | st.from_regex(r"ERR_[0-9]{4}", fullmatch=True),
+            max_size=40,
+        ).map(" ".join),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_t5_a_placeholder_is_always_the_same_recognised_and_shorter(texts):
+    history = with_texts(*texts)
+    view = history.view()
+    edits = hide_results(view)
+    assert edits == hide_results(view)
+    by_seq = {message.seq: message for message in view}
+    for edit in edits:
+        assert saved_by(edit, by_seq[edit.target]) > 0
+        assert edit.text.count("`") <= 2 * MAX_NAMES
+    if edits:
+        hide(history)
+        assert not hide(history)
+        assert {result.seq for result in results(history) if is_hidden(result)} == {edit.target for edit in edits}

@@ -3,14 +3,17 @@ import asyncio
 import msgspec
 import pytest
 
-from tenuto.compaction.plan import CompactionPlan
+from tenuto.compaction.hiding import hide_results
+from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.proposal import propose_summary
+from tenuto.compaction.serialize import serialize
 from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.view import Surroundings
+from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
 from tenuto.protocol.model import ModelError, ModelRequest
-from tenuto.protocol.part import ThinkingPart, ToolCallPart
+from tenuto.protocol.part import ThinkingPart, ToolCallPart, text_of
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, gated, prompt_of, reply, text, words
 
@@ -286,3 +289,23 @@ def test_r004_a_proposal_that_saves_nothing_or_cuts_badly_is_not_written():
     result = next(entry for entry in plan.kept if isinstance(entry, ToolResultMessage))
     moved = msgspec.structs.replace(outcome, first_kept_index=result.seq)
     assert "not a place" in gated(moved, plan)[1]
+
+
+def test_t5_names_of_hidden_results_are_added_where_the_summary_lacks_them():
+    """truth.md T5: what the view hides no summariser can repeat; the audit reads the entries."""
+    history = History()
+    history.user("go on")
+    for number in range(20):
+        history.step(f"{words(200)}\nERR_{20_000 + number} at 127.0.0.1:{23_000 + number}")
+    history.add(ViewEditEntry(edits=hide_results(history.view()), rung="hide"))
+    plan = history.planned(keep_tokens=300)
+    assert not isinstance(plan, NothingToCompact)
+    hidden = [entry for entry in plan.history + plan.turn_prefix if isinstance(entry, ToolResultMessage)][:14]
+    assert text_of(hidden[-1].parts).startswith(words(10)), "the plan has the entries, not their placeholders"
+    outcome = propose_summary(plan, SUMMARY, Surroundings(), Prompts())
+    assert outcome.details is not None
+    assert outcome.details.names is not None
+    assert outcome.details.names.found >= 2 * len(hidden)
+    assert "ERR_20012" in outcome.summary, "hidden, and too far back for the audit of the latest part"
+    request = serialize(plan.history + plan.turn_prefix)
+    assert all(f"ERR_{20_000 + number}" in request for number in range(len(hidden)))

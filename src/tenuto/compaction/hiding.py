@@ -1,7 +1,8 @@
 """Rung 1: old tool results become a short placeholder, decided by structure alone (seed 004, section 3). Pure.
 
 Every answer with tool calls is one group, parallel calls included. The last groups stay as they are; in the older
-ones the results are replaced, the calls and their ids stay. Nothing is deleted: it is an edit of the view.
+ones the results are replaced, the calls and their ids stay. Nothing is deleted: it is an edit of the view. The exact
+names in a result stay in its placeholder, so that a summary made from the view can have them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenuto.compaction.meter import Meter
+from tenuto.compaction.summary import IDENTIFIER_REACH, find_identifiers
 from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
@@ -19,26 +21,61 @@ PRESERVED_GROUPS = 5
 MIN_WARM_SAVING = 12_500
 """Tokens: with a warm prefix cache a smaller saving costs more than it brings (DESIGN section 6)."""
 MIN_WARM_SAVING_SHARE = 0.05
+MAX_NAMES = 10
+_LONGEST_NAME = 80
+_HIDDEN = "[This result is hidden to save room; it was not empty."
 
 
-def hidden_text(seq: int) -> str:
-    """Return the placeholder for the result with this seq: always the same, so that it is recognised."""
-    return f"[This result is hidden to save room; it was not empty. Entry {seq} has it: use recall to read it.]"
+def hidden_text(seq: int, names: Sequence[str] = ()) -> str:
+    """Return the placeholder for the result with this seq, with the exact `names` that are to stay known."""
+    had = f" It had {', '.join(f'`{name}`' for name in names)}." if names else ""
+    return f"{_HIDDEN}{had} Entry {seq} has it: use recall to read it.]"
+
+
+def is_hidden(message: ToolResultMessage) -> bool:
+    """Say whether what the view has of a result is its placeholder, whatever names are in it."""
+    text = text_of(message.parts)
+    return text.startswith(_HIDDEN) and text.endswith(f" Entry {message.seq} has it: use recall to read it.]")
 
 
 def hide_results(view: Sequence[Message], preserved_groups: int = PRESERVED_GROUPS) -> tuple[ViewEdit, ...]:
     """Return the edits that hide the results of all but the newest groups; empty when nothing would change.
 
-    What is hidden already does not count, nor does a result that is no longer than its placeholder.
+    A placeholder names what was exact in the result, the latest first. What is hidden already does not count, nor does
+    a result that is no longer than its placeholder.
     """
-    edits: list[ViewEdit] = []
-    for message in view[: _first_preserved(view, preserved_groups)]:
-        if not isinstance(message, ToolResultMessage) or not message.seq:
-            continue
-        edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq))
-        if text_of(message.parts) != edit.text and saved_by(edit, message) > 0:
-            edits.append(edit)
-    return tuple(edits)
+    edits = (
+        _hide(message)
+        for message in view[: _first_preserved(view, preserved_groups)]
+        if isinstance(message, ToolResultMessage) and message.seq and not is_hidden(message)
+    )
+    return tuple(edit for edit in edits if edit is not None)
+
+
+def _hide(message: ToolResultMessage) -> ViewEdit | None:
+    """Return the edit that hides a result with as many of its names as pay, `None` where not even none do."""
+    names = exact_names(text_of(message.parts))
+    for kept in (names[:count] for count in (len(names), len(names) // 2, 0)):
+        edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq, kept))
+        if saved_by(edit, message) > 0:
+            return edit
+    return None
+
+
+def exact_names(text: str) -> list[str]:
+    """Return up to ten exact names of a result, the latest first; a part of another name is not named beside it.
+
+    The end of a result is looked at first, where a command says what came of it, and then its beginning.
+    """
+    beginning = text[:-IDENTIFIER_REACH][:IDENTIFIER_REACH]
+    found = [*find_identifiers(text), *find_identifiers(beginning)]
+    names: list[str] = []
+    for name in dict.fromkeys(found):
+        if len(names) == MAX_NAMES:
+            break
+        if len(name) <= _LONGEST_NAME and "`" not in name and not any(name in other for other in names):
+            names.append(name)
+    return names
 
 
 def saved_by(edit: ViewEdit, message: Message, meter: Meter | None = None) -> int:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from tenuto.compaction.digest import digest, list_room
+from tenuto.compaction.entries import Visible
 from tenuto.compaction.files import with_file_lists
+from tenuto.compaction.hiding import exact_names
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.serialize import SEPARATOR, serialize_blocks
@@ -21,8 +23,10 @@ from tenuto.compaction.summary import (
 )
 from tenuto.compaction.view import Surroundings, build_replacement
 from tenuto.protocol.compaction import CompactionOutcome
-from tenuto.protocol.message import NameAudit
+from tenuto.protocol.message import NameAudit, ToolResultMessage
+from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.projection import read_path
 from tenuto.text.estimate import estimate_text
 
 _LATEST_ENTRIES = 12
@@ -81,12 +85,42 @@ def _propose(
 
 
 def _audit(plan: CompactionPlan, summary: str) -> Names:
-    """Look for the exact names of the latest summarised part in the summary, the file lists and the kept tail."""
+    """Look for exact names in the summary, the file lists and the kept tail.
+
+    They are those of the latest summarised part, and of the results that are hidden in the view: who wrote the summary
+    may not have seen them. The entries are read, not the view.
+    """
     summarised = (*plan.history, *plan.turn_prefix)
     latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
     files = "\n".join((*plan.file_operations.read, *plan.file_operations.modified))
     kept = SEPARATOR.join(serialize_blocks(plan.kept))
-    return audit_identifiers(latest, (summary, files, kept))
+    present = (summary, files, kept)
+    audited = audit_identifiers(latest, present)
+    hidden = audit_identifiers(_names_of_hidden(plan, summarised[:-_LATEST_ENTRIES], latest), present)
+    return Names(audited.found + hidden.found, (*audited.missing, *hidden.missing))
+
+
+def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:
+    """Return the exact names of the hidden results among the entries that `latest` does not have, one a line.
+
+    Of the newest results, as many as an audit reads; the newest result last.
+    """
+    edits = read_path(plan.path).edits
+    lines: dict[str, None] = {}
+    length = 0
+    for entry in reversed(entries):
+        edit = edits.get(entry.seq)
+        if edit is None or edit.kind != "hidden" or not isinstance(entry, ToolResultMessage):
+            continue
+        for name in exact_names(text_of(entry.parts)):
+            line = f"`{name}`"
+            if line in lines or name in latest:
+                continue
+            length += len(line) + 1
+            if length > IDENTIFIER_REACH:
+                return "\n".join(reversed(lines))
+            lines[line] = None
+    return "\n".join(reversed(lines))
 
 
 def _affordable(names: Sequence[str], limit: int) -> list[str]:
