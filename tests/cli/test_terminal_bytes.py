@@ -178,7 +178,8 @@ def test_s18_a_screen_that_cannot_open_says_so_safely(run: Run, tmp_path: Path) 
         command = [BIN / "tenuto", "--model", "offline/tenuto", "--resume", "common", *options]
         terminal = CommandTerminal(tmp_path, environ, command)
         try:
-            terminal.wait_for("name one by its id")
+            terminal.wait_end()
+            assert "name one by its id" in "".join(terminal.screen.display), "rows wrap"
         finally:
             terminal.close()
         assert not any(bad in terminal.output for bad in (b"\x1b]52", b"\x1b]0;EVIL", b"\x1bP", "\u202e".encode()))

@@ -19,6 +19,10 @@ from tests.server import ScriptedServer
 PROTOCOLS = ("anthropic", "openai", "openai-chat")
 SAMPLE_REPO = Path(__file__).parent.parent / "fixtures" / "sample_repo"
 T = TypeVar("T")
+IN_ORDER = {"TENUTO_COMPACTION__BACKGROUND": "false"}
+"""Requests come one after the other, in the order that a script expects: no summary is prepared beside a task."""
+BESIDE = {"TENUTO_COMPACTION__BACKGROUND": "true"}
+"""What users have: for tests of what is prepared beside a task, and of what must hold either way."""
 
 
 @dataclass
@@ -64,7 +68,7 @@ async def agent(tmp_path: Path, script, *, options: dict | None = None, **change
 
 @asynccontextmanager
 async def reopened(tmp_path: Path, server: ScriptedServer, **changes) -> AsyncIterator[Agent]:
-    environ = {**server.environ(), **changes.pop("environ", {})}
+    environ = {**server.environ(), **IN_ORDER, **changes.pop("environ", {})}
     runtime = CommandRuntime(make_start(tmp_path, environ, **changes))
     running = Agent(runtime, server)
     runtime.subscribe(running.events.append)

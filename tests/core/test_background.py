@@ -30,7 +30,7 @@ from tests.core.compacting import (
     until,
     write_big_file,
 )
-from tests.core.harness import PROTOCOLS, agent, reopened
+from tests.core.harness import BESIDE, IN_ORDER, PROTOCOLS, agent, reopened
 from tests.core.test_compaction_crash import victim
 from tests.core.test_foreign_strategies import Own
 from tests.extension.extending import WATCH, extend
@@ -41,7 +41,6 @@ WINDOW = {"window": 32_000}
 """The trigger is 16,000: from 12,800 on a summary is prepared."""
 LINES = 140
 """A step is between 500 and 900 tokens: a few steps lie between where a summary is begun and the trigger."""
-OFF = {"TENUTO_COMPACTION__BACKGROUND": "false"}
 
 
 class Slow:
@@ -73,7 +72,9 @@ async def test_a_task_of_60_steps_never_waits_for_a_summary(tmp_path, protocol):
     """Headless. Every summary was answered after further steps; had one step waited for it, this would never end."""
     write_big_file(tmp_path, LINES)
     script = Slow(60)
-    async with agent(tmp_path, script, model=f"{protocol}/test", options=WINDOW, interactive=False) as running:
+    async with agent(
+        tmp_path, script, model=f"{protocol}/test", options=WINDOW, interactive=False, environ=BESIDE
+    ) as running:
         settled = await running.ask("THE-TASK", timeout=120)
         assert settled.outcome == "completed", settled.error
         made = compactions(running)
@@ -102,7 +103,7 @@ async def test_one_that_is_late_is_waited_for_and_not_asked_for_again(tmp_path):
             return Reply(SUMMARY)
         return steps(request)
 
-    async with agent(tmp_path, script, options=WINDOW) as running:
+    async with agent(tmp_path, script, options=WINDOW, environ=BESIDE) as running:
         work = asyncio.ensure_future(running.ask("the task", timeout=60))
         await until(lambda: any("begun beside" in event.stage for event in running.of(CompactionProgressEvent)))
         assert len(summary_requests(running.server)) == 1
@@ -113,7 +114,7 @@ async def test_one_that_is_late_is_waited_for_and_not_asked_for_again(tmp_path):
 
 async def test_switched_off_nothing_is_asked_beside_a_task(tmp_path):
     write_big_file(tmp_path, LINES)
-    async with agent(tmp_path, reads(40), options=WINDOW, environ=OFF) as running:
+    async with agent(tmp_path, reads(40), options=WINDOW, environ=IN_ORDER) as running:
         assert (await running.ask("the task", timeout=60)).outcome == "completed"
         assert compactions(running)
         assert "prepared" not in {entry.rung for entry in compactions(running)}
@@ -122,7 +123,7 @@ async def test_switched_off_nothing_is_asked_beside_a_task(tmp_path):
 
 async def test_a_local_server_without_a_key_is_not_asked_for_two_things_at_once(tmp_path):
     write_big_file(tmp_path, LINES)
-    async with agent(tmp_path, reads(40), options=WINDOW, environ={"OPENAI_API_KEY": ""}) as running:
+    async with agent(tmp_path, reads(40), options=WINDOW, environ={**BESIDE, "OPENAI_API_KEY": ""}) as running:
         assert running.runtime.live.models.answers_one_at_a_time("openai-chat")
         assert (await running.ask("the task", timeout=60)).outcome == "completed"
         assert compactions(running)
@@ -132,7 +133,7 @@ async def test_a_local_server_without_a_key_is_not_asked_for_two_things_at_once(
 async def test_a_strategy_of_somebody_else_makes_its_summaries_itself(tmp_path):
     write_big_file(tmp_path, LINES)
     own = Own(lambda _ctx: None)
-    async with agent(tmp_path, reads(30), options=WINDOW, compaction=own) as running:
+    async with agent(tmp_path, reads(30), options=WINDOW, compaction=own, environ=BESIDE) as running:
         await running.ask("the task", timeout=60)
         assert not told(running)
 
@@ -141,7 +142,7 @@ async def test_an_extension_that_is_asked_before_anything_is_tried_is_asked_firs
     """It is loaded only when a summary is due: then no request was made either."""
     write_big_file(tmp_path, LINES)
     extend(tmp_path, WATCH)
-    async with agent(tmp_path, reads(40), options=WINDOW) as running:
+    async with agent(tmp_path, reads(40), options=WINDOW, environ=BESIDE) as running:
         assert (await running.ask("the task", timeout=60)).outcome == "completed"
         assert compactions(running)
         assert "prepared" not in {entry.rung for entry in compactions(running)}
@@ -199,7 +200,7 @@ async def switch(running) -> None:
 @pytest.mark.parametrize("change", [undo, branch, edit, pin, unpin, switch])
 async def test_what_changes_in_between_drops_it_and_its_cost_stays(tmp_path, change):
     write_big_file(tmp_path, LINES)
-    async with agent(tmp_path, stopping(60), options=WINDOW) as running:
+    async with agent(tmp_path, stopping(60), options=WINDOW, environ=BESIDE) as running:
         live = running.runtime.live
         work = await until_ready(running)
         (entry,) = [entry for entry in running.session.entries() if isinstance(entry, UsageEntry)]
@@ -223,7 +224,7 @@ async def test_what_changes_in_between_drops_it_and_its_cost_stays(tmp_path, cha
 
 async def test_what_only_comes_behind_it_changes_nothing(tmp_path):
     write_big_file(tmp_path, LINES)
-    async with agent(tmp_path, stopping(60), options=WINDOW) as running:
+    async with agent(tmp_path, stopping(60), options=WINDOW, environ=BESIDE) as running:
         work = await until_ready(running)
         await interrupt(running)
         await work
@@ -246,7 +247,7 @@ def hanging(steps: int):
 
 async def test_esc_ends_it_with_the_task(tmp_path):
     write_big_file(tmp_path, LINES)
-    async with agent(tmp_path, hanging(60), options=WINDOW) as running:
+    async with agent(tmp_path, hanging(60), options=WINDOW, environ=BESIDE) as running:
         work = asyncio.ensure_future(running.ask("the task", timeout=60))
         await until(lambda: summary_requests(running.server))
         await interrupt(running)
@@ -266,7 +267,7 @@ async def test_it_is_never_written_beside_a_manual_compaction(tmp_path):
             return steps(request)
         return Hang() if hangs else Reply(SUMMARY)
 
-    async with agent(tmp_path, script, options=WINDOW) as running:
+    async with agent(tmp_path, script, options=WINDOW, environ=BESIDE) as running:
         await running.send("the task")
         await until(lambda: summary_requests(running.server))
         hangs = False
@@ -286,7 +287,7 @@ async def test_one_that_fails_backs_off_and_the_task_goes_on(tmp_path):
             return HttpError(401, "no")
         return steps(request)
 
-    async with agent(tmp_path, script, options=WINDOW) as running:
+    async with agent(tmp_path, script, options=WINDOW, environ=BESIDE) as running:
         settled = await running.ask("the task", timeout=120)
         assert settled.outcome == "completed", settled.error
         failures = [text for text in told(running) if "could be prepared" in text]
@@ -307,7 +308,7 @@ async def test_what_failed_in_one_round_is_tried_anew_in_the_next(tmp_path, monk
         return await prepare(ctx)
 
     monkeypatch.setattr(preparation, "prepare", broken)
-    async with agent(tmp_path, reads(45), options=WINDOW) as running:
+    async with agent(tmp_path, reads(45), options=WINDOW, environ=BESIDE) as running:
         live = running.runtime.live
         assert (await running.ask("the task", timeout=60)).outcome == "completed"
         assert tried > 1
@@ -325,7 +326,7 @@ async def test_kill_in_the_middle_loses_nothing(tmp_path):
         return steps(request) if greeted else Reply("hi")
 
     async with ScriptedServer(script, **WINDOW) as server:
-        async with reopened(tmp_path, server) as running:
+        async with reopened(tmp_path, server, environ=BESIDE) as running:
             log = running.session.directory / "events.jsonl"
             assert (await running.ask("hello")).outcome == "completed"
         greeted = True
@@ -336,7 +337,7 @@ async def test_kill_in_the_middle_loses_nothing(tmp_path):
         written = log.read_bytes()
         assert written.count(b'"tool_result"') > 3
         assert b'"compaction"' not in written
-        async with reopened(tmp_path, server, resume_latest=True) as running:
+        async with reopened(tmp_path, server, resume_latest=True, environ=BESIDE) as running:
             assert not running.session.damage
             assert log.read_bytes().startswith(written)
             check_pairs(running.session.get_llm_history())

@@ -60,9 +60,8 @@ def numbered_summaries():
 async def test_compact_reload_compact_reload_equals_the_live_view(tmp_path, protocol):
     async with ScriptedServer(talk(summary=numbered_summaries()), window=32_000) as server:
         before: list[object] = []
-        environ = {**FROM_A_TRANSCRIPT, "TENUTO_COMPACTION__BACKGROUND": "false"}  # each summary stands on the last one
         for round_number in range(3):
-            changes = {"model": f"{protocol}/test", "resume_latest": round_number > 0, "environ": environ}
+            changes = {"model": f"{protocol}/test", "resume_latest": round_number > 0, "environ": FROM_A_TRANSCRIPT}
             async with reopened(tmp_path, server, **changes) as running:
                 resumed = list(running.session.get_llm_history())
                 assert resumed[: len(before)] == before

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.harness import copy_sample
+from tests.core.harness import IN_ORDER, copy_sample
 from tests.server import Request, ScriptedServer, ServerThread
 from tests.server.reply import Script
 from tests.terminal.screen import Screen, has_tmux
@@ -41,7 +41,7 @@ class Workplace:
 
     def open(self, columns: int = 100, rows: int = 30, **environ: str) -> Screen:
         """Open a terminal with a shell in the repository."""
-        known = self.server.environ() if self.server else {}
+        known = {**self.server.environ(), **IN_ORDER} if self.server else {}
         screen = Screen(self.folder, self.work, {**known, **environ}, columns, rows)
         self._stack.callback(screen.close)
         return screen

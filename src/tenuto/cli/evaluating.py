@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar, get_args
 
@@ -13,6 +12,7 @@ from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.evaluation.driving import Case, Figures, measure
 from tenuto.evaluation.report import Report, describe
 from tenuto.evaluation.scripted import SUMMARISERS
+from tenuto.guard.terminal import write_text
 from tenuto.model.endpoint import ProviderKind
 from tenuto.text.writable import to_json
 
@@ -66,7 +66,7 @@ def run_eval(arguments: tuple[str, ...]) -> int:
         asked = arguments[:1] in (("-h",), ("--help",))
         text = "usage: tenuto eval compaction [--help]"
         if asked:
-            print(text)  # noqa: T201
+            write_text(text)
         return 0 if asked else complain(text, BAD_USAGE)
     parsed = parse(build_parser(), arguments[1:])
     if isinstance(parsed, int):
@@ -80,14 +80,14 @@ def run_eval(arguments: tuple[str, ...]) -> int:
     report = Report([_measure(case, place, len(cases)) for place, case in enumerate(cases, 1)])
     misses = report.misses()
     if parsed.json:
-        print(to_json({"sessions": report.figures, "missed": misses}).decode())  # noqa: T201
+        write_text(to_json({"sessions": report.figures, "missed": misses}).decode(), data=True)
     else:
-        print("\n".join(report.rows()))  # noqa: T201
+        write_text("\n".join(report.rows()))
     return FAILED if misses else 0
 
 
 def _measure(case: Case, place: int, count: int) -> Figures:
-    print(f"{place}/{count}: {describe(case)}", file=sys.stderr)  # noqa: T201
+    write_text(f"{place}/{count}: {describe(case)}", to_errors=True)
     return asyncio.run(measure(case))
 
 

@@ -32,7 +32,7 @@ CACHE_LIFETIME = 300.0
 CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, SystemMessage)
 """Entries behind which the next request no longer begins with the last one."""
 OVERFLOW_DIVISOR = 3
-"""Of a refused request at most this part stays word for word."""
+"""Of a refused request at most this part stays word for word, and of its texts of the user this part."""
 
 
 def present_standing(live: LiveSession) -> Standing:
@@ -78,7 +78,7 @@ def bind_context(
     standing = standing_without(live, undoing) if undoing else present_standing(live)
     if successor is not None:
         standing = msgspec.structs.replace(standing, budget=live.budget(successor))
-    standing = _aimed(standing, reason)
+    standing = _aimed(standing, reason, attempt)
     size, budget, path = standing.size, standing.budget, standing.path
     spending = Spending()
     client = live.models.client(live.facts.provider)
@@ -115,18 +115,23 @@ def bind_context(
     )
 
 
-def _aimed(standing: Standing, reason: CompactionReason) -> Standing:
-    """Return the context with the window as its aim where what no compaction shortens is over the trigger by itself.
+def _aimed(standing: Standing, reason: CompactionReason, attempt: int) -> Standing:
+    """Return the context with the aim that what was refused asks for; as it is where nothing was refused.
 
-    A request that does not fit only has to fit: one that is over the trigger and fits is better than a lost task.
+    Where no compaction shortens what is over the trigger by itself, the aim is the window: a request that does not fit
+    only has to fit, and one that is over the trigger and fits is better than a lost task. The user's words share what
+    was refused, whatever the window is believed to be.
     """
     size, budget = standing.size, standing.budget
-    asked, most = size.fixed + size.queued, int(QUEUE_SHARE * budget.window)
-    is_over = reason == "overflow" or (reason == "threshold" and size.tokens >= budget.window)
-    if not is_over or size.fixed < budget.trigger or asked >= most:
+    if reason != "overflow" and not (reason == "threshold" and size.tokens >= budget.window):
         return standing
-    target = asked + int(TARGET_SHARE * (most - asked))
-    return msgspec.structs.replace(standing, budget=msgspec.structs.replace(budget, trigger=most, target=target))
+    said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> attempt
+    budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
+    asked, most = size.fixed + size.queued, int(QUEUE_SHARE * budget.window)
+    if size.fixed >= budget.trigger and asked < most:
+        target = asked + int(TARGET_SHARE * (most - asked))
+        budget = msgspec.structs.replace(budget, trigger=most, target=target)
+    return msgspec.structs.replace(standing, budget=budget)
 
 
 def cache_state(live: LiveSession) -> CacheState:

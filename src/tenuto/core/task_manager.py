@@ -28,9 +28,9 @@ class RunningTask(Struct):
     submission_id: str
     kind: TaskKind
     started: float
-    task: asyncio.Task[None] | None = field(default=None)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
-    begun: bool = False
+    task: asyncio.Task[None] | None = None
+    """What runs it, from its first step on."""
     is_cancelled: bool = False
 
 
@@ -46,6 +46,7 @@ class TaskManager:
         self._running: dict[str, RunningTask] = {}
         self._pending: dict[str, RunningTask] = {}
         self._ended: dict[str, TaskFinishedEvent] = {}
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds no task
 
     def running(self, session_id: str) -> RunningTask | None:
         """Return the session's task, if one runs."""
@@ -70,15 +71,21 @@ class TaskManager:
         self._running[session_id] = running
         self._pending[submission_id] = running
         work = self._run(running, body, on_finished)
-        running.task = asyncio.get_running_loop().create_task(work, name=f"{kind}:{submission_id}")
+        task = asyncio.get_running_loop().create_task(work, name=f"{kind}:{submission_id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return running
 
     def cancel(self, session_id: str) -> RunningTask | None:
-        """Cancel the session's task and return it; it still has to be waited for."""
+        """Cancel the session's task and return it; it still has to be waited for.
+
+        One that has not had its first step is cancelled there: asyncio would never run its end. Where tasks are eager,
+        that step lies inside `start`, and the started event's listeners cancel what runs them.
+        """
         running = self._running.get(session_id)
-        if running is not None and running.task is not None:
+        if running is not None:
             running.is_cancelled = True
-            if running.begun:  # a task that is cancelled before its first step would never come to its end
+            if running.task is not None:
                 running.task.cancel()
         return running
 
@@ -92,7 +99,7 @@ class TaskManager:
     async def _run(self, running: RunningTask, body: Body, on_finished: Callable[[TaskFinishedEvent], None]) -> None:
         outcome: Outcome = "failed"
         error = "it ended without a reason"
-        running.begun = True
+        running.task = asyncio.current_task()
         try:
             self._bus.publish(
                 TaskStartedEvent(session_id=running.session_id, submission_id=running.submission_id, kind=running.kind)

@@ -11,6 +11,7 @@ import random
 import pytest
 
 from tenuto.core.undo import undo_compaction
+from tenuto.evaluation.tokens import FRAME, WORDS, count_text
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.part import text_of
@@ -18,7 +19,6 @@ from tests.core.harness import PROTOCOLS, Agent, agent
 from tests.requirements.compaction.support import compact, is_in_place, is_summary_request, step_requests
 from tests.server import Call, HttpError, Reply, Request
 from tests.server.reply import AnyReply
-from tests.server.tokens import FRAME, WORDS, count_text
 
 KINDS = ("prose", "code", "digits", "wide", "base64", "log")
 AFTER, BEFORE, AUTOMATIC = 0.05, 0.02, 0.08

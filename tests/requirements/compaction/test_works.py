@@ -48,8 +48,6 @@ from tests.server import Cut, Hang, HttpError, Reply, Request, ScriptedServer, S
 
 FIXED = "Follow this rule always. " * 4_000
 """About 25 000 tokens that no compaction can shorten."""
-NEARLY = "Follow this rule always. " * 2_265
-"""With the tools just under the trigger of a window of 32 000: a compaction is due, and has nothing to win."""
 
 
 # --- R-004, R-005, R-006 ---
@@ -182,7 +180,7 @@ def test_r007_no_listed_output_limit_makes_the_usable_window_small():
 @pytest.mark.parametrize("length", [40_000, 400_000])
 async def test_r009_a_summary_over_its_budget_cannot_reach_the_trigger(tmp_path, length):
     lines = "".join(f"- fact number {number} about the work\n" for number in range(length // 36))
-    huge = SUMMARY.replace("- nothing", lines)
+    huge = SUMMARY.replace("- what was learned", f"{lines}- what was learned")
     async with agent(tmp_path, talk(summary=Reply(huge, chunk_size=4_000)), options={"window": 64_000}) as running:
         await fill(running, 12, words=900)
         await compact(running)
@@ -259,10 +257,23 @@ async def test_r011_with_the_old_model_gone_the_new_one_summarises_in_pieces(tmp
 # --- R-012, R-014 ---
 
 
+async def nearly_the_trigger(tmp_path) -> str:
+    """Return a system prompt just under the trigger of a window of 32,000: compaction is due and has nothing to win."""
+    rule, times = "Follow this rule always. ", 1_000
+    (tmp_path / "measured").mkdir()
+    script, options = [Reply("ok")], {"window": 32_000}
+    async with agent(tmp_path / "measured", script, options=options, extra_prompt=rule * times) as running:
+        await running.ask("hello")
+        size, trigger = running.runtime.live.measure(), running.runtime.live.budget().trigger
+        fixed = round(size.fixed / size.calibration)  # before the first answer it is a plain estimate
+    return rule * (times + (trigger - 20 - fixed) * times // estimate_text(rule * times))
+
+
 async def test_r012_a_failed_automatic_compaction_waits_and_is_shown_once_not_per_turn(tmp_path):
-    async with agent(tmp_path, talk(Reply("ok")), options={"window": 32_000}, extra_prompt=NEARLY) as running:
+    extra = await nearly_the_trigger(tmp_path)
+    async with agent(tmp_path, talk(Reply("ok")), options={"window": 32_000}, extra_prompt=extra) as running:
         for number in range(6):
-            assert (await running.ask(f"hello {number}")).outcome == "completed"
+            assert (await running.ask(f"hello {number}" + " please" * 50)).outcome == "completed"
         assert len(step_requests(running)) == 6
         assert len(starts(running)) == len(ends(running)) == 1
         assert ends(running)[0].error
@@ -270,8 +281,9 @@ async def test_r012_a_failed_automatic_compaction_waits_and_is_shown_once_not_pe
 
 async def test_r012_within_a_task_it_waits_until_there_is_a_tenth_more_and_is_shown_once_each(tmp_path):
     write_big_file(tmp_path)
-    async with agent(tmp_path, talk(reads(24)), options={"window": 32_000}, extra_prompt=NEARLY) as running:
-        settled = await running.ask("read it" + " please" * 150, timeout=30)
+    extra = await nearly_the_trigger(tmp_path)
+    async with agent(tmp_path, talk(reads(24)), options={"window": 32_000}, extra_prompt=extra) as running:
+        settled = await running.ask("read it" + " please" * 50, timeout=30)
         assert settled.outcome == "completed", settled.error
         assert len(step_requests(running)) == 25
         before, between, *_ = ends(running)
@@ -282,7 +294,7 @@ async def test_r012_within_a_task_it_waits_until_there_is_a_tenth_more_and_is_sh
         told = [event.text for event in running.of(NoticeEvent) if before.error in event.text]
         assert not told, "the end event shows it; a notice as well would be twice"
         kept = [entry.text for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
-        assert kept.count(f"Automatic compaction failed: {before.error}") == 1, "for a resumed transcript"
+        assert len(kept) == len(set(kept)) > 0, "for a resumed transcript, each once"
 
 
 async def test_r014_what_happens_during_a_compaction_does_not_throw_its_summary_away(tmp_path):
