@@ -165,6 +165,12 @@ def shown(driver: Driver) -> list[tuple[object, ...]]:
 
 @given(turns)
 @example([("answer", [], False, False, True), ("answer", [TextPart(text="a")], True, False, True)])
+@example(
+    [
+        ("answer", [], False, False, True),
+        ("answer", [ThinkingPart(text="a"), TextPart(text="a")], True, False, True),
+    ]
+)
 def test_live_and_resumed_transcripts_are_identical(script_turns):
     live, script = Driver(), Script()
     for turn in script_turns:

@@ -148,8 +148,8 @@ class Change(Struct):
 
         What is still being written comes behind it, as in a resumed transcript, and does not count.
         """
-        items = self.state.transcript.items.values()
-        last = next((item for item in reversed(items) if item.final), None)
+        items, streaming = self.state.transcript.items, self.state.streaming
+        last = next((item for item in reversed(items.values()) if item.final and item.id not in streaming), None)
         if isinstance(last, NoticeItem) and (last.text, last.level) == (text, level):
             return
         self.add(NoticeItem(text=text, level=level, kind=kind, final=True))
