@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -194,6 +195,29 @@ def test_a_command_that_needs_an_argument_is_not_run_until_it_is_typed_out():
     driver.type("/title")
     offer(driver, TITLE)
     assert RunCommand("/title") in driver.feed(AcceptCompletion(send=True))
+
+
+REDO = CompletionItem("redo", "redo", runs=True)
+DROP = CompletionItem("drop", "drop", runs=True)
+
+
+@pytest.mark.parametrize("typed", ["drop", "do", "xyz"])
+def test_enter_on_a_list_for_an_earlier_draft_runs_what_was_typed(typed):
+    driver = Driver()
+    driver.type("/compact ")
+    offer(driver, REDO, DROP, start=9, end=9)
+    driver.type(f"/compact {typed}")
+    assert driver.state.completion is not None, "nothing newer was found yet"
+    assert driver.feed(AcceptCompletion()) == [], "Tab puts nothing else in"
+    assert RunCommand(f"/compact {typed}") in driver.feed(AcceptCompletion(send=True))
+
+
+def test_enter_on_a_list_that_still_fits_takes_what_is_chosen():
+    driver = Driver()
+    driver.type("/compact ")
+    offer(driver, REDO, DROP, start=9, end=9)
+    driver.type("/compact re")
+    assert RunCommand("/compact redo") in driver.feed(AcceptCompletion(send=True))
 
 
 def test_a_path_is_put_in_where_the_cursor_is():

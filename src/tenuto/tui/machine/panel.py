@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenuto.tui.complete.fuzzy import is_subsequence
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
@@ -24,7 +25,7 @@ from tenuto.tui.machine.intent import (
 from tenuto.tui.machine.picking import apply_filter
 from tenuto.tui.machine.prompt import send
 from tenuto.tui.machine.shell_word import put_common
-from tenuto.tui.machine.state import CompletionPopup, Picker
+from tenuto.tui.machine.state import CompletionItem, CompletionPopup, Picker
 
 TABLE = HandlerTable()
 ASKED_SECONDS = 2.0
@@ -46,7 +47,8 @@ def offer_completion(change: Change, intent: CompletionOffered) -> None:
         return
     if intent.at_once and put_common(change, intent):
         return
-    popup = CompletionPopup(intent.start, intent.end, intent.items) if intent.items else None
+    found = CompletionPopup(intent.start, intent.end, intent.items, generation=intent.generation)
+    popup = found if intent.items else None
     if popup is not None or state.completion is not None:
         state.completion = popup
         change.panel()
@@ -63,7 +65,10 @@ def move_completion(change: Change, intent: MoveCompletion) -> None:
 
 @TABLE.on(AcceptCompletion)
 def accept_completion(change: Change, intent: AcceptCompletion) -> None:
-    """Put it in. With `send`, a whole command, or one that was typed out already, goes off at once."""
+    """Put it in. With `send`, a whole command, or one that was typed out already, goes off at once.
+
+    A list that answers an earlier draft counts as far as it fits what was typed since: else Enter sends the draft.
+    """
     state = change.state
     popup = state.completion
     if popup is None:
@@ -76,7 +81,13 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     # The word may have grown since the popup was filled.
     target = find_target(draft.text, draft.cursor)
     end = target.end if target is not None and target.start == popup.start else popup.end
-    typed_out = draft.text[popup.start : end] == item.insert.rstrip()
+    typed = draft.text[popup.start : end]
+    is_old = intent.index is None and popup.generation != state.completion_generation
+    if is_old and not _still_fits(typed, item):
+        if intent.send:
+            send(change, draft.text, draft.images)
+        return
+    typed_out = typed == item.insert.rstrip()
     rest = draft.text[end:]
     insert = item.insert.rstrip() if rest[:1].isspace() else item.insert
     state.completion_generation += 1
@@ -86,6 +97,12 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     elif not item.insert.endswith(" ") and not draft.text.startswith("!"):
         # A directory: go on with what is in it.
         change.emit(Complete(state.completion_generation, draft.text, draft.cursor))
+
+
+def _still_fits(typed: str, item: CompletionItem) -> bool:
+    """Say whether an item is what the user may mean who has typed on since; what runs at once has to begin so."""
+    word, insert = typed.casefold(), item.insert.casefold()
+    return insert.startswith(word) if item.runs else is_subsequence(word, insert)
 
 
 def close_completion(change: Change) -> None:

@@ -203,12 +203,16 @@ OPEN_STATES = frozenset({"pending", "in_progress"})
 
 
 class CompletionPopup(msgspec.Struct):
-    """The open completion popup; it replaces the characters `start` to `end` of the draft."""
+    """The open completion popup; it replaces the characters `start` to `end` of the draft.
+
+    `generation` is the change of the draft that it answers: the draft may be ahead of it.
+    """
 
     start: int
     end: int
     items: tuple[CompletionItem, ...]
     selected: int = 0
+    generation: int = 0
 
 
 # --- dialogs ---
