@@ -11,6 +11,8 @@ from tenuto.core.bus import EventBus
 from tenuto.core.task_manager import TaskManager
 from tenuto.protocol.event import TaskFinishedEvent, TaskStartedEvent
 
+pytestmark = pytest.mark.matrix
+
 FACTORIES = [
     "lazy",
     pytest.param("eager", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")),

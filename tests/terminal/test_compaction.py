@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.compacting import is_in_place
+from tests.core.harness import BESIDE
 from tests.server import Call, Hang, HttpError, Reply, Request
 from tests.server.reply import AnyReply
-from tests.terminal.conftest import Workplace, said
+from tests.terminal.conftest import MODEL, Workplace, said
 from tests.terminal.screen import Screen
 
 pytestmark = pytest.mark.terminal
@@ -233,3 +234,26 @@ def test_an_overflow_in_the_middle_of_a_task_is_compacted_and_the_task_ends_by_i
     screen.wait_until(lambda shown: "/12k " in shown.split("\n")[-1], "the real window, which is known now")
     screen.submit("once more")
     screen.wait_until(lambda shown: shown.count("The task is done.") == 2, "the next answer")
+
+
+def test_a_long_task_takes_over_a_summary_that_was_written_beside_it(place: Workplace) -> None:
+    """What users have by default: the summary is made while the task goes on, and told when it is ready."""
+    steps = 18
+
+    def script(request: Request) -> AnyReply:
+        if is_summary_request(request):
+            return Reply(SUMMARY, delay=0.2)
+        done = max((number for number in range(1, steps + 1) if f"step {number} of" in request.raw.decode()), default=0)
+        if done >= steps:
+            return Reply("The task is done.")
+        return Reply(f"This is step {done + 1} of {steps}.", tool_calls=[Call("bash", {"command": "seq 10000 10400"})])
+
+    place.serve(script, window=WINDOW)
+    screen = place.open(100, 200, **BESIDE)
+    screen.start("--model", MODEL, "--mode", "auto")
+    screen.wait_for(MODEL)
+    screen.submit("work through it")
+    shown = screen.wait_settled("The task is done.")
+    assert "ready for the next compaction" in shown
+    (block,) = [line for line in shown.split("\n") if DONE.search(line)]
+    assert "summarised ahead of time" in block
