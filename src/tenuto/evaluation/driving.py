@@ -92,14 +92,18 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 async def measure(case: Case) -> Figures:
     """Play the story of a case in a temporary directory, without a network, and return what was seen."""
-    started = time.monotonic()
     with TemporaryDirectory(prefix="tenuto-eval-", ignore_cleanup_errors=True) as directory:
         model = ScriptedModel(case.protocol, case.window, case.summariser, case.seed)
         register_transport(PROVIDER, lambda _: ScriptedTransport(model.answer))
         try:
-            return await _Session(case, model, Path(directory)).play(started)
+            return await play(case, model, Path(directory))
         finally:
             unregister_transport(PROVIDER)
+
+
+async def play(case: Case, model: ScriptedModel, directory: Path) -> Figures:
+    """Play the story of a case in an empty directory; the transport of `PROVIDER` leads to `model`."""
+    return await _Session(case, model, directory).play(time.monotonic())
 
 
 class _Session:
