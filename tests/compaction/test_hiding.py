@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,3 +163,35 @@ def test_t5_a_placeholder_is_always_the_same_recognised_and_shorter(texts):
         hide(history)
         assert not hide(history)
         assert {result.seq for result in results(history) if is_hidden(result)} == {edit.target for edit in edits}
+
+
+def failed(history: History, index: int) -> None:
+    entry = results(history)[index]
+    place = history.path.index(entry)
+    history.path[place] = msgspec.structs.replace(entry, is_error=True)
+
+
+@pytest.mark.parametrize("length", [0, 40, 4_000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TimeoutError: the pool was not ready within 2711 ms",
+        "error[E0382]: use of moved value: `pool` at src/pool.rs:43:12",
+        "Zugriff verweigert",
+    ],
+)
+def test_t5_what_a_hidden_result_failed_with_stays_in_view(length, line):
+    """truth.md T5: errors were 0 % in view at 65k, with a summariser that repeats everything it sees."""
+    history = with_texts(words(length) + f"\n{line}")
+    failed(history, 0)
+    hide(history)
+    text = text_of(results(history)[0].parts)
+    assert line in text
+    assert is_hidden(results(history)[0]) or length < 4_000
+    assert not hide(history)
+
+
+def test_a_result_that_did_not_fail_or_was_stopped_has_no_error_in_its_placeholder():
+    history = with_texts("TimeoutError: no answer\n" + words(400))
+    hide(history)
+    assert "It failed" not in text_of(results(history)[0].parts)

@@ -105,6 +105,32 @@ def test_identifiers_of_the_last_part_are_found():
     }
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OPS-3493",
+        "GH-12",
+        "cus_703abcf88d",
+        "sk_live_4eC39HqLyjWD",
+        "req-01abcdef23",
+        "web-frontend-7d9f8c6b5d",
+        "6f1c2d34-9b0a-4e8d-8c7f-0123456789ab",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["the job {} is late", "id={}, retried", "({})", "für `x` gilt {}.", "番号は {} です"]
+)
+def test_t5_ids_and_tickets_are_exact_names(name, around):
+    """truth.md T5: tickets and ids with a prefix were not looked for, so hiding a log took them from every summary."""
+    assert name in find_identifiers(around.format(name))
+
+
+@pytest.mark.parametrize("text", ["a well-known thing", "08:12:55 worker batch took 712 ms", "2026-11-22", "read_only"])
+def test_plain_words_and_times_are_no_exact_names(text):
+    assert find_identifiers(text) == []
+
+
 def test_the_audit_counts_names_and_names_the_missing_ones_latest_first():
     latest = " ".join(f"src/module_{number}.py" for number in range(80))
     audited = audit_identifiers(latest, ("src/module_79.py is here",))

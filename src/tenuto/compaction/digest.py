@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from tenuto.compaction.entries import Visible
+from tenuto.compaction.failures import error_text, one_line
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
@@ -18,7 +19,6 @@ from tenuto.compaction.view import PERSON_ORIGINS, Surroundings, surrounding_blo
 from tenuto.compaction.wording import (
     MAX_SENTENCE,
     is_decision,
-    is_error_line,
     is_promise,
     newest_by_topic,
     sentences,
@@ -29,7 +29,6 @@ from tenuto.text.estimate import estimate_text
 
 MARK = "(Compiled from the session's data without a model; details are in the history.)"
 MAX_ERRORS = 8
-MAX_ERROR_LINES = 3
 MAX_CALLS = 6
 MAX_DECISIONS = 20
 MAX_PROMISES = 12
@@ -43,7 +42,6 @@ CALL = "- Call: "
 FAILED = " failed: "
 LATEST_REQUEST = "Latest request"
 _TEXT = 600
-_ERROR_TEXT = 400
 _LONG_TEXT = 1_500
 _LAST_ANSWER = "The last answer in this part"
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -172,12 +170,7 @@ def _lines(text: str) -> list[str]:
 
 def describe_call(call: ToolCallPart) -> str:
     """Return a call in one line; two calls that do the same have the same one."""
-    return f"{call.name}({_one_line(call.arguments, 80)})"
-
-
-def _one_line(text: str, limit: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[:limit]}…"
+    return f"{call.name}({one_line(call.arguments, 80)})"
 
 
 def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]:
@@ -195,17 +188,8 @@ def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]
         call = calls.get(entry.call_id, entry.name)
         found.pop(call, None)
         if entry.is_error and not entry.interrupted:
-            found[call] = f"- {call}{FAILED}{_error_text(entry)}".replace("\n", "\n  ")
+            found[call] = f"- {call}{FAILED}{error_text(entry)}".replace("\n", "\n  ")
     return list(found.values())[-MAX_ERRORS:]
-
-
-def _error_text(result: ToolResultMessage) -> str:
-    """Return the lines of a failed result that name the error, the last ones; its end where none does."""
-    text = text_of(result.parts).strip()
-    named = [line.strip() for line in text.splitlines() if is_error_line(line)]
-    if not named:
-        return clip(text, _ERROR_TEXT // 4, _ERROR_TEXT)
-    return "\n".join(_one_line(line, _ERROR_TEXT) for line in named[-MAX_ERROR_LINES:])
 
 
 def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool]) -> list[str]:
@@ -215,7 +199,7 @@ def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool]) -> list[s
         for entry in entries
         if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts))
         for span in sentences(text)
-        if is_meant(sentence := _one_line(text[span.start : span.end].lstrip("-*# "), MAX_SENTENCE)) and sentence
+        if is_meant(sentence := one_line(text[span.start : span.end].lstrip("-*# "), MAX_SENTENCE)) and sentence
     ]
 
 

@@ -2,13 +2,15 @@
 
 Every answer with tool calls is one group, parallel calls included. The last groups stay as they are; in the older
 ones the results are replaced, the calls and their ids stay. Nothing is deleted: it is an edit of the view. The exact
-names in a result stay in its placeholder, so that a summary made from the view can have them.
+names in a result, and the lines in which it told of an error, stay in its placeholder, so that a summary made from
+the view can have them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenuto.compaction.failures import error_text
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.summary import IDENTIFIER_REACH, find_identifiers
 from tenuto.compaction.weight import estimate_message
@@ -23,26 +25,31 @@ MIN_WARM_SAVING = 12_500
 MIN_WARM_SAVING_SHARE = 0.05
 MAX_NAMES = 10
 _LONGEST_NAME = 80
+_LONGEST_ERROR = 200
+"""Characters of one line of an error in a placeholder."""
 _HIDDEN = "[This result is hidden to save room; it was not empty."
 
 
-def hidden_text(seq: int, names: Sequence[str] = ()) -> str:
-    """Return the placeholder for the result with this seq, with the exact `names` that are to stay known."""
-    had = f" It had {', '.join(f'`{name}`' for name in names)}." if names else ""
-    return f"{_HIDDEN}{had} Entry {seq} has it: use recall to read it.]"
+def hidden_text(seq: int, names: Sequence[str] = (), error: str = "") -> str:
+    """Return the placeholder for the result with this seq, with the `error` and exact `names` that stay known."""
+    mark = "\n" if error else " "
+    parts = (f"{_HIDDEN} It failed: {error}" if error else _HIDDEN,)
+    if names:
+        parts += (f"It had {', '.join(f'`{name}`' for name in names)}.",)
+    return mark.join((*parts, f"Entry {seq} has it: use recall to read it.]"))
 
 
 def is_hidden(message: ToolResultMessage) -> bool:
     """Say whether what the view has of a result is its placeholder, whatever names are in it."""
     text = text_of(message.parts)
-    return text.startswith(_HIDDEN) and text.endswith(f" Entry {message.seq} has it: use recall to read it.]")
+    return text.startswith(_HIDDEN) and text.endswith(f"Entry {message.seq} has it: use recall to read it.]")
 
 
 def hide_results(view: Sequence[Message], preserved_groups: int = PRESERVED_GROUPS) -> tuple[ViewEdit, ...]:
     """Return the edits that hide the results of all but the newest groups; empty when nothing would change.
 
-    A placeholder names what was exact in the result, the latest first. What is hidden already does not count, nor does
-    a result that is no longer than its placeholder.
+    A placeholder has the error that the result told of, and names what was exact in it, the latest first. What is
+    hidden already does not count, nor does a result that is no longer than its placeholder.
     """
     edits = (
         _hide(message)
@@ -54,9 +61,10 @@ def hide_results(view: Sequence[Message], preserved_groups: int = PRESERVED_GROU
 
 def _hide(message: ToolResultMessage) -> ViewEdit | None:
     """Return the edit that hides a result with as many of its names as pay, `None` where not even none do."""
-    names = exact_names(text_of(message.parts))
+    error = error_text(message, _LONGEST_ERROR)
+    names = [name for name in exact_names(text_of(message.parts)) if name not in error]
     for kept in (names[:count] for count in (len(names), len(names) // 2, 0)):
-        edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq, kept))
+        edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq, kept, error))
         if saved_by(edit, message) > 0:
             return edit
     return None
@@ -65,10 +73,11 @@ def _hide(message: ToolResultMessage) -> ViewEdit | None:
 def exact_names(text: str) -> list[str]:
     """Return up to ten exact names of a result, the latest first; a part of another name is not named beside it.
 
-    The end of a result is looked at first, where a command says what came of it, and then its beginning.
+    The end of a result is looked at first, where a command says what came of it, and then its beginning. Paths come
+    behind the rest: they are found again more easily than a number or a code.
     """
     beginning = text[:-IDENTIFIER_REACH][:IDENTIFIER_REACH]
-    found = [*find_identifiers(text), *find_identifiers(beginning)]
+    found = sorted([*find_identifiers(text), *find_identifiers(beginning)], key=lambda name: "/" in name)
     names: list[str] = []
     for name in dict.fromkeys(found):
         if len(names) == MAX_NAMES:

@@ -37,7 +37,10 @@ _IDENTIFIERS = (
     re.compile(
         r"(?<![\w.-])[\w-]+\.(?:py|[cm]?[jt]sx?|rs|go|java|kt|c|h|cc|cpp|hpp|rb|php|toml|json|ya?ml|md|sql|sh)\b"
     ),
-    re.compile(r"(?<![\w-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-])"),
+    re.compile(r"(?<![\w-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?![\w-])"),
+    re.compile(r"(?<![\w-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"),
+    re.compile(r"(?<![\w-])[A-Z][A-Z0-9]+-\d{2,}(?![\w-])"),
+    re.compile(r"(?<![\w-])[A-Za-z]{2,}(?:[_-][A-Za-z]+)*[_-](?=[A-Za-z]*\d)[A-Za-z0-9]{6,}(?![\w-])"),
     re.compile(r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}\b"),
     re.compile(r"\bport \d{2,5}\b"),
     re.compile(r"\b(?:E[A-Z]{3,}|[A-Z]{1,6}\d{3,6}|[A-Z]{2,}(?:_[A-Z0-9]+)+)\b"),
