@@ -1,27 +1,35 @@
 """Rung 7: a summary without any model, from data alone (DESIGN section 6, R-003). Pure.
 
-The headings are those of every summary, so that a later round can update it. It is marked as what it is.
+The headings are those of every summary, so that a later round can update it. It is marked as what it is. Each section
+has a share of the room: where there is too little, the one that is most over its share loses what is needed least.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+
+import msgspec
 
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.failures import error_text, one_line
-from tenuto.compaction.files import with_file_lists
+from tenuto.compaction.files import FileOperations, with_file_lists
+from tenuto.compaction.hiding import exact_names
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.compaction.serialize import clip
-from tenuto.compaction.summary import IDENTIFIER_REACH, NAMES_LABEL, add_identifiers, find_identifiers, shorten
+from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, shorten
 from tenuto.compaction.view import PERSON_ORIGINS, Surroundings, surrounding_blocks
 from tenuto.compaction.wording import (
     MAX_SENTENCE,
+    is_correction,
     is_decision,
     is_promise,
-    newest_by_topic,
+    is_same_topic,
     sentences,
+    topic_of,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart, text_of
@@ -30,22 +38,50 @@ from tenuto.text.estimate import estimate_text
 MARK = "(Compiled from the session's data without a model; details are in the history.)"
 MAX_ERRORS = 8
 MAX_CALLS = 6
-MAX_DECISIONS = 20
-MAX_PROMISES = 12
-NAMES_SHARE = 4
-"""Exact names take at most a quarter of the digest."""
-NAMES_OF_ONE = 10
-"""Exact names that are taken from one result or answer."""
+MAX_TOLD = 40
+"""Sentences of answers of one kind: decisions, promises, others."""
+MAX_NAMES = 120
+"""Exact names of a digest."""
 MIN_REQUEST = 20
 """Characters; a shorter text ("go on") states no goal."""
 CALL = "- Call: "
+NOTED = "- Said: "
 FAILED = " failed: "
 LATEST_REQUEST = "Latest request"
+_CALL_LENGTH = 100
 _TEXT = 600
 _LONG_TEXT = 1_500
 _LAST_ANSWER = "The last answer in this part"
 _QUOTED = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"[A-Za-z0-9]{2,}(?:[_./:-]\w{2,})+|`[^`\n]+`|\d{2,}", re.ASCII)
+"""What makes a sentence worth keeping whatever its words are, in any language: it names something exactly."""
+_LETTER = re.compile(r"[^\W\d_]")
+_GOAL, _RULES = "## Goal", "## Constraints & Preferences"
+_DONE, _UNDER_WAY, _BLOCKED = (f"## Progress\n### {name}" for name in ("Done", "In Progress", "Blocked"))
+_DECISIONS, _NEXT, _CONTEXT = "## Key Decisions", "## Next Steps", "## Critical Context"
+_KNOWN = frozenset(
+    {"Goal", "Constraints & Preferences", "Progress", "Key Decisions", "Next Steps", "Critical Context"}
+    | {"Original Request", "Progress So Far", "Context Needed to Continue"}
+)
+
+
+class _Part(msgspec.Struct):
+    """Items under a heading, the one that is needed least first unless `drops_last`.
+
+    `weight` is their share of the room, in relation to the other parts; the last `keeps` items stay whatever happens.
+    """
+
+    heading: str
+    items: list[str]
+    weight: float
+    keeps: int = 0
+    drops_last: bool = False
+
+    def drop(self) -> str:
+        """Take away what is needed least, and return it."""
+        return self.items.pop(-1 if self.drops_last else 0)
 
 
 def digest(plan: CompactionPlan, surroundings: Surroundings) -> str:
@@ -54,29 +90,93 @@ def digest(plan: CompactionPlan, surroundings: Surroundings) -> str:
     What an earlier summary says under a heading is carried over. At most the plan's summary budget long.
     """
     limit = plan.allowance.summary
-    text = digest_entries([*plan.history, *plan.turn_prefix], surroundings, plan.previous_summary, limit)
-    return with_file_lists(text, plan.file_operations, list_room(plan, surroundings))
+    files = plan.file_operations
+    text = digest_entries([*plan.history, *plan.turn_prefix], surroundings, plan.previous_summary, limit, files)
+    return with_file_lists(text, files, list_room(plan, surroundings))
 
 
-def digest_entries(entries: Sequence[Visible], surroundings: Surroundings, previous: str, limit: int) -> str:
+def digest_entries(
+    entries: Sequence[Visible],
+    surroundings: Surroundings,
+    previous: str,
+    limit: int,
+    files: FileOperations | None = None,
+) -> str:
     """Return what the data of some entries gives under the usual headings, within `limit` estimated tokens.
 
     What the `previous` summary says under a heading is carried over. Rules of the user are not repeated: they stand
-    among the user's own words. Without file lists.
+    among the user's own words. Without file lists; names that are in the lists of `files` are not named.
     """
     earlier = sections_of(previous)
-    sections = (
-        ("## Goal", _goal(entries, earlier)),
-        ("## Constraints & Preferences", earlier.get("Constraints & Preferences", "")),
-        ("## Progress", _progress(entries, surroundings, earlier)),
-        ("## Key Decisions", _decisions(entries, earlier)),
-        ("## Next Steps", _next_steps(entries, surroundings, earlier)),
-        ("## Critical Context", _critical(entries, earlier)),
-    )
-    text = "\n\n".join([MARK, *(f"{heading}\n{body}" for heading, body in sections if body)])
-    names = _names(entries, earlier, text, limit // NAMES_SHARE)
-    room = limit - sum(estimate_text(name) + 2 for name in names)
-    return shorten(add_identifiers(shorten(text, room), names), limit)
+    names = _names(entries, earlier, files or FileOperations())
+    text = ""
+    for _ in range(2):  # a name that stands in what fits needs no second place
+        names = [name for name in names if name not in text]
+        parts = _parts(entries, surroundings, earlier, limit)
+        kept = _Part(_CONTEXT, [f"`{name}`" for name in names], 4, drops_last=True)
+        _fit([*parts, kept], limit - estimate_text(f"{MARK}\n{NAMES_LABEL}"))
+        text = _render(parts)
+    return shorten(add_identifiers(text, names[: len(kept.items)]), limit)
+
+
+def _parts(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str], limit: int) -> list[_Part]:
+    """Return everything but exact names; `limit` bounds what is quoted at length.
+
+    The view has the todo list anyway, so it and the last calls go first.
+    """
+    done, calls, under_way, blocked = _progress(entries, surroundings, earlier)
+    due, promises = _next_steps(entries, surroundings, earlier)
+    decisions, noted = _decisions(entries, earlier)
+    carried, answer = _critical(entries, earlier, limit)
+    rules = _items(_lines(earlier.get("Constraints & Preferences", "")))
+    return [
+        _Part(_GOAL, _goal(entries, earlier, limit), 3, keeps=1),
+        _Part(_RULES, rules, 3),
+        _Part(_DONE, done, 0.2),
+        _Part(_DONE, calls, 0.2),
+        _Part(_UNDER_WAY, under_way, 0.5),
+        _Part(_BLOCKED, blocked, 3),
+        _Part(_DECISIONS, decisions, 5),
+        _Part(_NEXT, due, 0.5, drops_last=True),
+        _Part(_NEXT, promises, 3),
+        _Part(_CONTEXT, carried, 3),
+        _Part(_CONTEXT, noted, 3),
+        _Part(_CONTEXT, answer, 0.5),
+    ]
+
+
+def _fit(parts: Sequence[_Part], limit: int) -> None:
+    """Take from the part that is most over its share of the room, until all of it is within `limit` tokens."""
+    sizes = [sum(map(_cost, part.items)) for part in parts]
+    headings = sum(estimate_text(heading) + 1 for heading in {part.heading for part in parts if part.items})
+    while sum(sizes) + headings > limit:
+        over = [
+            (size / part.weight, place)
+            for place, (part, size) in enumerate(zip(parts, sizes, strict=True))
+            if len(part.items) > part.keeps
+        ]
+        if not over:
+            return
+        place = max(over)[1]
+        sizes[place] -= _cost(parts[place].drop())
+
+
+@lru_cache(maxsize=4_096)
+def _cost(item: str) -> int:
+    return estimate_text(item) + 1
+
+
+def _render(parts: Iterable[_Part]) -> str:
+    lines = [MARK]
+    shown: set[str] = set()
+    for part in parts:
+        if not part.items:
+            continue
+        new = [line for line in part.heading.splitlines() if line not in shown]
+        shown.update(new)
+        lines += [f"\n{line}" if line.startswith("## ") else line for line in new]
+        lines += part.items
+    return "\n".join(lines)
 
 
 def list_room(plan: CompactionPlan, surroundings: Surroundings) -> int:
@@ -92,38 +192,38 @@ def sections_of(summary: str) -> dict[str, str]:
     return {name.strip(): body.partition(f"---\n\n{JOIN_LABEL}")[0].strip() for name, body in pairs}
 
 
-def _goal(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
+def _goal(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> list[str]:
     """Return the goal: what a model's summary calls it, and the latest request; what came before may be taken back."""
     said = [
         text
         for entry in entries
         if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and (text := text_of(entry.parts).strip())
     ]
-    goal = earlier.get("Goal", "")
+    before = _items(_lines(earlier.get("Goal", "")))
     if not said:
-        return goal
+        return before
     latest = next((text for text in reversed(said) if len(text) >= MIN_REQUEST), said[-1])
-    item = _item(LATEST_REQUEST, clip(latest, _TEXT, 200))
-    return "\n".join(filter(None, (_without_item(goal, LATEST_REQUEST), item)))
+    item = _item(LATEST_REQUEST, clip(latest, min(_TEXT, limit), min(_TEXT // 3, limit // 3)))
+    return [*_without_item(before, LATEST_REQUEST), item]
 
 
 def _item(label: str, text: str) -> str:
     """Return a quoted text as one item of a list: its lines are set in, so that none is taken for a heading."""
-    return f"- {label}: {text}".replace("\n", "\n  ")
+    return _set_in(f"- {label}: {text}")
 
 
-def _without_item(section: str, label: str) -> str:
-    """Return a section without the items of that label, their further lines included."""
-    kept: list[str] = []
-    is_dropped = False
-    for line in section.splitlines():
-        is_dropped = line.startswith(f"- {label}: ") or (is_dropped and (line.startswith("  ") or not line.strip()))
-        if not is_dropped:
-            kept.append(line)
-    return "\n".join(kept).strip()
+def _set_in(item: str) -> str:
+    return "\n  ".join(line for line in item.splitlines() if line.strip())
 
 
-def _progress(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]) -> str:
+def _without_item(items: Sequence[str], label: str) -> list[str]:
+    return [item for item in items if not item.startswith(f"- {label}: ")]
+
+
+def _progress(
+    entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]
+) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Return what is done, the last calls, what is under way, and what is in the way."""
     before = _subsections(earlier.get("Progress", ""))
     todo = {
         status: [item.text for item in surroundings.todo if item.status == status] for status in ("done", "in_progress")
@@ -132,13 +232,12 @@ def _progress(entries: Sequence[Visible], surroundings: Surroundings, earlier: d
     done += _lines(earlier.get("Progress So Far", ""))
     done += [line for text in todo["done"] if (line := f"- [x] {text}") not in done]
     calls = [call for entry in entries if isinstance(entry, AssistantMessage) for call in entry.tool_calls]
-    done += [f"{CALL}{describe_call(call)}" for call in calls[-MAX_CALLS:]]
+    described = [said for call in calls if (said := describe_call(call)) != call.name]
+    last = [f"{CALL}{said}" for said in described[-MAX_CALLS:]]
     under_way = [f"- [ ] {text}" for text in todo["in_progress"]]
     if not surroundings.todo:
         under_way = before.get("In Progress", [])  # where there is a list, only the list knows what is open (R-032)
-    blocked = open_errors(entries, _items(before.get("Blocked", [])))
-    lists = (("### Done", done), ("### In Progress", under_way), ("### Blocked", blocked))
-    return "\n".join("\n".join((heading, *lines)) for heading, lines in lists if lines)
+    return _items(done), last, _items(under_way), open_errors(entries, _items(before.get("Blocked", [])))
 
 
 def _items(lines: Sequence[str]) -> list[str]:
@@ -169,8 +268,18 @@ def _lines(text: str) -> list[str]:
 
 
 def describe_call(call: ToolCallPart) -> str:
-    """Return a call in one line; two calls that do the same have the same one."""
-    return f"{call.name}({one_line(call.arguments, 80)})"
+    """Return a call in one line: its tool and the texts among its arguments; equal calls have the same one."""
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
+    except msgspec.MsgspecError:
+        said = call.arguments
+    else:
+        said = ", ".join(value for value in arguments.values() if isinstance(value, str))
+    flat = " ".join(said.split())
+    if len(flat) > _CALL_LENGTH:
+        half = _CALL_LENGTH // 2
+        flat = f"{flat[:half]}…{flat[-half:]}"
+    return f"{call.name}: {flat}" if flat else call.name
 
 
 def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]:
@@ -188,71 +297,155 @@ def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]
         call = calls.get(entry.call_id, entry.name)
         found.pop(call, None)
         if entry.is_error and not entry.interrupted:
-            found[call] = f"- {call}{FAILED}{error_text(entry)}".replace("\n", "\n  ")
+            found[call] = _set_in(f"- {call}{FAILED}{error_text(entry)}")
     return list(found.values())[-MAX_ERRORS:]
 
 
-def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool]) -> list[str]:
-    """Return the sentences of answers that are meant, as items of a list, oldest first."""
-    return [
-        f"- {sentence}"
+def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool], *, announced: bool = False) -> list[str]:
+    """Return the sentences of answers that are meant, oldest first, at most four times as many as are kept.
+
+    Without `announced`, none that only announces the calls of its own answer.
+    """
+    found = [
+        said
         for entry in entries
-        if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts))
-        for span in sentences(text)
-        if is_meant(sentence := one_line(text[span.start : span.end].lstrip("-*# "), MAX_SENTENCE)) and sentence
+        if isinstance(entry, AssistantMessage)
+        for sentence, said in _sentences_of(entry)
+        if is_meant(sentence) and (announced or not _announces(sentence, entry.tool_calls))
     ]
+    return found[-4 * MAX_TOLD :]
 
 
-def _decisions(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
+def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
+    """Yield what an answer says, without code: each sentence, and the same with the one behind it if that goes with it.
+
+    In the same line, what names nothing itself does (a reason, mostly), and what follows on something taken back.
+    """
+    text = _FENCED.sub("\n", text_of(answer.parts))
+    spans = [span for span in sentences(text) if _LETTER.search(text[span.start : span.end])]
+    taken = 0
+    for span, following in zip_longest(spans, spans[1:]):
+        if span.start < taken:
+            continue
+        sentence = said = _plain(text[span.start : span.end])
+        if following is not None:
+            whole = text[span.start : following.end]
+            goes_with = is_correction(sentence) or not _has_sense(text[following.start : following.end])
+            if goes_with and "\n" not in whole and len(whole) <= MAX_SENTENCE:
+                said, taken = _plain(whole), following.end
+        yield sentence, said
+
+
+def _plain(text: str) -> str:
+    return one_line(text.lstrip("-*#> "), MAX_SENTENCE)
+
+
+def _has_sense(sentence: str) -> bool:
+    """Say whether a sentence can be kept by itself."""
+    return _is_decided(sentence) or is_promise(sentence) or _NAMED.search(sentence) is not None
+
+
+def _is_decided(sentence: str) -> bool:
+    return is_decision(sentence) or is_correction(sentence)
+
+
+def _announces(sentence: str, calls: Sequence[ToolCallPart]) -> bool:
+    """Say whether all that a sentence names stands in the calls that go with it, if there are any."""
+    if not calls:
+        return False
+    arguments = "\n".join(call.arguments for call in calls)
+    return all(name.strip("`") in arguments for name in _NAMED.findall(sentence))
+
+
+def _decisions(entries: Sequence[Visible], earlier: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Return what was decided, and what else answers said of things that they named."""
     before = _items(_lines(earlier.get("Key Decisions", "")))
-    return "\n".join(newest_by_topic(before, _told(entries, is_decision), MAX_DECISIONS))
+    decided = [f"- {sentence}" for sentence in _told(entries, _is_decided, announced=True)]
+    noted = [f"{NOTED}{sentence}" for sentence in _told(entries, _is_noted)]
+    known = [item for item in _items(_lines(earlier.get("Critical Context", ""))) if item.startswith(NOTED)]
+    decisions = [
+        item
+        for item in _newest_by_topic(before, decided)
+        if item in decided or not any(_replaces(later, item) for later in noted)
+    ]
+    return decisions, _newest_by_topic(known, noted)
 
 
-def _next_steps(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]) -> str:
-    """Return what is open by the todo list, then what answers said was still to be done."""
+def _is_noted(sentence: str) -> bool:
+    return not _is_decided(sentence) and not is_promise(sentence) and _NAMED.search(sentence) is not None
+
+
+def _newest_by_topic(earlier: Iterable[str], later: Iterable[str]) -> list[str]:
+    """Return items in their order, one a topic, the later one winning; of too many the newest."""
+    kept: list[str] = []
+    for item in (*earlier, *later):
+        kept = [known for known in kept if not _replaces(item, known)]
+        kept.append(item)
+    return kept[-MAX_TOLD:]
+
+
+def _replaces(later: str, earlier: str) -> bool:
+    """Say whether a sentence takes the place of an earlier one.
+
+    Two that name different things never do; one that takes something back does, of all that it names.
+    """
+    if later == earlier:
+        return True
+    mine, theirs = _things(later), _things(earlier)
+    if mine and theirs:
+        if not mine & theirs:
+            return False
+        if is_correction(later):
+            return True
+    return is_same_topic(topic_of(later), topic_of(earlier))
+
+
+@lru_cache(maxsize=4_096)
+def _things(sentence: str) -> frozenset[str]:
+    """Return what a sentence names exactly and not by a number alone."""
+    return frozenset(name.strip("`") for name in _NAMED.findall(sentence) if _LETTER.search(name))
+
+
+def _next_steps(
+    entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]
+) -> tuple[list[str], list[str]]:
+    """Return what is open by the todo list, and what answers said was still to be done."""
     due = [item.text for item in surroundings.todo if item.status in {"in_progress", "pending"}]
     steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or ["1. Go on with the latest request."]
     before = [line for line in _items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
-    promised = _told(entries, lambda sentence: is_promise(sentence) and not is_decision(sentence))
-    return "\n".join((*steps, *newest_by_topic(before, promised, MAX_PROMISES)))
+    promised = _told(entries, lambda sentence: is_promise(sentence) and not _is_decided(sentence))
+    return steps, _newest_by_topic(before, [f"- {sentence}" for sentence in promised])
 
 
-def _critical(entries: Sequence[Visible], earlier: dict[str, str]) -> str:
-    lines = [text for name in ("Critical Context", "Context Needed to Continue") if (text := earlier.get(name))]
-    lines = [
-        "\n".join(line for line in text.splitlines() if not line.startswith(NAMES_LABEL)) for text in lines if text
-    ]
+def _critical(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> tuple[list[str], list[str]]:
+    """Return what an earlier summary has, under headings that are not ours too, and the last answer."""
+    names = ("Critical Context", "Context Needed to Continue", *(name for name in earlier if name not in _KNOWN))
+    carried = _items([line for name in names for line in _lines(earlier.get(name, ""))])
+    answers = [item for item in carried if item.startswith(f"- {_LAST_ANSWER}: ")]
+    carried = [item for item in carried if item not in answers and not item.startswith((NAMES_LABEL, NOTED))]
     for entry in reversed(entries):
         if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts).strip()):
-            lines = [_without_item(line, _LAST_ANSWER) for line in lines]
-            lines.append(_item(_LAST_ANSWER, clip(text, _LONG_TEXT, _TEXT)))
+            answers = [_item(_LAST_ANSWER, clip(text, min(_LONG_TEXT, limit), min(_TEXT, limit // 3)))]
             break
-    return "\n".join(filter(None, lines))
+    return carried, answers
 
 
-def _names(entries: Sequence[Visible], earlier: dict[str, str], text: str, limit: int) -> list[str]:
-    """Return exact names of results and answers that the digest lacks, within `limit` tokens.
-
-    The newest come first, then those that the earlier digest had.
-    """
+def _names(entries: Sequence[Visible], earlier: dict[str, str], files: FileOperations) -> list[str]:
+    """Return exact names of results and answers that no file list has, the newest first, then those of earlier."""
+    listed = "\n".join((*files.read, *files.modified, files.directory))
     kept: dict[str, None] = {}
     for name in _names_newest_first(entries, earlier):
-        if name in kept or name in text:
-            continue
-        limit -= estimate_text(name) + 2
-        if limit < 0:
+        if len(kept) == MAX_NAMES:
             break
-        kept[name] = None
+        if name not in listed:
+            kept[name] = None
     return list(kept)
 
 
 def _names_newest_first(entries: Sequence[Visible], earlier: dict[str, str]) -> Iterator[str]:
     for entry in reversed(entries):
         if isinstance(entry, ToolResultMessage | AssistantMessage):
-            said = text_of(entry.parts)
-            yield from find_identifiers(said)[:NAMES_OF_ONE]
-            if len(said) > IDENTIFIER_REACH:
-                yield from find_identifiers(said[:IDENTIFIER_REACH])[:NAMES_OF_ONE]
+            yield from exact_names(text_of(entry.parts))
     for line in earlier.get("Critical Context", "").splitlines():
         if line.startswith(NAMES_LABEL):
             yield from _QUOTED.findall(line)

@@ -62,7 +62,7 @@ _CORRECTION = Vocabulary(
     "on second thought|korrektur|stattdessen|doch nicht|vergiss|eigentlich|sondern|nicht mehr|falsch",
     "finalement|en fait|oublie|oubliez|plutôt|corrección|en realidad|olvida|correção|na verdade|esqueça",
     "correzione|in realtà|dimentica|correctie|toch niet|eigenlijk|поправка|исправление|на самом деле|забудь|вместо",
-    "更正|纠正|改为|改成|不对|其实|而不是|訂正|間違い|やっぱり|ではなく|정정|아니라|대신",
+    "更正|纠正|改为|改成|不对|其实|而不是|訂正|間違い|誤り|やっぱり|ではなく|정정|아니라|대신",
 )
 _DECISION = Vocabulary(
     "decided|decision|i chose|i choose|i picked|settled on|go with|went with|going with|opted|chosen|agreed|instead",
