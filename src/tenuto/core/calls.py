@@ -59,7 +59,7 @@ class CallRunner:
         # A factor under 1, learned on other texts, must not let results grow over the room: they are counted plainly.
         return StepBudget(
             window=budget.window,
-            room=room_for_results(budget.window, budget.trigger, budget.output_budget, size.tokens),
+            room=room_for_results(budget.window, budget.trigger, size.tokens),
             calls=calls,
             calibration=max(1.0, size.calibration),
         )

@@ -101,16 +101,15 @@ def bound_output(output: ToolOutput, max_chars: int, max_lines: int, name: str, 
     )
 
 
-def room_for_results(window: int, trigger: int, output_limit: int, current: int) -> int:
+def room_for_results(window: int, trigger: int, current: int) -> int:
     """Return the tokens that all results of a step may have together, at `current` tokens before them.
 
     Up to the trigger, so that a compaction does not take away at once what the model has just asked for; at most half
-    of the window. Where that is less than an eighth of the window, results take the eighth from the reserve as long as
-    the next answer has its limit or an eighth too: the compaction comes before the request that has them, and keeps
-    them. Bound by the trigger they would be cut to nothing while all of the reserve is free.
+    of the window. Where that is little, they take up to an eighth of the window from the reserve, at most half of what
+    is free: the compaction comes before the request that has them, and keeps them. Bound by the trigger they would be
+    cut to nothing while all of the reserve is free.
     """
-    share = window // RESULTS_DIVISOR
-    lent = min(share, window - current - min(output_limit, share))
+    lent = min(window // RESULTS_DIVISOR, (window - current) // 2)
     return max(0, min(window // 2, max(trigger - current, lent)))
 
 
