@@ -2,13 +2,17 @@ import asyncio
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tenuto.compaction.files import strip_file_lists
 from tenuto.compaction.hiding import hide_results
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.serialize import serialize
 from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
+from tenuto.compaction.summary import add_identifiers
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
@@ -100,6 +104,22 @@ async def test_a_split_turn_is_two_requests_one_after_the_other_joined():
     assert "[User]: mend it" not in first
     assert "[User]: mend it" in second
     assert "## Original Request" in second
+
+
+async def test_a_short_prefix_takes_no_more_room_of_the_history_than_it_has():
+    """Found at 8k: the history's notes lost a half of their room to each split turn, however short its own were."""
+    history = conversation(3)
+    history.user("mend it")
+    for _ in range(10):
+        history.step(words(1_500))
+    plan = history.planned()
+    room = plan.allowance.summary - estimate_text(PREFIX) - 60
+    assert room > plan.allowance.summary - plan.allowance.turn_prefix
+    facts = "\n".join(f"- fact {number} is known" for number in range(room // 7 - 30))
+    notes = f"{SUMMARY}\n{facts}"
+    assert estimate_text(notes) > plan.allowance.summary - plan.allowance.turn_prefix
+    summary = await summariser(ScriptedClient(reply(notes), reply(PREFIX))).summarise(plan)
+    assert summary.startswith(notes)
 
 
 async def test_a_split_turn_without_history_keeps_the_previous_summary():
@@ -309,3 +329,61 @@ def test_t5_names_of_hidden_results_are_added_where_the_summary_lacks_them():
     assert "ERR_20012" in outcome.summary, "hidden, and too far back for the audit of the latest part"
     request = serialize(plan.history + plan.turn_prefix)
     assert all(f"ERR_{20_000 + number}" in request for number in range(len(hidden)))
+
+
+def failing(*answered: int) -> History:
+    """A conversation with four commands that failed; those numbered are repeated later and then succeed."""
+    history = History()
+    history.user("go on")
+    for number in (*range(4), *answered):
+        history.step(f"TimeoutError: pool {number} was not ready", arguments=f'{{"command": "check {number}"}}')
+        if len(history.path) < 11:
+            history.path[-1] = msgspec.structs.replace(history.path[-1], is_error=True)
+    for _ in range(8):
+        history.user("next")
+        history.step(words(1_500))
+        history.answer("fine")
+    return history
+
+
+def test_t5_open_errors_that_a_summary_lacks_are_added_word_for_word():
+    """truth.md T5: a model's notes said that checks fail, and not with what."""
+    notes = f"{SUMMARY}\n- the check of pool 2 ended with TimeoutError: pool 2 was not ready"
+    outcome = propose_summary(failing(1).planned(), notes, Surroundings(), Prompts())
+    told = [number for number in range(4) if f"TimeoutError: pool {number} was not ready" in outcome.summary]
+    assert told == [0, 2, 3], "the second one was answered by a later success"
+    assert outcome.summary.count("pool 2 was not ready") == 1
+
+
+def test_t5_names_that_were_added_before_stay_until_newer_ones_take_their_place():
+    made = History()
+    made.user("go on")
+    made.step(f"{words(100)} ERR_20941 for cus_703abcf88d")
+    for _ in range(8):
+        made.user("next")
+        made.step(words(1_500))
+        made.answer("fine")
+    plan = made.planned()
+    carried = msgspec.structs.replace(plan, previous_summary=add_identifiers(SUMMARY, ["OPS-3493", "pytest -q"]))
+    outcome = propose_summary(carried, SUMMARY, Surroundings(), Prompts())
+    assert "OPS-3493" in outcome.summary
+    assert outcome.summary.count("pytest -q") == 1, "the summary has it"
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(60, 900), st.integers(0, 30), st.integers(10, 2_000))
+def test_t5_what_is_added_takes_a_tenth_of_a_full_summary_at_most(limit, count, length):
+    made = History()
+    made.user("go on")
+    made.step(" ".join(f"ERR_{20_000 + number}" for number in range(count)))
+    for _ in range(8):
+        made.user("next")
+        made.step(words(1_500))
+        made.answer("fine")
+    plan = made.planned()
+    plan = msgspec.structs.replace(plan, allowance=msgspec.structs.replace(plan.allowance, summary=limit))
+    notes = "## Goal\nwork\n\n## Critical Context\n" + "\n".join(f"- fact number {n}" for n in range(length // 5))
+    summary = strip_file_lists(propose_summary(plan, notes, Surroundings(), Prompts()).summary)
+    assert estimate_text(summary) <= limit + 20
+    kept = summary.count("- fact number")
+    assert kept == notes.count("- fact number") or kept * 6 >= 0.9 * limit - 60

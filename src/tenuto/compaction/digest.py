@@ -20,7 +20,7 @@ from tenuto.compaction.hiding import exact_names
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.compaction.serialize import clip
-from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, shorten
+from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, names_in, shorten
 from tenuto.compaction.view import PERSON_ORIGINS, Surroundings, surrounding_blocks
 from tenuto.compaction.wording import (
     MAX_SENTENCE,
@@ -52,7 +52,6 @@ _CALL_LENGTH = 100
 _TEXT = 600
 _LONG_TEXT = 1_500
 _LAST_ANSWER = "The last answer in this part"
-_QUOTED = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"[A-Za-z0-9]{2,}(?:[_./:-]\w{2,})+|`[^`\n]+`|\d{2,}", re.ASCII)
@@ -108,7 +107,7 @@ def digest_entries(
     among the user's own words. Without file lists; names that are in the lists of `files` are not named.
     """
     earlier = sections_of(previous)
-    names = _names(entries, earlier, files or FileOperations())
+    names = _names(entries, previous, files or FileOperations())
     text = ""
     for _ in range(2):  # a name that stands in what fits needs no second place
         names = [name for name in names if name not in text]
@@ -430,11 +429,14 @@ def _critical(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -
     return carried, answers
 
 
-def _names(entries: Sequence[Visible], earlier: dict[str, str], files: FileOperations) -> list[str]:
-    """Return exact names of results and answers that no file list has, the newest first, then those of earlier."""
+def _names(entries: Sequence[Visible], previous: str, files: FileOperations) -> list[str]:
+    """Return exact names of results and answers, the newest first, then those of the previous summary.
+
+    Without those that stand in a file list.
+    """
     listed = "\n".join((*files.read, *files.modified, files.directory))
     kept: dict[str, None] = {}
-    for name in _names_newest_first(entries, earlier):
+    for name in _names_newest_first(entries, previous):
         if len(kept) == MAX_NAMES:
             break
         if name not in listed:
@@ -442,10 +444,8 @@ def _names(entries: Sequence[Visible], earlier: dict[str, str], files: FileOpera
     return list(kept)
 
 
-def _names_newest_first(entries: Sequence[Visible], earlier: dict[str, str]) -> Iterator[str]:
+def _names_newest_first(entries: Sequence[Visible], previous: str) -> Iterator[str]:
     for entry in reversed(entries):
         if isinstance(entry, ToolResultMessage | AssistantMessage):
             yield from exact_names(text_of(entry.parts))
-    for line in earlier.get("Critical Context", "").splitlines():
-        if line.startswith(NAMES_LABEL):
-            yield from _QUOTED.findall(line)
+    yield from names_in(previous)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenuto.compaction.digest import digest, list_room
+from tenuto.compaction.digest import FAILED, digest, list_room, open_errors
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.hiding import exact_names
@@ -17,8 +17,10 @@ from tenuto.compaction.summary import (
     IDENTIFIER_REACH,
     MAX_IDENTIFIERS,
     Names,
+    add_context,
     add_identifiers,
     audit_identifiers,
+    names_in,
     shorten,
 )
 from tenuto.compaction.view import Surroundings, build_replacement
@@ -42,12 +44,21 @@ def propose_summary(
     *,
     rung: str = "serialised",
 ) -> CompactionOutcome:
-    """Return the outcome of a model's accepted summary: exact names and file lists are added to it from data."""
+    """Return the outcome of a model's accepted summary: what it lacks is added from data.
+
+    That is errors, exact names and file lists. Beside the lists a full summary loses a tenth of its room to it at most;
+    one that leaves room gets up to a fifth.
+    """
     limit = plan.allowance.summary
     audited = _audit(plan, summary)
-    names = _affordable(audited.missing[:MAX_IDENTIFIERS], limit // 5)
-    room = limit - sum(estimate_text(name) + 2 for name in names)
-    text = add_identifiers(shorten(summary, room), names)
+    room = max(limit // 10, min(limit // 5, limit - estimate_text(summary)))
+    errors = _affordable(_unnamed_errors(plan, summary), room)
+    room -= sum(map(_cost, errors))
+    names = _affordable(audited.missing[:MAX_IDENTIFIERS], room)
+    text = shorten(summary, limit - sum(map(_cost, (*errors, *names))))
+    for error in errors:
+        text = add_context(text, error)
+    text = add_identifiers(text, names)
     text = with_file_lists(text, plan.file_operations, list_room(plan, surroundings))
     audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing), added=len(names))
     return _propose(plan, text, surroundings, prompts, usage=usage, rung=rung, audit=audit)
@@ -87,8 +98,8 @@ def _propose(
 def _audit(plan: CompactionPlan, summary: str) -> Names:
     """Look for exact names in the summary, the file lists and the kept tail.
 
-    They are those of the latest summarised part, and of the results that are hidden in the view: who wrote the summary
-    may not have seen them. The entries are read, not the view.
+    They are those of the latest summarised part, of the results that are hidden in the view (who wrote the summary may
+    not have seen them), and those that were added to the summary before. The entries are read, not the view.
     """
     summarised = (*plan.history, *plan.turn_prefix)
     latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
@@ -97,7 +108,9 @@ def _audit(plan: CompactionPlan, summary: str) -> Names:
     present = (summary, files, kept)
     audited = audit_identifiers(latest, present)
     hidden = audit_identifiers(_names_of_hidden(plan, summarised[:-_LATEST_ENTRIES], latest), present)
-    return Names(audited.found + hidden.found, (*audited.missing, *hidden.missing))
+    known = "\n".join(present)
+    carried = (name for name in names_in(plan.previous_summary) if name not in known)
+    return Names(audited.found + hidden.found, tuple(dict.fromkeys((*audited.missing, *hidden.missing, *carried))))
 
 
 def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:
@@ -123,12 +136,30 @@ def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: s
     return "\n".join(reversed(lines))
 
 
-def _affordable(names: Sequence[str], limit: int) -> list[str]:
-    """Return the leading names that together have at most `limit` estimated tokens."""
+def _unnamed_errors(plan: CompactionPlan, summary: str) -> list[str]:
+    """Return the open errors of the summarised part that neither the summary nor the kept tail has, newest first."""
+    kept = SEPARATOR.join(serialize_blocks(plan.kept))
+    answered = open_errors((*plan.history, *plan.turn_prefix, *plan.kept), ())
+    items = open_errors((*plan.history, *plan.turn_prefix), ())
+    return [item for item in reversed(items) if item in answered and not _is_told(item, (summary, kept))]
+
+
+def _is_told(error: str, present: Sequence[str]) -> bool:
+    """Say whether every line of an error's text stands in one of the texts."""
+    lines = [line.strip() for line in error.partition(FAILED)[2].splitlines()]
+    return all(any(line in text for text in present) for line in lines)
+
+
+def _affordable(items: Sequence[str], limit: int) -> list[str]:
+    """Return the leading items that together have at most `limit` estimated tokens."""
     taken: list[str] = []
-    for name in names:
-        limit -= estimate_text(name) + 2
+    for item in items:
+        limit -= _cost(item)
         if limit < 0:
             break
-        taken.append(name)
+        taken.append(item)
     return taken
+
+
+def _cost(item: str) -> int:
+    return estimate_text(item) + 2

@@ -122,7 +122,7 @@ class Summariser:
                 limits=(plan.allowance.turn_prefix, plan.budget.max_turn_prefix, plan.replaced_tokens),
             )
             prefix = await self._fold(plan.turn_prefix, form, "")
-            history = shorten(history, plan.allowance.summary - plan.allowance.turn_prefix)
+            history = shorten(history, plan.allowance.summary - estimate_text(join_summaries("", prefix)))
         return join_summaries(history, prefix)
 
     async def summarise_entries(self, entries: Sequence[Visible], instructions: str, length: int, replaced: int) -> str:

@@ -22,6 +22,7 @@ IDENTIFIER_REACH = 8_000
 LENGTH_TOLERANCE = 1.1
 _MAX_IDENTIFIER = 120
 _REFUSAL_LENGTH = 600
+_QUOTED = re.compile(r"`([^`]+)`")
 _REFUSAL = re.compile(
     r"^\W*(?:i['’]?m (?:very )?sorry|sorry|i apologi[sz]e|i (?:can['’]?t|cannot|won['’]?t|am unable|['’]m unable)"
     r"|unfortunately,? i (?:can|am))\b",
@@ -166,7 +167,17 @@ def add_identifiers(summary: str, names: Sequence[str]) -> str:
     """Return the summary with `names` as one more line under Critical Context."""
     if not names:
         return summary
-    line = f"{NAMES_LABEL} " + ", ".join(f"`{name}`" for name in names)
+    return add_context(summary, f"{NAMES_LABEL} " + ", ".join(f"`{name}`" for name in names))
+
+
+def names_in(summary: str) -> list[str]:
+    """Return the names that `add_identifiers` put into a summary, in order."""
+    lines = (line for line in summary.splitlines() if line.startswith(NAMES_LABEL))
+    return [name for line in lines for name in _QUOTED.findall(line)]
+
+
+def add_context(summary: str, line: str) -> str:
+    """Return the summary with one more line, or item of several, under Critical Context."""
     at = summary.rfind(CRITICAL)
     if at < 0:
         return f"{summary.rstrip()}\n\n{CRITICAL}\n{line}"
