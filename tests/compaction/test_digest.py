@@ -4,12 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.compaction.digest import MARK, digest, digest_entries, sections_of
+from tenuto.compaction.failures import error_text
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.proposal import propose_digest
 from tenuto.compaction.summary import join_summaries
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import CompactionEntry, FileUse, SystemMessage
+from tenuto.protocol.message import CompactionEntry, FileUse, SystemMessage, ToolResultMessage
 from tenuto.protocol.part import TextPart
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import SUMMARY, History, gated, words
@@ -179,6 +180,16 @@ def told(*answers: str, previous: str = "", limit: int = 2_000, surroundings: Su
     return digest_entries(entries, surroundings or Surroundings(), previous, limit)
 
 
+def test_t4_what_is_no_statement_is_not_kept_and_what_stands_beside_it_is():
+    shown = told(
+        "**What was wrong**\n\n| file | instead |\n|---|---|\n| `a_file` | later |\n\n"
+        "We decided to cap waits in `wait_for`, because a proxy sends 86400. Shall I do `aio_client` next?",
+        "ok",
+    )
+    assert "decided to cap waits" in shown
+    assert [one for one in ("What was wrong", "a_file` |", "Shall I") if one in shown] == []
+
+
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_t4_what_an_answer_says_of_a_named_thing_is_carried_whatever_its_words(saying):
     """truth.md T4: after eleven digests 22 to 61 % of the decisions stood in view; the others had no known word."""
@@ -216,6 +227,24 @@ def test_t4_what_only_announces_the_calls_that_go_with_it_is_left_out():
     steps = sections_of(shown)["Next Steps"]
     assert "src/lexer.py" in steps
     assert "src/parse.py" not in steps
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (
+            "lint\n\nFound 1 error.\nsrc/aio.py:3:1 F401\n[Exit code 1 · /srv]",
+            "lint\nFound 1 error.\nsrc/aio.py:3:1 F401",
+        ),
+        ("one\ntwo\nthree\nfour", "two\nthree\nfour"),
+        ("aus", "aus"),
+        ("error: a\nerror: b\nerror: c\nerror: d\ndone", "error: b\nerror: c\nerror: d"),
+        ("", ""),
+    ],
+)
+def test_an_open_error_has_three_lines_that_tell_most(output, shown):
+    result = ToolResultMessage(call_id="c", name="bash", parts=(TextPart(text=output),), is_error=True)
+    assert error_text(result) == shown
 
 
 def test_code_in_an_answer_is_not_what_it_says():

@@ -14,7 +14,7 @@ from itertools import zip_longest
 import msgspec
 
 from tenuto.compaction.entries import Visible
-from tenuto.compaction.failures import error_text, one_line
+from tenuto.compaction.failures import MAX_LINE, error_text, one_line
 from tenuto.compaction.files import FileOperations, with_file_lists
 from tenuto.compaction.hiding import exact_names
 from tenuto.compaction.plan import CompactionPlan
@@ -49,6 +49,8 @@ NOTED = "- Said: "
 FAILED = " failed: "
 LATEST_REQUEST = "Latest request"
 _CALL_LENGTH = 100
+_LEAST_LINE = 100
+"""Characters that a line of an error has in the smallest digest."""
 _TEXT = 600
 _LONG_TEXT = 1_500
 _LAST_ANSWER = "The last answer in this part"
@@ -56,6 +58,9 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"[A-Za-z0-9]{2,}(?:[_./:-]\w{2,})+|`[^`\n]+`|\d{2,}", re.ASCII)
 """What makes a sentence worth keeping whatever its words are, in any language: it names something exactly."""
+_NO_SENTENCE = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*+ \t]*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?)$", re.MULTILINE)
+"""Headings, labels and rows of tables."""
+_QUESTION = ("?", "？", "؟")
 _LETTER = re.compile(r"[^\W\d_]")
 _GOAL, _RULES = "## Goal", "## Constraints & Preferences"
 _DONE, _UNDER_WAY, _BLOCKED = (f"## Progress\n### {name}" for name in ("Done", "In Progress", "Blocked"))
@@ -123,21 +128,21 @@ def _parts(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict
 
     The view has the todo list anyway, so it and the last calls go first.
     """
-    done, calls, under_way, blocked = _progress(entries, surroundings, earlier)
+    done, calls, under_way, blocked = _progress(entries, surroundings, earlier, limit)
     due, promises = _next_steps(entries, surroundings, earlier)
     decisions, noted = _decisions(entries, earlier)
     carried, answer = _critical(entries, earlier, limit)
-    rules = _items(_lines(earlier.get("Constraints & Preferences", "")))
+    rules = list_items(_lines(earlier.get("Constraints & Preferences", "")))
     return [
         _Part(_GOAL, _goal(entries, earlier, limit), 3, keeps=1),
         _Part(_RULES, rules, 3),
         _Part(_DONE, done, 0.2),
         _Part(_DONE, calls, 0.2),
         _Part(_UNDER_WAY, under_way, 0.5),
-        _Part(_BLOCKED, blocked, 3),
-        _Part(_DECISIONS, decisions, 5),
+        _Part(_BLOCKED, blocked, 3, keeps=1),
+        _Part(_DECISIONS, decisions, 5, keeps=1),
         _Part(_NEXT, due, 0.5, drops_last=True),
-        _Part(_NEXT, promises, 3),
+        _Part(_NEXT, promises, 3, keeps=1),
         _Part(_CONTEXT, carried, 3),
         _Part(_CONTEXT, noted, 3),
         _Part(_CONTEXT, answer, 0.5),
@@ -198,7 +203,7 @@ def _goal(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> li
         for entry in entries
         if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and (text := text_of(entry.parts).strip())
     ]
-    before = _items(_lines(earlier.get("Goal", "")))
+    before = list_items(_lines(earlier.get("Goal", "")))
     if not said:
         return before
     latest = next((text for text in reversed(said) if len(text) >= MIN_REQUEST), said[-1])
@@ -220,7 +225,7 @@ def _without_item(items: Sequence[str], label: str) -> list[str]:
 
 
 def _progress(
-    entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]
+    entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str], limit: int
 ) -> tuple[list[str], list[str], list[str], list[str]]:
     """Return what is done, the last calls, what is under way, and what is in the way."""
     before = _subsections(earlier.get("Progress", ""))
@@ -236,10 +241,15 @@ def _progress(
     under_way = [f"- [ ] {text}" for text in todo["in_progress"]]
     if not surroundings.todo:
         under_way = before.get("In Progress", [])  # where there is a list, only the list knows what is open (R-032)
-    return _items(done), last, _items(under_way), open_errors(entries, _items(before.get("Blocked", [])))
+    return (
+        list_items(done),
+        last,
+        list_items(under_way),
+        open_errors(entries, list_items(before.get("Blocked", [])), max(_LEAST_LINE, limit // 4)),
+    )
 
 
-def _items(lines: Sequence[str]) -> list[str]:
+def list_items(lines: Sequence[str]) -> list[str]:
     """Return the items of a list, each with its further lines."""
     items: list[str] = []
     for line in lines:
@@ -281,8 +291,11 @@ def describe_call(call: ToolCallPart) -> str:
     return f"{call.name}: {flat}" if flat else call.name
 
 
-def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]:
-    """Return the errors that no later success of the same call has answered, word for word, oldest first."""
+def open_errors(entries: Sequence[Visible], earlier: Sequence[str], longest: int = MAX_LINE) -> list[str]:
+    """Return the errors that no later success of the same call has answered, word for word, oldest first.
+
+    No line of one has more than `longest` characters.
+    """
     calls = {
         call.id: describe_call(call)
         for entry in entries
@@ -296,7 +309,7 @@ def open_errors(entries: Sequence[Visible], earlier: Sequence[str]) -> list[str]
         call = calls.get(entry.call_id, entry.name)
         found.pop(call, None)
         if entry.is_error and not entry.interrupted:
-            found[call] = _set_in(f"- {call}{FAILED}{error_text(entry)}")
+            found[call] = _set_in(f"- {call}{FAILED}{error_text(entry, min(longest, MAX_LINE))}")
     return list(found.values())[-MAX_ERRORS:]
 
 
@@ -320,8 +333,8 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
 
     In the same line, what names nothing itself does (a reason, mostly), and what follows on something taken back.
     """
-    text = _FENCED.sub("\n", text_of(answer.parts))
-    spans = [span for span in sentences(text) if _LETTER.search(text[span.start : span.end])]
+    text = _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts)))
+    spans = [span for span in sentences(text) if _is_statement(text[span.start : span.end])]
     taken = 0
     for span, following in zip_longest(spans, spans[1:]):
         if span.start < taken:
@@ -333,6 +346,11 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
             if goes_with and "\n" not in whole and len(whole) <= MAX_SENTENCE:
                 said, taken = _plain(whole), following.end
         yield sentence, said
+
+
+def _is_statement(text: str) -> bool:
+    """Say whether a sentence states something: a question does not, nor does a mark by itself."""
+    return _LETTER.search(text) is not None and not text.rstrip(" *_").endswith(_QUESTION)
 
 
 def _plain(text: str) -> str:
@@ -358,10 +376,10 @@ def _announces(sentence: str, calls: Sequence[ToolCallPart]) -> bool:
 
 def _decisions(entries: Sequence[Visible], earlier: dict[str, str]) -> tuple[list[str], list[str]]:
     """Return what was decided, and what else answers said of things that they named."""
-    before = _items(_lines(earlier.get("Key Decisions", "")))
+    before = list_items(_lines(earlier.get("Key Decisions", "")))
     decided = [f"- {sentence}" for sentence in _told(entries, _is_decided, announced=True)]
     noted = [f"{NOTED}{sentence}" for sentence in _told(entries, _is_noted)]
-    known = [item for item in _items(_lines(earlier.get("Critical Context", ""))) if item.startswith(NOTED)]
+    known = [item for item in list_items(_lines(earlier.get("Critical Context", ""))) if item.startswith(NOTED)]
     decisions = [
         item
         for item in _newest_by_topic(before, decided)
@@ -411,7 +429,7 @@ def _next_steps(
     """Return what is open by the todo list, and what answers said was still to be done."""
     due = [item.text for item in surroundings.todo if item.status in {"in_progress", "pending"}]
     steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or ["1. Go on with the latest request."]
-    before = [line for line in _items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
+    before = [line for line in list_items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
     promised = _told(entries, lambda sentence: is_promise(sentence) and not _is_decided(sentence))
     return steps, _newest_by_topic(before, [f"- {sentence}" for sentence in promised])
 
@@ -419,7 +437,7 @@ def _next_steps(
 def _critical(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> tuple[list[str], list[str]]:
     """Return what an earlier summary has, under headings that are not ours too, and the last answer."""
     names = ("Critical Context", "Context Needed to Continue", *(name for name in earlier if name not in _KNOWN))
-    carried = _items([line for name in names for line in _lines(earlier.get(name, ""))])
+    carried = list_items([line for name in names for line in _lines(earlier.get(name, ""))])
     answers = [item for item in carried if item.startswith(f"- {_LAST_ANSWER}: ")]
     carried = [item for item in carried if item not in answers and not item.startswith((NAMES_LABEL, NOTED))]
     for entry in reversed(entries):

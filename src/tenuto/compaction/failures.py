@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from tenuto.compaction.serialize import clip
+import re
+
 from tenuto.compaction.wording import is_error_line
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
 
 MAX_LINES = 3
 MAX_LINE = 400
-"""Characters of one line, and of the end of a result in which no line names an error."""
+"""Characters of one line."""
+_ADDED = re.compile(r"\[.*\]")
 
 
 def error_text(result: ToolResultMessage, longest: int = MAX_LINE) -> str:
-    """Return the last lines of a failed result that name the error; its end where none does.
+    """Return the last lines of a failed result that name the error, with the last ones of all where these are few.
 
     No line has more than `longest` characters. Empty for a result that did not fail, or that the user stopped.
     """
     if not result.is_error or result.interrupted:
         return ""
-    text = text_of(result.parts).strip()
-    named = [line.strip() for line in text.splitlines() if is_error_line(line)]
-    if not named:
-        return clip(text, longest // 4, longest)
-    return "\n".join(one_line(line, longest) for line in named[-MAX_LINES:])
+    lines = [line for line in map(str.strip, text_of(result.parts).splitlines()) if line]
+    named = [place for place, line in enumerate(lines) if is_error_line(line)][-MAX_LINES:]
+    # What a tool adds behind an output stands in brackets.
+    others = [place for place, line in enumerate(lines) if place not in named and not _ADDED.fullmatch(line)]
+    shown = sorted(named + others[max(0, len(others) - MAX_LINES + len(named)) :])
+    return "\n".join(one_line(lines[place], longest) for place in shown)
 
 
 def one_line(text: str, limit: int) -> str:

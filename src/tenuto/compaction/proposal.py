@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenuto.compaction.digest import FAILED, digest, list_room, open_errors
+from tenuto.compaction.digest import FAILED, digest, list_items, list_room, open_errors
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.files import with_file_lists
 from tenuto.compaction.hiding import exact_names
@@ -20,7 +20,6 @@ from tenuto.compaction.summary import (
     add_context,
     add_identifiers,
     audit_identifiers,
-    names_in,
     shorten,
 )
 from tenuto.compaction.view import Surroundings, build_replacement
@@ -31,6 +30,8 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.projection import read_path
 from tenuto.text.estimate import estimate_text
 
+MAX_ADDED = 4
+"""Errors that are added to a model's summary."""
 _LATEST_ENTRIES = 12
 """Entries at the end of the summarised part whose exact names are looked for in the summary."""
 
@@ -98,8 +99,9 @@ def _propose(
 def _audit(plan: CompactionPlan, summary: str) -> Names:
     """Look for exact names in the summary, the file lists and the kept tail.
 
-    They are those of the latest summarised part, of the results that are hidden in the view (who wrote the summary may
-    not have seen them), and those that were added to the summary before. The entries are read, not the view.
+    They are those of the latest summarised part, of the results that are hidden or shortened in the view (who wrote the
+    summary may not have seen them), and of the summary before, paths last: they are found again more easily than a
+    number or a code. The entries are read, not the view.
     """
     summarised = (*plan.history, *plan.turn_prefix)
     latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
@@ -108,13 +110,13 @@ def _audit(plan: CompactionPlan, summary: str) -> Names:
     present = (summary, files, kept)
     audited = audit_identifiers(latest, present)
     hidden = audit_identifiers(_names_of_hidden(plan, summarised[:-_LATEST_ENTRIES], latest), present)
-    known = "\n".join(present)
-    carried = (name for name in names_in(plan.previous_summary) if name not in known)
+    earlier = audit_identifiers(plan.previous_summary, present)
+    carried = sorted(earlier.missing, key=lambda name: "/" in name)
     return Names(audited.found + hidden.found, tuple(dict.fromkeys((*audited.missing, *hidden.missing, *carried))))
 
 
 def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:
-    """Return the exact names of the hidden results among the entries that `latest` does not have, one a line.
+    """Return the exact names that `latest` does not have, one a line, of results that the view does not show whole.
 
     Of the newest results, as many as an audit reads; the newest result last.
     """
@@ -123,7 +125,7 @@ def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: s
     length = 0
     for entry in reversed(entries):
         edit = edits.get(entry.seq)
-        if edit is None or edit.kind != "hidden" or not isinstance(entry, ToolResultMessage):
+        if edit is None or not isinstance(entry, ToolResultMessage):
             continue
         for name in exact_names(text_of(entry.parts)):
             line = f"`{name}`"
@@ -137,11 +139,16 @@ def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: s
 
 
 def _unnamed_errors(plan: CompactionPlan, summary: str) -> list[str]:
-    """Return the open errors of the summarised part that neither the summary nor the kept tail has, newest first."""
+    """Return the errors that neither the summary nor the kept tail has, and no later success answered, newest first.
+
+    They are those of the summarised part, and those of the summary before that name their call.
+    """
     kept = SEPARATOR.join(serialize_blocks(plan.kept))
-    answered = open_errors((*plan.history, *plan.turn_prefix, *plan.kept), ())
-    items = open_errors((*plan.history, *plan.turn_prefix), ())
-    return [item for item in reversed(items) if item in answered and not _is_told(item, (summary, kept))]
+    earlier = [item for item in list_items(plan.previous_summary.splitlines()) if FAILED in item]
+    summarised = (*plan.history, *plan.turn_prefix)
+    failed = open_errors(summarised, earlier)
+    still = open_errors((*summarised, *plan.kept), earlier)
+    return [item for item in reversed(failed) if item in still and not _is_told(item, (summary, kept))][:MAX_ADDED]
 
 
 def _is_told(error: str, present: Sequence[str]) -> bool:

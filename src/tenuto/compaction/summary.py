@@ -44,7 +44,7 @@ _IDENTIFIERS = (
     re.compile(r"(?<![\w-])[A-Za-z]{2,}(?:[_-][A-Za-z]+)*[_-](?=[A-Za-z]*\d)[A-Za-z0-9]{6,}(?![\w-])"),
     re.compile(r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}\b"),
     re.compile(r"\bport \d{2,5}\b"),
-    re.compile(r"\b(?:E[A-Z]{3,}|[A-Z]{1,6}\d{3,6}|[A-Z]{2,}(?:_[A-Z0-9]+)+)\b"),
+    re.compile(r"\b(?:E(?!RRORS?\b)[A-Z]{3,}|[A-Z]{1,6}\d{3,6}|[A-Z]{2,}(?:_[A-Z0-9]+)+)\b"),
 )
 
 
