@@ -366,6 +366,9 @@ def test_t5_names_that_were_added_before_stay_until_newer_ones_take_their_place(
     plan = made.planned()
     carried = msgspec.structs.replace(plan, previous_summary=add_identifiers(SUMMARY, ["OPS-3493", "pytest -q"]))
     outcome = propose_summary(carried, SUMMARY, Surroundings(), Prompts())
+    assert outcome.details is not None
+    assert outcome.details.names is not None
+    assert 0 <= outcome.details.names.kept <= outcome.details.names.found
     assert "OPS-3493" in outcome.summary
     assert outcome.summary.count("pytest -q") == 1, "the summary has it"
 

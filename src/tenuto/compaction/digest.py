@@ -113,14 +113,18 @@ def digest_entries(
     """
     earlier = sections_of(previous)
     names = _names(entries, previous, files or FileOperations())
-    text = ""
-    for _ in range(2):  # a name that stands in what fits needs no second place
-        names = [name for name in names if name not in text]
-        parts = _parts(entries, surroundings, earlier, limit)
-        kept = _Part(_CONTEXT, [f"`{name}`" for name in names], 4, drops_last=True)
-        _fit([*parts, kept], limit - estimate_text(f"{MARK}\n{NAMES_LABEL}"))
-        text = _render(parts)
-    return shorten(add_identifiers(text, names[: len(kept.items)]), limit)
+    text, _ = _fill(_parts(entries, surroundings, earlier, limit), names, limit)
+    # A name that stands in what fits needs no second place, and leaves its room to others.
+    names = [name for name in names if name not in text]
+    text, kept = _fill(_parts(entries, surroundings, earlier, limit), names, limit)
+    return shorten(add_identifiers(text, kept), limit)
+
+
+def _fill(parts: list[_Part], names: Sequence[str], limit: int) -> tuple[str, Sequence[str]]:
+    """Return what fits of the parts as a text, and what fits of the names."""
+    named = _Part(_CONTEXT, [f"`{name}`" for name in names], 4, drops_last=True)
+    _fit([*parts, named], limit - estimate_text(f"{MARK}\n{NAMES_LABEL}"))
+    return _render(parts), names[: len(named.items)]
 
 
 def _parts(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str], limit: int) -> list[_Part]:

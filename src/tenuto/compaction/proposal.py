@@ -100,8 +100,8 @@ def _audit(plan: CompactionPlan, summary: str) -> Names:
     """Look for exact names in the summary, the file lists and the kept tail.
 
     They are those of the latest summarised part, of the results that are hidden or shortened in the view (who wrote the
-    summary may not have seen them), and of the summary before, paths last: they are found again more easily than a
-    number or a code. The entries are read, not the view.
+    summary may not have seen them), and of the summary before, without paths: they are found again more easily than a
+    number or a code, and would stay for ever. The entries are read, not the view.
     """
     summarised = (*plan.history, *plan.turn_prefix)
     latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
@@ -110,9 +110,10 @@ def _audit(plan: CompactionPlan, summary: str) -> Names:
     present = (summary, files, kept)
     audited = audit_identifiers(latest, present)
     hidden = audit_identifiers(_names_of_hidden(plan, summarised[:-_LATEST_ENTRIES], latest), present)
-    earlier = audit_identifiers(plan.previous_summary, present)
-    carried = sorted(earlier.missing, key=lambda name: "/" in name)
-    return Names(audited.found + hidden.found, tuple(dict.fromkeys((*audited.missing, *hidden.missing, *carried))))
+    latest_missing = dict.fromkeys((*audited.missing, *hidden.missing))
+    earlier = audit_identifiers(plan.previous_summary, present).missing
+    carried = [name for name in earlier if "/" not in name and name not in latest_missing]
+    return Names(audited.found + hidden.found + len(carried), (*latest_missing, *carried))
 
 
 def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:
