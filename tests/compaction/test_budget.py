@@ -3,7 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.budget import DEFAULT_CONTEXT_WINDOW, MIN_OUTPUT, allowance_for, budget_for
+from tenuto.compaction.budget import (
+    DEFAULT_CONTEXT_WINDOW,
+    LEAST_TAIL_SHARE,
+    MIN_FREE,
+    MIN_OUTPUT,
+    MOST_USER_SHARE,
+    allowance_for,
+    budget_for,
+    leave_room,
+    reserve_words,
+)
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.model import ModelFacts
 
@@ -73,6 +83,38 @@ def test_the_shares_fit_the_target_together(window, fixed, calibration, manual):
     assert together <= shares.free + 4
     if fixed < budget.target - 1_000:
         assert shares.free * calibration <= budget.target - fixed + 4
+
+
+def test_t10_the_output_limit_takes_at_most_a_quarter_of_a_small_window():
+    small = budget_for(facts(context_window=16_384), CompactionSettings())
+    assert (small.output_budget, small.trigger) == (4_096, 12_288)
+
+
+@given(st.integers(1_024, 400_000))
+def test_t10_the_trigger_never_falls_as_the_window_grows(window):
+    one, larger = (budget_for(facts(context_window=size), CompactionSettings()) for size in (window, window + 100))
+    assert one.trigger <= larger.trigger
+    assert one.output_budget <= larger.output_budget
+    if window <= 32_768:
+        assert one.output_budget <= window // 4
+
+
+@given(st.integers(8_000, 300_000), st.integers(0, 4_000), st.integers(0, 6_000))
+def test_t10_a_request_that_stays_whole_takes_its_room_from_the_tail(window, floor, message):
+    budget = budget_for(facts(context_window=window), CompactionSettings())
+    shares = allowance_for(budget, fixed=1_000)
+    shares = reserve_words(shares, min(floor, int(MOST_USER_SHARE * shares.free)))
+    left = leave_room(shares, message)
+    beside = message - (shares.user_messages - shares.user_floor)
+    if beside <= shares.tail_room - LEAST_TAIL_SHARE * shares.free:
+        assert (left.summary, left.user_messages, left.extras) == (
+            shares.summary,
+            shares.user_messages,
+            shares.extras,
+        ), "notes and words lose nothing"
+    together = left.tail_room + left.summary + left.user_floor + left.extras + message
+    if message < shares.free - MIN_FREE:
+        assert together <= shares.free + 8
 
 
 def test_a_manual_compaction_keeps_a_quarter():

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.ledger import EDGE_TOKENS, FRAME_TOKENS, SHORT_TOKENS, Said, keep_ledger
+from tenuto.compaction.ledger import EDGE_TOKENS, LEDGER_TOKENS, LINE_TOKENS, SHORT_TOKENS, keep_ledger, ledger_floor
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.said import Said
 from tenuto.compaction.view import Surroundings, build_replacement
 from tenuto.text.estimate import estimate_text
-from tests.compaction.build import History
+from tests.compaction.build import History, words
 
 FILLER = "The log of the night shows nothing that anybody would want to read again. "
 
@@ -93,7 +94,7 @@ def test_t1_the_block_says_what_wins_and_marks_the_corrected_text():
     assert isinstance(plan, CompactionPlan)
     [system, *_] = build_replacement(plan, "## Goal\nproxy", Surroundings(), Prompts())
     corrected = next(entry.seq for entry in history.path if "9083" in str(entry))
-    assert f'corrected-by="{corrected}">\nSet up the staging proxy on port 4000.' in system.text
+    assert f"(corrected by #{corrected}): Set up the staging proxy on port 4000." in system.text
     assert "later message wins over an earlier one" in system.text
 
 
@@ -155,7 +156,7 @@ def test_t2_property_the_ledger_is_in_order_exact_and_within_its_budget(texts, b
             assert one.text == by_seq[one.seq]
     spent = sum(estimate_text(one.text) for one in kept)
     assert spent <= budget + len(kept) * (2 * EDGE_TOKENS)
-    assert not kept or budget >= FRAME_TOKENS
+    assert not kept or budget >= LINE_TOKENS
 
 
 @given(st.lists(st.integers(1, 3_000), min_size=1, max_size=12))
@@ -178,3 +179,72 @@ def test_t3_standing_rules_are_not_called_done():
     [system, *_] = build_replacement(plan, "## Goal\nx", Surroundings(), Prompts())
     assert "all of it has been dealt with" not in system.text
     assert "hold until the user takes them back" in system.text
+
+
+# --- T2 in a small window: what must stay is a floor, and room that nothing else needs is the user's ---
+
+
+def talk_of_a_day(rules: int) -> History:
+    """A session in which the user says short things and pastes notes, and the model reads much."""
+    history = History(system=words(1_500))
+    for number in range(rules):
+        history.user(f"Rule {number}: always run check_{number} first.")
+        if number % 8 == 0:
+            history.user(paste(f"The import of part_{number} must be done by noon.", 3_000, head=f"Notes {number}."))
+        history.step(words(700))
+        history.answer("ok")
+    history.user("go on")
+    for _ in range(3):
+        history.step(words(900))
+    return history
+
+
+@pytest.mark.parametrize("manual", [False, True])
+def test_t2_in_a_small_window_short_rules_heads_ends_and_key_sentences_stand(manual):
+    history = talk_of_a_day(40)
+    plan = history.planned(16_384, manual=manual)
+    summary = words(plan.allowance.summary)
+    [system, *anchor] = build_replacement(plan, summary, Surroundings(), Prompts())
+    shown = f"{system.text}{anchor}{plan.kept}"
+    assert [number for number in range(40) if f"check_{number} " not in shown] == []
+    for number in range(0, 40, 8):
+        assert f"Notes {number}." in system.text
+        assert f"part_{number} must be done" in system.text
+    assert system.text.count("That was it.") == 5
+
+
+def test_t2_what_must_stay_takes_its_room_from_the_tail_and_not_from_the_notes():
+    few, many = talk_of_a_day(8).planned(8_192), talk_of_a_day(48).planned(8_192)
+    assert many.allowance.user_messages > few.allowance.user_messages
+    assert many.allowance.summary >= few.allowance.summary
+    assert many.allowance.tail_ceiling < few.allowance.tail_ceiling
+
+
+def test_t2_prose_is_lent_no_room_that_a_rule_would_get():
+    history = History(system=words(1_500))
+    for _ in range(3):
+        history.user(paste("Nothing.", 9_000))
+        history.step(words(400))
+    for _ in range(12):
+        history.user("next")
+        history.step(words(500))
+    plan = history.planned(16_384)
+    [system, *_] = build_replacement(plan, "short", Surroundings(), Prompts())
+    block = system.text[system.text.index("<user-messages>") :]
+    assert estimate_text(block) <= plan.allowance.user_messages + 20
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2_000), st.integers(0, 2_000))
+def test_t2_property_what_must_stay_costs_what_the_floor_says(seed, budget, more):
+    dice = random.Random(seed)
+    texts = [
+        dice.choice([f"Rule: never stop svc_{n}.", f"look at part {n}", paste(f"Only {n} at most.", 900 + 90 * n)])
+        for n in range(dice.randint(0, 20))
+    ]
+    said = numbered(*texts)
+    floor = ledger_floor(said, budget)
+    assert 0 <= floor <= max(budget, 0)
+    needed = keep_ledger(said, 0, floor - LEDGER_TOKENS)
+    assert needed == keep_ledger(said, 0, budget - LEDGER_TOKENS)
+    ample = keep_ledger(said, 0, budget + more)
+    assert sum(len(one.text) for one in ample) >= sum(len(one.text) for one in needed)

@@ -12,6 +12,8 @@ DEFAULT_CONTEXT_WINDOW = 128_000
 DEFAULT_RESERVE = 16_384
 DEFAULT_KEEP_RECENT = 20_000
 MAX_OUTPUT_BUDGET = 16_384
+SMALL_WINDOW = 32_768
+"""Up to such a window the output limit takes at most a quarter of it."""
 TARGET_SHARE = 0.8
 QUEUE_SHARE = 0.9
 """Of the window: what a request may take whose queued texts alone are over the trigger."""
@@ -19,6 +21,8 @@ MANUAL_KEEP_DIVISOR = 4
 SUMMARY_SHARE_OF_RESERVE = 0.8
 PREFIX_SHARE_OF_RESERVE = 0.5
 TAIL_SHARE, SUMMARY_SHARE, PREFIX_SHARE, USER_SHARE, EXTRAS_SHARE = 0.45, 0.25, 0.12, 0.2, 0.1
+LEAST_TAIL_SHARE, MOST_USER_SHARE = 0.15, 0.5
+"""What the tail keeps when something else needs its room, and what the user's words may take for what must stay."""
 MIN_FREE = 1_000
 """What a compaction works with even where fixed parts and queued texts leave less."""
 MIN_OUTPUT = 256
@@ -63,6 +67,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target.
 
+    `user_messages` is for what the user said, `user_floor` of it for what must stay: rules, corrections, heads, ends.
     `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole, `tail_room`
     all that there is for one whose results the model has not seen yet. `spare` is what lies between target and trigger.
     """
@@ -76,6 +81,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     user_messages: int
     extras: int
     spare: int = 0
+    user_floor: int = 0
 
 
 USUAL_WINDOWS = (DEFAULT_CONTEXT_WINDOW, 200_000, 262_144, 400_000, 524_288, 1_048_576, 2_097_152)
@@ -98,11 +104,14 @@ def budget_for(
 
     `assumed` is the window where the facts name none.
 
-    The output budget takes at most half of the window, and the trigger is never under half of it (R-007).
+    The output budget takes at most half of the window, of a small one a quarter, and the trigger is never under half
+    of the window (R-007).
     """
     known = facts.context_window is not None and facts.context_window > 0
     window = facts.context_window if known and facts.context_window else assumed
-    output = min(max_output_tokens, MAX_OUTPUT_BUDGET, facts.max_output_tokens or MAX_OUTPUT_BUDGET, window // 2)
+    # A quarter of a small window. From there to a middling one the trigger stays the same, so it never falls.
+    most = max(window // 4, window - 3 * SMALL_WINDOW // 4)
+    output = min(max_output_tokens, MAX_OUTPUT_BUDGET, facts.max_output_tokens or MAX_OUTPUT_BUDGET, most)
     adapted = min(DEFAULT_RESERVE, window // 4)
     configured = settings.reserve_tokens
     reserve = adapted if configured is None else min(max(configured, adapted), window // 2)
@@ -162,17 +171,47 @@ def allowance_for(
     )
 
 
+def reserve_words(allowance: Allowance, floor: int) -> Allowance:
+    """Return the shares when `floor` estimated tokens of what the user said must stay.
+
+    What that is over the share of the user's words comes from the tail.
+    """
+    words = max(allowance.user_messages, floor)
+    shares = _take_from_tail(allowance, words - allowance.user_messages)
+    return msgspec.structs.replace(shares, user_messages=words, user_floor=floor)
+
+
 def leave_room(allowance: Allowance, message: int) -> Allowance:
-    """Return the shares of what is left when a message of `message` estimated tokens has to stay whole (R-034)."""
-    left = max(MIN_FREE, allowance.free - message)
-    tail = int(TAIL_SHARE * left)
+    """Return the shares when a message of `message` estimated tokens has to stay whole (R-034).
+
+    It may take of the share of the user's words what is not reserved there. The rest comes from the tail; where that is
+    not enough, all shares become smaller.
+    """
+    words = allowance.user_messages - allowance.user_floor
+    needed = message - words
+    if needed <= 0:
+        return allowance
+    given = min(needed, max(0, allowance.tail_room - int(LEAST_TAIL_SHARE * allowance.free)))
+    shares = _take_from_tail(allowance, given)
+    part = min(1.0, max(MIN_FREE, allowance.free - message) / max(1, allowance.free - given - words))
+    return msgspec.structs.replace(
+        shares,
+        tail=int(shares.tail * part),
+        tail_ceiling=int(shares.tail_ceiling * part),
+        tail_room=int(shares.tail_room * part),
+        summary=int(shares.summary * part),
+        turn_prefix=int(shares.turn_prefix * part),
+        user_messages=int(shares.user_messages * part),
+        user_floor=int(shares.user_floor * part),
+        extras=int(shares.extras * part),
+    )
+
+
+def _take_from_tail(allowance: Allowance, tokens: int) -> Allowance:
+    room = max(0, allowance.tail_room - tokens)
     return msgspec.structs.replace(
         allowance,
-        tail=min(allowance.tail, tail),
-        tail_ceiling=min(allowance.tail_ceiling, tail),
-        tail_room=min(allowance.tail_room, tail),
-        summary=min(allowance.summary, int(SUMMARY_SHARE * left)),
-        turn_prefix=min(allowance.turn_prefix, int(PREFIX_SHARE * left)),
-        user_messages=min(allowance.user_messages, int(USER_SHARE * left)),
-        extras=min(allowance.extras, int(EXTRAS_SHARE * left)),
+        tail=min(allowance.tail, room),
+        tail_ceiling=min(allowance.tail_ceiling, room),
+        tail_room=room,
     )

@@ -21,6 +21,11 @@ MAX_CARRIED_IMAGE_BYTES = 4_000_000
 """Images of a message that a compaction sends again beside its summary; they cannot be left out later."""
 
 
+def image_placeholder(part: ImagePart) -> str:
+    """Return what stands for an image where none can be sent."""
+    return f"[image{': ' + part.name if part.name else ''}]"
+
+
 def encoded_size(image: ImagePart) -> int:
     """Return the bytes that an image takes in a request (base64)."""
     return -(-(image.size or UNKNOWN_SIZE) // _BASE64_GROUP) * 4

@@ -1,7 +1,7 @@
 """What the user said before the kept tail, in the user's words: the ledger of a compaction (DESIGN section 5). Pure.
 
-Short texts come first, because rules and corrections are short; then head, end and key sentences of long ones; then
-long ones whole. What is newer comes before what is older, so a correction never leaves before what it corrects.
+What must stay comes first: rules and corrections, head and end of long texts, short texts, key sentences of long ones.
+Then long ones whole. What is newer comes before what is older, so a correction never leaves before what it corrects.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from tenuto.compaction.said import Said
 from tenuto.compaction.wording import Sentence, Topic, is_correction, sentences, topic_of, weigh_rule
 from tenuto.text.estimate import estimate_text
 
@@ -17,22 +18,18 @@ SHORT_TOKENS = 60
 """A text of up to so many tokens is kept whole or not at all."""
 EDGE_TOKENS = 40
 """What head and end of a long text have at first, each."""
-FRAME_TOKENS = 14
-"""What the tags around one text cost."""
+MAX_EDGE_SENTENCES = 12
+LEDGER_TOKENS = 100
+"""What the ledger costs beside its texts, in a view."""
+LINE_TOKENS, FRAME_TOKENS = 3, 11
+"""What the number before a text of one line costs, and what the tags around one of several do."""
+MARK_TOKENS = 7
+"""What it costs to say by what a text was corrected."""
 GAP = " […] "
 GAP_TOKENS = 4
 SHORTEST = 8
 """Tokens below which nothing more is worth looking for."""
 MAX_KEY_SENTENCES = 2_000
-MAX_TEXTS = 5_000
-"""So many of the newest texts are looked at; a budget of 20 000 tokens cannot hold more."""
-
-
-class Said(msgspec.Struct, frozen=True):
-    """A text of the user and the entry that has it."""
-
-    seq: int
-    text: str
 
 
 class Excerpt(msgspec.Struct, frozen=True):
@@ -43,17 +40,22 @@ class Excerpt(msgspec.Struct, frozen=True):
     corrected_by: int = 0
 
 
-def keep_ledger(said: Sequence[Said], budget: int) -> list[Excerpt]:
-    """Return what stands of the user's texts, which are in time order, within `budget` estimated tokens."""
-    texts = _without_repeats(said[-MAX_TEXTS:])
-    corrections = find_corrections(texts)
-    ledger = _Ledger(texts, budget)
-    ledger.fill()
-    return [
-        Excerpt(one.seq, kept, corrections.get(one.seq, 0))
-        for one in texts
-        if (kept := ledger.excerpt(one)) is not None
-    ]
+def keep_ledger(said: Sequence[Said], budget: int, most: int | None = None) -> list[Excerpt]:
+    """Return what stands of the user's texts, which are in time order, within `budget` estimated tokens.
+
+    What must stay may take `most` of them, if that is more.
+    """
+    ledger = _Ledger(said)
+    ledger.take_what_must_stay(max(budget, most or 0))
+    ledger.take_the_rest(budget)
+    return ledger.excerpts()
+
+
+def ledger_floor(said: Sequence[Said], most: int) -> int:
+    """Return how many estimated tokens a ledger takes with what must stay of the user's texts, at most `most`."""
+    ledger = _Ledger(said)
+    ledger.take_what_must_stay(most - LEDGER_TOKENS)
+    return ledger.spent + LEDGER_TOKENS if ledger.spent else 0
 
 
 def find_corrections(texts: Sequence[Said]) -> dict[int, int]:
@@ -109,34 +111,52 @@ def _without_repeats(said: Sequence[Said]) -> list[Said]:
 
 
 class _Ledger:
-    """Takes spans of texts until the budget is used."""
+    """Takes spans of texts until a budget is used."""
 
-    def __init__(self, texts: Sequence[Said], budget: int) -> None:
-        self._left = budget
+    def __init__(self, said: Sequence[Said]) -> None:
+        self.spent = 0
+        self._budget = 0
+        self._texts = _without_repeats(said)
+        self._corrections = find_corrections(self._texts)
         self._spans: dict[int, list[Sentence]] = {}
-        newest_first = texts[::-1]
+        newest_first = self._texts[::-1]
         self._short = [one for one in newest_first if estimate_text(one.text) <= SHORT_TOKENS]
         short = {one.seq for one in self._short}
         self._long = [one for one in newest_first if one.seq not in short]
+        self._keys = _by_weight(self._long)
 
-    def fill(self) -> None:
-        """Take what matters most first."""
-        if not self._take_rules() or not self._take_all(self._whole(one) for one in self._short):
+    def take_what_must_stay(self, budget: int) -> None:
+        """Take rules and corrections, heads and ends, short texts and key sentences, in this order."""
+        self._budget = budget
+        if not self._take_all(self._rules()):
             return
+        self._take_each((one, edge) for one in self._long for edge in _edges(one.text))
+        with_number = [one for one in self._short if _has_number(one.text)]
+        if not self._take_all(map(_whole, with_number)):
+            return
+        self._take_each((one, span) for weight, one, span in self._keys if weight >= STRONG)
+        said = [one for one in self._short if not one.text.endswith(("?", "？"))]
+        if self._take_all(map(_whole, said)):  # a question is answered
+            self._take_all(map(_whole, self._short))
+
+    def take_the_rest(self, budget: int) -> None:
+        """Take what else may be a key sentence, then long texts whole, the last one as far as there is room for it."""
+        self._budget = budget
+        self._take_each((one, span) for weight, one, span in self._keys if weight < STRONG)
         for one in self._long:
-            for edge in _edges(one.text):
-                self._take(one, edge)
-        for one, span in _by_weight(self._long):
-            if self._left < SHORTEST:
-                return
-            self._take(one, span)
-        for one in self._long:
-            if not self._take(one, Sentence(0, len(one.text))):
+            if not self._take(*_whole(one)):
                 self._widen(one)
                 return
 
-    def excerpt(self, one: Said) -> str | None:
-        """Return what is kept of a text, `None` for nothing."""
+    def excerpts(self) -> list[Excerpt]:
+        """Return what is kept, in time order."""
+        return [
+            Excerpt(one.seq, kept, self._corrections.get(one.seq, 0))
+            for one in self._texts
+            if (kept := self._excerpt(one)) is not None
+        ]
+
+    def _excerpt(self, one: Said) -> str | None:
         spans = self._spans.get(one.seq)
         if spans is None:
             return None
@@ -145,23 +165,35 @@ class _Ledger:
             f"{GAP.lstrip() if spans[0].start else ''}{pieces}{GAP.rstrip() if spans[-1].end < len(one.text) else ''}"
         )
 
-    def _take_rules(self) -> bool:
-        """Take the short texts that set a rule, and what takes one back; `False` when the room is used."""
-        units = [self._whole(one) for one in self._short if weigh_rule(one.text)]
+    def _rules(self) -> list[_Unit]:
+        """Return the short texts that set a rule, and what takes one back or speaks of the same thing later."""
+        named: set[str] = set()
+        units: list[_Unit] = []
+        for one in reversed(self._short):
+            names = {name for name in topic_of(one.text).names if not name.isdecimal()}
+            if weigh_rule(one.text):
+                named |= names
+            elif named.isdisjoint(names):
+                continue
+            units.append(_whole(one))
         units += [
             (one, span)
             for one in self._long
             for span in sentences(one.text)
             if is_correction(said := one.text[span.start : span.end]) and weigh_rule(said) > MIN_CORRECTION
         ]
-        units.sort(key=lambda unit: -unit[0].seq)
-        return self._take_all(units)
+        return sorted(units, key=lambda unit: -unit[0].seq)
 
-    def _take_all(self, units: Iterable[tuple[Said, Sentence]]) -> bool:
+    def _take_all(self, units: Iterable[_Unit]) -> bool:
+        """Take units up to the first that does not fit; `False` when there is one."""
         return all(self._take(one, span) for one, span in units)
 
-    def _whole(self, one: Said) -> tuple[Said, Sentence]:
-        return one, Sentence(0, len(one.text))
+    def _take_each(self, units: Iterable[_Unit]) -> None:
+        """Take every unit that fits."""
+        for one, span in units:
+            if self.spent + SHORTEST > self._budget:
+                return
+            self._take(one, span)
 
     def _take(self, one: Said, span: Sentence) -> bool:
         """Keep a span of a text if there is room for it."""
@@ -170,17 +202,21 @@ class _Ledger:
         parts = (span, *touched)
         whole = Sentence(min(part.start for part in parts), max(part.end for part in parts))
         price = _cost(one.text, whole) - sum(_cost(one.text, other) for other in touched)
-        price += 0 if spans else FRAME_TOKENS
-        if price > self._left:
+        price += 0 if spans else self._frame(one)
+        if self.spent + price > self._budget:
             return False
-        self._left -= price
+        self.spent += price
         self._spans[one.seq] = sorted([whole, *(other for other in spans if other not in touched)])
         return True
+
+    def _frame(self, one: Said) -> int:
+        mark = MARK_TOKENS if one.seq in self._corrections else 0
+        return mark + (FRAME_TOKENS if "\n" in one.text else LINE_TOKENS)
 
     def _widen(self, one: Said) -> None:
         """Give the rest of the room to one text: two thirds to its head, one to its end."""
         tokens = estimate_text(one.text)
-        room = self._left
+        room = self._budget - self.spent
         while room > EDGE_TOKENS:
             length = len(one.text) * room // tokens
             head = Sentence(0, length * 2 // 3)
@@ -189,23 +225,46 @@ class _Ledger:
             room = room * 4 // 5
 
 
+STRONG = 3
+"""A sentence of that weight has a word of a rule or of a correction."""
 MIN_CORRECTION = 4
 """A sentence of a long text that weighs no more than its one word of correction ("actually") is not taken first."""
 
 
+_Unit = tuple[Said, Sentence]
+
+
+def _whole(one: Said) -> _Unit:
+    return one, Sentence(0, len(one.text))
+
+
+def _has_number(text: str) -> bool:
+    return any(character.isdecimal() for character in text)
+
+
 def _cost(text: str, span: Sentence) -> int:
-    return estimate_text(text[span.start : span.end]) + GAP_TOKENS
+    is_whole = span.end - span.start >= len(text)
+    return estimate_text(text[span.start : span.end]) + (0 if is_whole else GAP_TOKENS)
 
 
 def _edges(text: str) -> Iterator[Sentence]:
-    """Yield the first and the last sentence of a long text, each bounded."""
+    """Yield head and end of a long text: whole sentences within `EDGE_TOKENS`, or a part of one that is longer."""
     found = list(sentences(text))
     if not found:
         return
     first, last = found[0], found[-1]
-    yield Sentence(first.start, first.start + _fitting(text[first.start : first.end], EDGE_TOKENS))
-    length = _fitting(text[last.start : last.end][::-1], EDGE_TOKENS)
-    yield Sentence(last.end - length, last.end)
+    head = first.start + _fitting(text[first.start : first.end], EDGE_TOKENS)
+    for one in found[1:MAX_EDGE_SENTENCES]:
+        if estimate_text(text[first.start : one.end]) > EDGE_TOKENS:
+            break
+        head = one.end
+    yield Sentence(first.start, head)
+    end = last.end - _fitting(text[last.start : last.end][::-1], EDGE_TOKENS)
+    for one in found[-2:-MAX_EDGE_SENTENCES:-1]:
+        if estimate_text(text[one.start : last.end]) > EDGE_TOKENS:
+            break
+        end = one.start
+    yield Sentence(end, last.end)
 
 
 def _fitting(text: str, tokens: int) -> int:
@@ -214,7 +273,7 @@ def _fitting(text: str, tokens: int) -> int:
     return len(text) if whole <= tokens else len(text) * tokens // whole
 
 
-def _by_weight(texts: Sequence[Said]) -> list[tuple[Said, Sentence]]:
+def _by_weight(texts: Sequence[Said]) -> list[tuple[int, Said, Sentence]]:
     """Return the sentences that sound like rules, the weightiest first, of equal ones the newest."""
     rated = [
         (weight, one, span)
@@ -223,4 +282,4 @@ def _by_weight(texts: Sequence[Said]) -> list[tuple[Said, Sentence]]:
         if (weight := weigh_rule(one.text[span.start : span.end]))
     ]
     rated.sort(key=lambda row: (-row[0], -row[1].seq))
-    return [(one, span) for _, one, span in rated[:MAX_KEY_SENTENCES]]
+    return rated[:MAX_KEY_SENTENCES]

@@ -16,6 +16,7 @@ from tenuto.compaction.basis import Basis, SentThinking, basis_of, is_believed
 from tenuto.compaction.budget import Budget
 from tenuto.compaction.calibration import FIXED, Vector, add, vector_of
 from tenuto.compaction.counted import BARRIERS, Counted, Weighed, estimate_thinking, is_counted, thinking_tokens
+from tenuto.compaction.said import UserTexts
 from tenuto.compaction.weight import (
     MESSAGE_OVERHEAD,
     NO_TEXT,
@@ -111,7 +112,8 @@ class Meter:
     A meter for another path than the session's own (`beside`) knows what this one has learned and learns nothing.
     """
 
-    def __init__(self, learned: dict[str, Counted] | None = None) -> None:
+    def __init__(self, learned: dict[str, Counted] | None = None, texts: UserTexts | None = None) -> None:
+        self.texts = UserTexts() if texts is None else texts
         self._estimates: dict[int, tuple[Message, int]] = {}
         self._kinds: dict[int, tuple[Message, Vector]] = {}
         self._calibrations: dict[str, tuple[int, float]] = {}
@@ -123,7 +125,7 @@ class Meter:
 
     def beside(self) -> Meter:
         """Return a meter for another path of the same session."""
-        return Meter(self._counted)
+        return Meter(self._counted, self.texts)
 
     def estimate(self, message: Message) -> int:
         """Return the estimated tokens of `message` without its thinking, computed once per object."""

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from tenuto.compaction.budget import MIN_FREE, Allowance, Budget, allowance_for, leave_room
+from tenuto.compaction.budget import (
+    MIN_FREE,
+    MOST_USER_SHARE,
+    Allowance,
+    Budget,
+    allowance_for,
+    leave_room,
+    reserve_words,
+)
 from tenuto.compaction.entries import (
     Item,
     Visible,
@@ -23,7 +31,9 @@ from tenuto.compaction.entries import (
     visible_items,
 )
 from tenuto.compaction.files import FileOperations, collect_files, strip_file_lists
+from tenuto.compaction.ledger import ledger_floor
 from tenuto.compaction.meter import ContextSize, Meter
+from tenuto.compaction.said import Said
 from tenuto.compaction.shortening import Limits, Shortening, fair_share, first_unseen
 from tenuto.compaction.truncation import MIN_KEEP_TOKENS
 from tenuto.protocol.entry import ViewEdit
@@ -73,6 +83,7 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     edits: tuple[ViewEdit, ...]
     file_operations: FileOperations
     path: Sequence[HistoryEvent]
+    said: Sequence[Said]
 
 
 class NothingToCompact(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +127,11 @@ def plan_compaction(
         return NothingToCompact(reason=f"entry {first_kept} is not a place where the conversation can be cut")
     divides = manual and (previous is None or items[-1].entry.seq > previous.seq)
     basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens, divides)
-    allowance, cut, shortened, split = _divide(basis, _allowance(size, budget, manual=manual, keep_tokens=keep_tokens))
+    said = meter.texts.of(path)
+    shares = _allowance(size, budget, manual=manual, keep_tokens=keep_tokens)
+    most = int(budget.user_messages / size.calibration)
+    needed = ledger_floor(said, min(most, int(MOST_USER_SHARE * shares.free)))
+    allowance, cut, shortened, split = _divide(basis, reserve_words(shares, needed))
     kept_tokens = shortened.tokens_from(cut)
     kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     if not _has_content(items[:cut], kept_whole):
@@ -147,6 +162,7 @@ def plan_compaction(
         edits=shortened.edits(cut, by_seq),
         file_operations=_collect_files(items, cut, previous, tracker or {}, directory),
         path=path,
+        said=said,
     )
 
 
@@ -192,9 +208,10 @@ def _divide(basis: _Basis, allowance: Allowance) -> _Division:
     division = _divide_within(basis, allowance)
     message = division.split.message
     needed = basis.estimate(message) if message is not None else 0
-    if allowance.user_messages < needed <= allowance.free:
-        return _divide_within(basis, leave_room(allowance, needed))
-    return division
+    if needed > allowance.free:  # it has to be cut
+        return division
+    left = leave_room(allowance, needed)
+    return division if left is allowance else _divide_within(basis, left)
 
 
 def _queue_decides(size: ContextSize, budget: Budget) -> bool:

@@ -35,6 +35,7 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import OpaquePart
 from tenuto.protocol.usage import Usage
 from tenuto.session.projection import project
+from tenuto.text.estimate import estimate_text
 from tenuto.text.tags import tagged
 
 RUNG = "remote"
@@ -155,13 +156,12 @@ def remote_outcome(
     answer = AssistantMessage(
         parts=tuple(OpaquePart(provider=facts.provider, block=item) for item in compacted.items), model=facts.id
     )
-    words = plan.allowance.user_messages if not compacted.has_user_messages else 0
+    taken = plan.kept_tokens + estimate_message(answer) + estimate_text(earlier) + plan.allowance.extras
+    words = 0 if compacted.has_user_messages else plan.allowance.free - taken
     beside = (
         tagged("earlier-summary", earlier) if earlier else "",
         format_file_lists(plan.file_operations, room),
-        user_messages_block(
-            plan, min(words, max(0, plan.allowance.free - plan.kept_tokens - estimate_message(answer)))
-        ),
+        user_messages_block(plan, words),
     )
     text = "\n\n---\n\n".join(part for part in (earlier, compacted.text.strip()) if part)
     if compacted.text:

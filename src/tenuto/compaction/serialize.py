@@ -13,9 +13,10 @@ from typing import Any, cast
 import msgspec
 
 from tenuto.compaction.entries import Visible
+from tenuto.compaction.images import image_placeholder
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
-from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart
+from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart
 from tenuto.text.estimate import estimate_text
 from tenuto.text.tags import keep_within
 
@@ -116,11 +117,6 @@ def _labelled(label: str, text: str) -> str:
 def _content(parts: Sequence[ContentPart]) -> str:
     texts = [part.text if isinstance(part, TextPart) else image_placeholder(part) for part in parts]
     return "\n".join(text for text in texts if text)
-
-
-def image_placeholder(part: ImagePart) -> str:
-    """Return what stands for an image where none can be sent."""
-    return f"[image{': ' + part.name if part.name else ''}]"
 
 
 def _serialize_assistant(message: AssistantMessage, bounds: Bounds) -> str:

@@ -6,35 +6,31 @@ its user message again as a real one. Nothing of the kept tail is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 
 import msgspec
 
 from tenuto.compaction.images import bound_images
-from tenuto.compaction.ledger import MAX_TEXTS, Excerpt, Said, keep_ledger
+from tenuto.compaction.ledger import LEDGER_TOKENS, Excerpt, keep_ledger
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
-from tenuto.compaction.serialize import clip, image_placeholder
+from tenuto.compaction.said import plain_text
+from tenuto.compaction.serialize import clip
 from tenuto.compaction.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import AssistantMessage, HistoryEvent, Message, SystemMessage, UserMessage
-from tenuto.protocol.part import ContentPart, TextPart
-from tenuto.session.path import newest_of_kind
+from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, UserMessage
+from tenuto.protocol.part import TextPart
 from tenuto.text.estimate import estimate_text
 from tenuto.text.tags import tagged
 
-PERSON_ORIGINS = frozenset({"typed", "command"})
 TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-] cancelled:"}
 PLAN_TOKENS = 3_000
 """What an approved plan has in the view after a compaction, at most; `recall` finds all of it."""
 PLAN_NOTE = "The person approved this plan; what of it is done already is in the summary."
 LEDGER_HEAD = """\
-What the user wrote before entry {cut}, in the user's words and in time order; […] marks what is left out. Requests in \
-it are dealt with, or are in the summary. Rules, limits and corrections in it hold until the user takes them back: a \
-later message wins over an earlier one, and over the wording of the summary."""
-LEDGER_TOKENS = 90
-"""What the block costs beside its messages."""
+What the user wrote before entry {cut}, in the user's words and in time order, behind the numbers of the entries; […] \
+marks what is left out. Requests in it are dealt with, or are in the summary. Rules, limits and corrections in it hold \
+until the user takes them back: a later message wins over an earlier one, and over the wording of the summary."""
 MIN_TEXT = 40
 """Tokens below which cutting a user text is not worth it."""
 
@@ -63,7 +59,7 @@ def build_replacement(
     room = plan.allowance.free - plan.kept_tokens - sum(estimate_text(block) for block in blocks)
     anchor = _anchor(plan, room)
     room -= estimate_message(anchor) if anchor is not None else 0
-    texts = user_messages_block(plan, max(0, min(plan.allowance.user_messages, room)))
+    texts = user_messages_block(plan, room)
     if texts:
         blocks.append(texts)
     system = SystemMessage(text="\n\n".join(blocks))
@@ -118,45 +114,37 @@ def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
         limit = max(room + plan.allowance.spare, plan.allowance.user_messages)
         if estimate_message(bare) <= limit:
             return bare
-        text = clip_to_tokens(_plain_text(message), limit - MESSAGE_OVERHEAD)
+        text = clip_to_tokens(plain_text(message), limit - MESSAGE_OVERHEAD)
         return UserMessage(parts=(TextPart(text=text),), origin=message.origin)
     if plan.kept and isinstance(plan.kept[0], AssistantMessage):
         return UserMessage(parts=(TextPart(text=CONTINUE_LINE),), origin="continuation")
     return None
 
 
-def user_messages_block(plan: CompactionPlan, budget: int) -> str:
-    """Return what the user said before the kept tail, within `budget` tokens, in time order (R-033)."""
+def user_messages_block(plan: CompactionPlan, room: int) -> str:
+    """Return what the user said before the kept tail, in time order (R-033).
+
+    All of `room`, in estimated tokens, may be taken by what must stay, and the share of the user's words by the rest.
+    Where the tail is larger than it should be, what must stay goes over the target, as far as the trigger.
+    """
+    room = max(room, min(plan.allowance.user_floor, room + plan.allowance.spare))
     without = plan.turn_start if plan.turn_message else 0
-    said = [Said(one.seq, _plain_text(one)) for one in _texts_of_user(plan.path, plan.cut, without)]
-    kept = keep_ledger(said[::-1], budget - LEDGER_TOKENS)
+    said = [one for one in plan.said if one.seq < plan.cut and one.seq != without]
+    most = min(room, int(plan.budget.user_messages / plan.size.calibration)) - LEDGER_TOKENS
+    kept = keep_ledger(said, min(most, plan.allowance.user_messages - LEDGER_TOKENS), most)
     if not kept:
         return ""
-    messages = "\n".join(_message(one) for one in kept)
+    messages = "\n".join(map(_message, kept))
     return f"<user-messages>\n{LEDGER_HEAD.format(cut=plan.cut)}\n{messages}\n</user-messages>"
 
 
 def _message(one: Excerpt) -> str:
-    mark = f' corrected-by="{one.corrected_by}"' if one.corrected_by else ""
-    return f'<message entry="{one.seq}"{mark}>\n{one.text}\n</message>'
-
-
-def _texts_of_user(path: Sequence[HistoryEvent], before: int, without: int) -> Iterator[UserMessage]:
-    """Yield the newest of the user's messages under the entry `before`, newest first."""
-    theirs = (
-        entry
-        for entry in newest_of_kind(path, UserMessage)
-        if entry.origin in PERSON_ORIGINS and entry.seq < before and entry.seq != without
-    )
-    return islice(theirs, MAX_TEXTS)
-
-
-def _plain_text(message: UserMessage) -> str:
-    return "\n".join(_part_text(part) for part in message.parts)
-
-
-def _part_text(part: ContentPart) -> str:
-    return part.text if isinstance(part, TextPart) else image_placeholder(part)
+    """Return a text on a line of its own behind its entry's number, or between tags where it has several lines."""
+    if "\n" in one.text:
+        mark = f' corrected-by="{one.corrected_by}"' if one.corrected_by else ""
+        return f'<message entry="{one.seq}"{mark}>\n{one.text}\n</message>'
+    mark = f" (corrected by #{one.corrected_by})" if one.corrected_by else ""
+    return f"#{one.seq}{mark}: {one.text}"
 
 
 def clip_to_tokens(text: str, limit: int) -> str:

@@ -43,6 +43,8 @@ _ANY_WORD = re.compile(r"[^\W\d_]+")
 _RULE = Vocabulary(
     "must|mustn't|never|always|only|do not|don't|not allowed|forbidden|require|required|requires|mandatory|deadline",
     "no longer|under no circumstances|at most|at least|make sure|has to|have to|need to|needs to|rule|instead|except",
+    "nobody|no one|cannot|can't|may not|niemand|höchstens|mindestens|personne|nadie|ninguém|nessuno|никто|nikt",
+    "最多|至少|いけません|なければな|最大|以内|締め切り",
     "muss|müssen|musst|nie|niemals|immer|nur|darf|dürfen|statt|stattdessen|sondern|frist|verboten|keinesfalls",
     "unbedingt|doit|doivent|jamais|toujours|seulement|uniquement|au lieu|interdit|il faut|délai",
     "debe|deben|nunca|siempre|sólo|solo|solamente|en lugar|en vez|prohibido|plazo|hay que",

@@ -285,7 +285,7 @@ async def test_r024_footer_context_and_trigger_use_one_number(tmp_path):
             before = running.runtime.live.measure()
             due = before.tokens > running.runtime.live.budget().trigger
             assert running.runtime.live.is_compaction_due() == due
-            await running.ask(f"question {number} " + "because " * 300)
+            await running.ask(f"question {number} " + "because " * 900)
             live = running.runtime.live
             shown = running.of(ContextUsageEvent)[-1]
             usage = running.of(AssistantMessageEvent)[-1].message.usage

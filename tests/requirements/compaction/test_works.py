@@ -67,7 +67,7 @@ async def test_r004_compacted_is_said_only_of_a_request_under_the_trigger(tmp_pa
 
 async def test_r004_a_compaction_that_leaves_too_much_says_so_with_the_sizes(tmp_path):
     """The fixed parts are just under the trigger: whatever is summarised, the next request is over it."""
-    rules = "Follow this rule always. " * 2_230
+    rules = "Follow this rule always. " * 3_510
     async with agent(tmp_path, talk(), options={"window": 32_000}, extra_prompt=rules) as running:
         live = running.runtime.live
         for number in range(6):
@@ -138,9 +138,9 @@ async def test_r006_a_prompt_over_the_trigger_is_no_fixed_part_where_compacting_
         await fill(running, 9)
         assert not compactions(running)
         live = running.runtime.live
-        prompt = "because " * 8_900
+        prompt = "because " * 12_600
         settled = await running.ask(prompt)
-        assert live.budget().trigger < 17_800, "two tokens a word"
+        assert live.budget().trigger < 25_200, "two tokens a word"
         assert settled.outcome == "completed", settled.error
         assert compactions(running)[0].rung == "same prefix"
         assert not running.server.refusals
