@@ -13,9 +13,14 @@ from collections.abc import Iterable, Sequence
 Vector = tuple[float, ...]
 """Estimated tokens by kind."""
 
-FIXED, LETTERS, DIGITS, MARKS, WIDE, DENSE, IMAGE, FRAME = range(8)
-"""The kinds. `FIXED` is system prompt and tool schemas, `FRAME` what goes around messages and calls."""
-_DOUBT = (0.15, 0.15, 0.4, 0.25, 0.4, 0.35, 0.7, 0.4)
+FIXED, LETTERS, DIGITS, MARKS, WIDE, DENSE, IMAGE, FRAME, RESULT, NOTES = range(10)
+"""The kinds. `FIXED` is system prompt and tool schemas, `FRAME` what goes around messages and calls.
+
+`RESULT` and `NOTES` are no tokens of their own but those of a tool's result, or of what stands for a summarised part,
+once more: by how much such texts differ from others made of the same characters.
+"""
+_EXPECTED = (1.0,) * 8 + (0.0,) * 2
+_DOUBT = (0.15, 0.15, 0.4, 0.25, 0.4, 0.35, 0.7, 0.4, 0.2, 0.1)
 """By how much the estimate of a kind may be wrong before anything is known (one standard deviation of its factor)."""
 _NOISE_TOKENS, _NOISE_SHARE = 4.0, 0.02
 """How far a count may be from what right factors give."""
@@ -29,7 +34,7 @@ class Calibration:
     """The factors of one model."""
 
     def __init__(self) -> None:
-        self._factors = [1.0] * len(_DOUBT)
+        self._factors = list(_EXPECTED)
         kinds = range(len(_DOUBT))
         self._doubt = [[_DOUBT[row] ** 2 if row == column else 0.0 for column in kinds] for row in kinds]
 
@@ -40,11 +45,14 @@ class Calibration:
 
     def tokens(self, vector: Vector) -> float:
         """Return the tokens that something with these estimates is likely to have."""
-        return sum(weight * self.factor(kind) for kind, weight in enumerate(vector) if weight)
+        total = estimated(vector)
+        low, high = _LIMITS
+        likely = sum(weight * self._factors[kind] for kind, weight in enumerate(vector) if weight)
+        return min(high * total, max(low * total, likely))
 
     def observe(self, vector: Vector, counted: float) -> None:
         """Take into account that something with these estimates was counted as `counted` tokens."""
-        total = sum(vector)
+        total = estimated(vector)
         if counted <= 0 or total <= 0 or not _PLAUSIBLE[0] <= counted / total <= _PLAUSIBLE[1]:
             return
         used = [(kind, weight) for kind, weight in enumerate(vector) if weight]
@@ -60,6 +68,21 @@ class Calibration:
                 line[column] -= gain * other
 
 
+def estimated(vector: Vector) -> float:
+    """Return the plain estimate, all kinds together."""
+    return sum(vector[:RESULT])
+
+
+def as_result(vector: Vector) -> Vector:
+    """Return the vector of a tool's result."""
+    return (*vector[:RESULT], estimated(vector), 0.0)
+
+
+def as_notes(vector: Vector) -> Vector:
+    """Return the vector of what stands for a summarised part."""
+    return (*vector[:RESULT], 0.0, estimated(vector))
+
+
 def add(vectors: Iterable[Vector]) -> Vector:
     """Return the sum of vectors, kind by kind."""
     total = ZERO
@@ -70,4 +93,4 @@ def add(vectors: Iterable[Vector]) -> Vector:
 
 def vector_of(kinds: Sequence[float], *, fixed: float = 0.0, images: float = 0.0, frame: float = 0.0) -> Vector:
     """Return the vector of a text's kinds (`text/estimate.py`) with what is around it."""
-    return (fixed, *kinds, images, frame)
+    return (fixed, *kinds, images, frame, 0.0, 0.0)

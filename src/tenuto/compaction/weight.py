@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.compaction.calibration import ZERO, Vector, add, vector_of
-from tenuto.protocol.message import AssistantMessage, DeveloperMessage, Message, SystemMessage
+from tenuto.compaction.calibration import ZERO, Vector, add, as_notes, as_result, vector_of
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, Message, SystemMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.text.estimate import CHARS_PER_TOKEN, Kinds, estimate_kinds, estimate_text
@@ -56,10 +56,12 @@ def weigh_message(message: Message) -> Vector:
     """Return the estimate of one message by kind, without the thinking in it."""
     frame = vector_of(NO_TEXT, frame=MESSAGE_OVERHEAD)
     if isinstance(message, SystemMessage | DeveloperMessage):
-        return add((frame, vector_of(estimate_kinds(message.text))))
+        text = vector_of(estimate_kinds(message.text))
+        return add((frame, as_notes(text) if isinstance(message, SystemMessage) else text))
     if isinstance(message, AssistantMessage):
         return add((frame, *map(_weigh_assistant_part, message.parts)))
-    return add((frame, weigh_parts(message.parts)))
+    parts = weigh_parts(message.parts)
+    return add((frame, as_result(parts) if isinstance(message, ToolResultMessage) else parts))
 
 
 def _weigh_assistant_part(part: AssistantPart) -> Vector:

@@ -21,7 +21,7 @@ from tests.server import Call, HttpError, Reply, Request
 from tests.server.reply import AnyReply
 
 KINDS = ("prose", "code", "digits", "wide", "base64", "log")
-AFTER, BEFORE, AUTOMATIC = 0.05, 0.02, 0.08
+AFTER, BEFORE, AUTOMATIC = 0.05, 0.02, 0.05
 SLACK = 40
 """Tokens that decide nothing: what joins messages is counted a little differently by each protocol."""
 
