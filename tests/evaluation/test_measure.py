@@ -139,6 +139,7 @@ def figures_of(**changes) -> Figures:
         over=(),
         stubs=(),
         prefix_shares=(0.97,),
+        cached_shares=(0.8,),
         troubles=(),
         seconds=1.0,
     )
@@ -161,7 +162,7 @@ def test_figures_over_every_bar_miss_none():
         ({"recalled": (Recalled("pin", "a", True, False),)}, "by recall"),
         ({"over": (20_000,)}, "over the window"),
         ({"stubs": ((9_000, 400, 8_000),)}, "less than a fifth"),
-        ({"prefix_shares": (0.97, 0.9)}, "from the cache"),
+        ({"prefix_shares": (0.97, 0.9)}, "of the request before it"),
     ],
 )
 def test_a_missed_bar_is_named(changes, said):

@@ -86,6 +86,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     over: tuple[int, ...]
     stubs: tuple[tuple[int, int, int], ...]
     prefix_shares: tuple[float, ...]
+    cached_shares: tuple[float, ...]
     troubles: tuple[str, ...]
     seconds: float
 
@@ -146,6 +147,7 @@ class _Session:
             over=tuple(account.over),
             stubs=tuple(account.stubs),
             prefix_shares=tuple(account.prefix_shares),
+            cached_shares=tuple(account.cached_shares),
             troubles=tuple(self._troubles),
             seconds=time.monotonic() - started,
         )

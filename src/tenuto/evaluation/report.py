@@ -40,7 +40,7 @@ BARS = (
 BEFORE_ERROR, AFTER_ERROR = 2.0, 5.0
 """Percent by which the told sizes may be off."""
 LEAST_PREFIX = 95.0
-"""Percent of a summary request in place that its predecessor began with."""
+"""Percent of the step's request before it that a summary request in place begins with."""
 
 
 class Miss(msgspec.Struct, frozen=True):
@@ -175,8 +175,16 @@ def _stubs(group: Sequence[Figures]) -> int:
 
 
 def _prefix(group: Sequence[Figures]) -> float:
+    return _least(share for one in group for share in one.prefix_shares)
+
+
+def _cached(group: Sequence[Figures]) -> float:
+    return _least(share for one in group for share in one.cached_shares)
+
+
+def _least(shares: Iterable[float]) -> float:
     """Return the least share, in percent; 100 where nothing was asked in place."""
-    return round(min((100 * share for one in group for share in one.prefix_shares), default=100.0), 1)
+    return round(min((100 * share for share in shares), default=100.0), 1)
 
 
 _NUMBERS = (
@@ -185,6 +193,7 @@ _NUMBERS = (
     ("over the window", _over),
     ("results as stubs", _stubs),
     ("cached prefix, %", _prefix),
+    ("cached of it all, %", _cached),
 )
 
 
@@ -198,7 +207,7 @@ def _missed_numbers(group: Sequence[Figures]) -> Iterator[str]:
     if count := _stubs(group):
         yield f"{count} results came as less than a fifth while a quarter of the window was free"
     if (share := _prefix(group)) < LEAST_PREFIX:
-        yield f"a summary request in place had {share} % of its bytes from the cache, {LEAST_PREFIX:g} wanted"
+        yield f"a summary request in place began with {share} % of the request before it, {LEAST_PREFIX:g} wanted"
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
