@@ -355,5 +355,5 @@ def test_least_gain_a_compaction_that_saves_under_a_tenth_asks_no_model():
     plan = history.plan(window=16_000, manual=True)
     assert isinstance(plan, NothingToCompact)
     assert "nothing to gain" in plan.reason
-    assert "/compact up-to" in plan.reason
-    assert history.planned(window=16_000, manual=True, first_kept=4, keep_tokens=16_000).cut == 4
+    assert f"/compact up-to {plan.cut} " in plan.reason
+    assert history.planned(window=16_000, manual=True, first_kept=plan.cut, keep_tokens=16_000).cut == plan.cut

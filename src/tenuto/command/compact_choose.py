@@ -36,6 +36,24 @@ async def run_chosen(runtime: Runtime, word: str, seq: int, focus: str) -> list[
     return []
 
 
+async def ask_about_gain(runtime: Runtime, focus: str) -> CommandOutcome | None:
+    """Return a question where a compaction would save too little to be worth a model's call; `None` elsewhere."""
+    from tenuto.core.pending import find_gainless
+
+    found = await find_gainless(runtime.live)
+    if found is None:
+        return None
+    reason = found.reason.partition(";")[0]
+    return Choose(
+        f"{reason[0].upper()}{reason[1:]}. Compact all the same?",
+        "compact",
+        (
+            Choice("", "Leave it as it is", "nothing changes", present=True),
+            Choice(f"up-to {found.cut} {focus}".rstrip(), "Compact", f"from #{found.cut} on all stays word for word"),
+        ),
+    )
+
+
 def offer_messages(runtime: Runtime, word: str, view: Sequence[Message]) -> CommandOutcome:
     """Return the person's messages of a view to choose from, the newest first, with what each choice comes to."""
     meter = runtime.live.meter

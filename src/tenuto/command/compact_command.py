@@ -35,6 +35,12 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         from tenuto.command.compact_choose import run_chosen
 
         return await run_chosen(runtime, chosen[1], int(chosen[2] or 0), chosen[3] or "")
+    if runtime.executor.tasks.running(runtime.session_id) is None and not runtime.live.submissions:
+        from tenuto.command.compact_choose import ask_about_gain
+
+        question = await ask_about_gain(runtime, argument)
+        if question is not None:
+            return [question]
     await runtime.submit(
         CompactSessionOperation(session_id=runtime.session_id, reason="manual", focus=argument or None)
     )

@@ -87,10 +87,14 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NothingToCompact(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is nothing to summarise, as one line. `edits` can make the view smaller all the same, if not empty."""
+    """Why there is nothing to summarise, as one line. `edits` can make the view smaller all the same, if not empty.
+
+    `cut` is the seq up to which a summary could be made that would save too little (0: none could).
+    """
 
     reason: str
     edits: tuple[ViewEdit, ...] = ()
+    cut: int = 0
 
 
 def plan_compaction(
@@ -139,12 +143,13 @@ def plan_compaction(
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
     replaced = _replaced_tokens(items[:cut], previous, meter)
+    first = items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1
     if manual and not first_kept:
         gain = round(_best_gain(replaced, items[:cut], split.message, allowance) * size.calibration)
         if gain < LEAST_GAIN * size.tokens:
-            return NothingToCompact(reason=_no_gain_reason(size, gain))
+            return NothingToCompact(reason=_no_gain_reason(size, gain, first), cut=first)
     return CompactionPlan(
-        cut=items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1,
+        cut=first,
         is_split_turn=split.start > 0,
         turn_start=split.start,
         turn_message=_as_shown(split.message, by_seq),
@@ -283,11 +288,11 @@ def _best_gain(replaced: int, items: Sequence[Item], message: UserMessage | None
     return replaced - turn - texts - min(allowance.summary, SHORT_SUMMARY) - FRAME_TOKENS
 
 
-def _no_gain_reason(size: ContextSize, gain: int) -> str:
+def _no_gain_reason(size: ContextSize, gain: int, first: int) -> str:
     saved = f"at most {gain:,}" if gain > 0 else "none"
     return (
         f"there is nothing to gain: of {size.tokens:,} tokens a summary would save {saved}; "
-        "/compact up-to makes one all the same, up to a message of yours"
+        f"/compact up-to {first} makes one all the same"
     )
 
 

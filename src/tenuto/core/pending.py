@@ -11,6 +11,7 @@ from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.gate import Proposal, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
+from tenuto.compaction.plan import NothingToCompact
 from tenuto.compaction.preview import PlanDescription, describe_plan, editable_summary, with_summary
 from tenuto.core.compact import (
     Compaction,
@@ -153,6 +154,17 @@ async def describe_compaction(
     strategy = await choose_strategy(live)
     name = "" if type(strategy) is LadderCompaction else name_of(strategy)
     return describe_plan(context, await context.environment.summarisers(), name)
+
+
+async def find_gainless(live: LiveSession) -> NothingToCompact | None:
+    """Return why a compaction now would save too little, and where it could be made all the same; `None` otherwise.
+
+    What a strategy of somebody else would do nobody knows beforehand.
+    """
+    if type(await choose_strategy(live)) is not LadderCompaction:
+        return None
+    plan = bind_context(live, "manual", lambda _stage, _tokens: None).environment.plan(manual=True)
+    return plan if isinstance(plan, NothingToCompact) and plan.cut else None
 
 
 async def tell_needless(live: LiveSession, operation: CompactSessionOperation) -> bool:
