@@ -37,7 +37,7 @@ from tests.extension.extending import WATCH, extend
 from tests.server import Hang, HttpError, Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
 
-WINDOW = {"window": 32_000}
+WINDOW = {"window": 21_334}
 """The trigger is 16,000: from 12,800 on a summary is prepared."""
 LINES = 140
 """A step is between 500 and 900 tokens: a few steps lie between where a summary is begun and the trigger."""

@@ -328,7 +328,7 @@ async def test_a_long_task_in_a_small_window_finishes_unattended(tmp_path, proto
         assert len(steps) == 301
         check_requests(running.server, 16_384)
         assert len(compactions(running)) >= 5
-        assert {entry.rung for entry in compactions(running)} <= {"prepared", "same prefix"}
+        assert {entry.rung for entry in compactions(running)} <= {"prepared", "same prefix", "serialised"}
         assert all(request.raw.count(b"THE-LONG-TASK") == 1 for request in steps)
         assert len(running.of(UserMessageEvent)) == 1
         assert len(running.of(TaskSettledEvent)) == 1

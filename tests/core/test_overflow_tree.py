@@ -43,6 +43,13 @@ CEILING = 19_200
 READ = Reply("look", tool_calls=[Call("read", {"path": "big.txt"})])
 
 
+@pytest.fixture
+def _half_of_a_window_is_reserve(tmp_path):
+    """So the rules are over the trigger of the real window, and a shortened result still fits it."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.toml").write_text("[compaction]\nreserve_tokens = 8000\n")
+
+
 def refusing(answers: list[AnyReply], window: int = REAL_WINDOW):
     """Answer steps from a list; refuse whatever is over the real window, which the refusal names."""
     left = list(answers)
@@ -75,6 +82,7 @@ def refused_steps(running: Agent) -> list[Request]:
     return [request for request in step_requests(running.server) if request.status == 400]
 
 
+@pytest.mark.usefixtures("_half_of_a_window_is_reserve")
 async def test_where_nothing_can_be_compacted_oversized_results_are_shortened_and_the_step_is_repeated(tmp_path):
     """The rules alone fill what may be used of the real window, so there is nothing that a summary could replace."""
     write_long_lines(tmp_path)
@@ -344,6 +352,7 @@ async def test_what_the_person_undid_stays_undone(tmp_path):
 # --- over a restart ---
 
 
+@pytest.mark.usefixtures("_half_of_a_window_is_reserve")
 async def test_kill_9_in_the_middle_of_a_chain_shortens_nothing_a_second_time(tmp_path):
     """The process dies while the repeated request runs. The next one goes on from what is on disk."""
     write_long_lines(tmp_path)

@@ -202,7 +202,7 @@ async def test_after_a_restart_the_same_bytes_are_sent(tmp_path: Path, provider:
 async def test_another_model_gets_the_history_and_no_foreign_item(tmp_path: Path, other: str):
     choose(tmp_path, "openai/test", remote_compaction="request")
     async with agent(tmp_path, remote("fine"), model="openai/test", options={"window": WINDOW}) as running:
-        await fill(running, 5, 300)
+        await fill(running, 5, 500)
         await compact(running)
         await running.ask("still here")
         change_model(running.runtime.live, await find_model(running.runtime.live, other))

@@ -196,11 +196,11 @@ async def test_polish_b_what_the_summariser_learns_holds_for_the_session(tmp_pat
 @pytest.mark.parametrize("size", [300, 1_200])
 async def test_item_10_over_the_trigger_but_under_the_window_is_no_failure(tmp_path, size):
     """Fixed parts over the trigger left nothing to compact, and the task was lost at the first overflow."""
-    rules = "Follow this rule always. " * 150
+    rules = "Follow this rule always. " * 1_885
     async with agent(
-        tmp_path, talk(Reply("fine " * 200)), extra_prompt=rules, options={"window": 5_000, "listed_window": 5_000}
+        tmp_path, talk(Reply("fine " * 200)), extra_prompt=rules, options={"window": 18_000, "listed_window": 18_000}
     ) as running:
-        for turn in range(8):
+        for turn in range(12):
             settled = await running.ask(f"{turn} {words(size)}")
             assert settled.outcome == "completed", settled.error
         live = running.runtime.live

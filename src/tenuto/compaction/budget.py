@@ -70,6 +70,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     `user_messages` is for what the user said, `user_floor` of it for what must stay: rules, corrections, heads, ends.
     `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole, `tail_room`
     all that there is for one whose results the model has not seen yet. `spare` is what lies between target and trigger.
+    `lends`: what one share does not use may be taken for another; not where `free` is only the least there has to be.
     """
 
     free: int
@@ -82,6 +83,7 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     extras: int
     spare: int = 0
     user_floor: int = 0
+    lends: bool = True
 
 
 USUAL_WINDOWS = (DEFAULT_CONTEXT_WINDOW, 200_000, 262_144, 400_000, 524_288, 1_048_576, 2_097_152)
@@ -152,7 +154,8 @@ def allowance_for(
     """
     # A prompt that takes the whole target by itself only has to fit the window; between the steps it counts as sent.
     goal = budget.target if fixed + queued < budget.trigger else int(QUEUE_SHARE * budget.window)
-    free = int(max(MIN_FREE, goal - fixed - queued) / calibration)
+    left = goal - fixed - queued
+    free = int(max(MIN_FREE, left) / calibration)
     keep = budget.keep_recent // MANUAL_KEEP_DIVISOR if manual else budget.keep_recent
     if keep_tokens is not None:
         keep = keep_tokens
@@ -167,7 +170,8 @@ def allowance_for(
         turn_prefix=min(int(budget.max_turn_prefix / calibration), int(PREFIX_SHARE * free)),
         user_messages=min(int(budget.user_messages / calibration), int(USER_SHARE * free)),
         extras=int(EXTRAS_SHARE * free),
-        spare=int((budget.trigger - budget.target) / calibration),
+        spare=int(max(0, budget.trigger - goal) / calibration),
+        lends=left >= MIN_FREE,
     )
 
 
@@ -176,7 +180,8 @@ def reserve_words(allowance: Allowance, floor: int) -> Allowance:
 
     What that is over the share of the user's words comes from the tail.
     """
-    words = max(allowance.user_messages, floor)
+    words = max(allowance.user_messages, floor) if allowance.lends else allowance.user_messages
+    floor = min(floor, words)
     shares = _take_from_tail(allowance, words - allowance.user_messages)
     return msgspec.structs.replace(shares, user_messages=words, user_floor=floor)
 

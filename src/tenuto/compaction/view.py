@@ -127,11 +127,12 @@ def user_messages_block(plan: CompactionPlan, room: int) -> str:
     All of `room`, in estimated tokens, may be taken by what must stay, and the share of the user's words by the rest.
     Where the tail is larger than it should be, what must stay goes over the target, as far as the trigger.
     """
-    room = max(room, min(plan.allowance.user_floor, room + plan.allowance.spare))
+    shares = plan.allowance
+    room = max(room, min(shares.user_floor, room + shares.spare)) if shares.lends else min(room, shares.user_messages)
     without = plan.turn_start if plan.turn_message else 0
     said = [one for one in plan.said if one.seq < plan.cut and one.seq != without]
     most = min(room, int(plan.budget.user_messages / plan.size.calibration)) - LEDGER_TOKENS
-    kept = keep_ledger(said, min(most, plan.allowance.user_messages - LEDGER_TOKENS), most)
+    kept = keep_ledger(said, min(most, shares.user_messages - LEDGER_TOKENS), most)
     if not kept:
         return ""
     messages = "\n".join(map(_message, kept))
