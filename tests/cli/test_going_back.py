@@ -47,14 +47,14 @@ def test_the_tree_is_printed_and_moved_in_by_number(tmp_path):
         assert re.search(rf"^{seq} +write made.txt text  #{seq} · 1 file changed$", offered, re.MULTILINE), offered
         done = run(f"/rewind {seq} both", "-c")
         assert (done.returncode, done.stdout) == (0, "write made.txt text\n"), done.stderr
-        assert "goes on from before" in done.stderr and "removed again: made.txt" in done.stderr
+        assert "Continuing from before" in done.stderr and "before: made.txt" in done.stderr
         assert not (tmp_path / "work" / "made.txt").exists()
         assert run("other", "-c").stdout == "You said other.\n"
         assert b"write made.txt" not in server.requests[-1].raw
         answer = re.search(r"^(\d+) +    Model: done", run("/tree", "-c").stdout, re.MULTILINE)
         assert answer, "on a branch that was left, moved in"
         done = run(f"/tree {answer[1]} summary the ports", "-c")
-        assert done.returncode == 0 and "Notes stand for what was left" in done.stderr, done.stderr
+        assert done.returncode == 0 and "Notes sum up the old branch" in done.stderr, done.stderr
         run("and now?", "-c")
         last = server.requests[-1].raw.decode().replace("\\n", "\n")
         assert NOTES in last and "made.txt" in last and "You said other" not in last

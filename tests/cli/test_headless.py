@@ -193,12 +193,12 @@ WRITE = Call("write", {"path": "made.txt", "content": "x"})
 TOUCH = Call("bash", {"command": "touch made"})
 OUTSIDE = Call("write", {"path": "/made-outside", "content": "x"})
 REFUSALS = [
-    ("ask", [WRITE], "1 call was refused (mode ask); --mode edits or auto allow it", 5),
-    ("ask", [WRITE, TOUCH], "2 calls were refused (mode ask); --mode auto allows them", 5),
-    ("edits", [WRITE, TOUCH], "1 call was refused (mode edits); --mode auto allows it", 5),
-    ("ask", [TOUCH, OUTSIDE], "2 calls were refused (mode ask); --mode auto allows 1 of them", 5),
-    ("auto", [OUTSIDE], "1 call was refused (mode auto); no mode allows it without a person", 5),
-    ("plan", [WRITE], "1 call was refused (mode plan); --mode edits or auto lets the work begin", 0),
+    ("ask", [WRITE], "1 call was refused (mode: ask); --mode edits or auto allow it", 5),
+    ("ask", [WRITE, TOUCH], "2 calls were refused (mode: ask); --mode auto allows them", 5),
+    ("edits", [WRITE, TOUCH], "1 call was refused (mode: edits); --mode auto allows it", 5),
+    ("ask", [TOUCH, OUTSIDE], "2 calls were refused (mode: ask); --mode auto allows 1 of them", 5),
+    ("auto", [OUTSIDE], "1 call was refused (mode: auto); no mode allows it without a user", 5),
+    ("plan", [WRITE], "1 call was refused (mode: plan); --mode edits or auto lets the work begin", 0),
     ("auto", [WRITE, TOUCH], "", 0),
 ]
 
@@ -227,7 +227,7 @@ def test_headless_refuses_what_needs_asking_and_names_the_mode(run):
     with ServerThread([Reply(tool_calls=[TOUCH]), Reply("I may not.")]) as server:
         done = run("-p", "go", "--mode", "ask", "--model", "openai-chat/test", server=server)
     assert done.returncode == 5, done.stderr
-    assert "tenuto: refused: bash touch made (it runs a command (mode ask))" in done.stderr
+    assert "tenuto: refused: bash touch made (runs a command (mode: ask))" in done.stderr
     assert not (run.work / "made").exists()
     assert "auto" in server.requests[1].items[-1].text
 

@@ -70,7 +70,7 @@ def test_t31_r075_files_are_0600_and_directories_0700_under_umask_000(tmp_path: 
                 screen.write(b"hello there\r")
                 screen.wait_for("Seen.")
                 screen.write(b"/fork\r")
-                screen.wait_for("This is a copy")
+                screen.wait_for("Forked from")
                 screen.write(b"/exit\r")
                 screen.wait_for("--resume")
             finally:

@@ -129,5 +129,5 @@ async def test_what_an_earlier_run_did_is_not_told_as_news_in_print_mode(tmp_pat
             env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         out, err = await asyncio.wait_for(process.communicate(), 60)
-        assert out.startswith(b"Nothing is pinned")
+        assert out.startswith(b"No pins")
         assert b"compacted" not in err

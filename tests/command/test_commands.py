@@ -429,7 +429,7 @@ async def test_context_and_cost_show_the_meters_own_numbers(tmp_path: Path) -> N
 async def test_title_is_set_shown_and_kept(tmp_path: Path) -> None:
     async with ScriptedServer(echo) as server:
         async with reopened(tmp_path, server) as running:
-            assert "no title" in await say(running, "/title")
+            assert "No title" in await say(running, "/title")
             await running.ask("hello")
             assert "Repair the  roof" in await say(running, "/title  Repair the  roof ")
             assert running.of(TitleChangedEvent)[-1].title == "Repair the  roof"
@@ -512,7 +512,7 @@ async def test_resume_shows_how_a_session_began_and_offers_those_of_other_direct
         assert isinstance(offer, Choose)
         rows = {choice.kind: choice for choice in offer.choices}
         assert [row_filter.kinds for row_filter in offer.filters] == [(HERE,), ()], "first those of this directory"
-        assert rows[HERE].preview.splitlines()[:2] == ["began how it began", "last how it ended"]
+        assert rows[HERE].preview.splitlines()[:2] == ["first how it began", "last how it ended"]
         assert f"{tmp_path / 'work'} · fix/zebra (two) · " in rows[HERE].preview
         assert str(elsewhere) in rows[ELSEWHERE].preview
         assert await running.runtime.run_command(f"/resume {rows[ELSEWHERE].value}") == []
@@ -566,7 +566,7 @@ async def test_init_has_the_instruction_file_written_and_a_present_one_looked_ov
 
 async def test_status_says_where_the_session_stands(tmp_path: Path) -> None:
     async with agent(tmp_path, echo) as running:
-        assert "none; /init" in await say(running, "/status")
+        assert "none · /init" in await say(running, "/status")
         (running.session.cwd / "AGENTS.md").write_text("Use tabs.", encoding="utf-8")
         await running.ask("hello")
         await running.runtime.run_command("/title The zebra")

@@ -66,7 +66,7 @@ async def test_a_mentioned_file_is_sent_with_the_prompt_and_can_be_edited_at_onc
         assert "2\tsecond = 2" in sent
         assert sent.index("change @a.py") < sent.index("second = 2"), "it comes behind what was said"
         assert (work / "a.py").read_text() == "first = 1\nsecond = 22\nthird = 3\n"
-        assert "With it: a.py (3 lines)" in [event.text for event in running.of(NoticeEvent)]
+        assert "Attached a.py (3 lines)" in [event.text for event in running.of(NoticeEvent)]
         (user,) = [entry for entry in running.session.entries() if isinstance(entry, UserMessage)]
         assert [part.text for part in user.parts] == ["change @a.py"], "what was typed stays what was typed"
 

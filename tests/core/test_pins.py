@@ -39,7 +39,7 @@ async def test_r033_a_pin_stands_word_for_word_in_every_request_through_three_co
         async with reopened(tmp_path, server, model=f"{protocol}/test") as running:
             await fill(running, 2)
             before = len(server.requests)
-            assert "pinned as 1" in await command(running, f"/pin {PIN}")
+            assert "Pinned (#1)" in await command(running, f"/pin {PIN}")
             for _ in range(3):
                 await fill(running, 4)
                 await compact(running)
@@ -73,7 +73,7 @@ async def test_without_a_text_the_last_message_is_pinned(tmp_path):
     async with agent(tmp_path, talk("fine")) as running:
         assert "no message to pin" in await command(running, "/pin")
         await running.ask("always answer in Dutch")
-        assert "Your last message" in await command(running, "/pin")
+        assert "Pinned (#1)" in await command(running, "/pin")
         (pin,) = running.session.state.pins
         message = running.session.find(pin.target)
         assert isinstance(message, UserMessage)
@@ -95,8 +95,8 @@ async def test_pins_have_a_twentieth_of_the_window_together(tmp_path):
 
 async def test_pins_are_listed_with_the_numbers_that_unpin_takes(tmp_path):
     async with agent(tmp_path, talk("fine")) as running:
-        assert "Nothing is pinned" in await command(running, "/pins")
-        assert "Nothing is pinned" in await command(running, "/unpin 1")
+        assert "No pins" in await command(running, "/pins")
+        assert "No pins" in await command(running, "/unpin 1")
         for text in ("first", "second\nline", "third"):
             await command(running, f"/pin {text}")
         listed = await command(running, "/pins")
@@ -193,13 +193,13 @@ async def test_any_message_can_be_pinned_by_its_number_and_removed_from_the_list
         await running.ask("one")
         await running.ask("two")
         answer = next(entry for entry in running.session.path() if isinstance(entry, AssistantMessage))
-        assert f"Message #{answer.seq} is pinned as 1" in await command(running, f"/pin #{answer.seq}")
+        assert "Pinned (#1): the answer is 47" in await command(running, f"/pin #{answer.seq}")
         (pin,) = running.session.state.pins
         assert (pin.text, pin.target) == ("the answer is 47", answer.seq)
         assert "no message" in await command(running, "/pin #99999")
-        assert "pinned as 2" in await command(running, "/pin #hashtags are no numbers")
+        assert "Pinned (#2)" in await command(running, "/pin #hashtags are no numbers")
         assert "1. the answer is 47" in await command(running, "/pins")
-        assert "No longer pinned: the answer is 47" in await command(running, "/pins remove 1")
+        assert "Unpinned: the answer is 47" in await command(running, "/pins remove 1")
         assert [entry.text for entry in running.session.state.pins] == ["#hashtags are no numbers"]
         (choose,) = await run_command(running.runtime, "/pins remove")
         assert isinstance(choose, Choose)

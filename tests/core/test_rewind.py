@@ -57,7 +57,10 @@ async def test_both_goes_back_with_the_files_and_never_over_the_persons_own_work
         (folder / "old.txt").write_text("mine")
         await command(running, f"/rewind {message(running, 'edit old.txt first').seq} both")
         assert (folder / "old.txt").read_text() == "mine"
-        assert "somebody changed" in running.of(NoticeEvent)[-1].text and "old.txt" in running.of(NoticeEvent)[-1].text
+        assert (
+            "changed by somebody else" in running.of(NoticeEvent)[-1].text
+            and "old.txt" in running.of(NoticeEvent)[-1].text
+        )
         assert view_texts(running) == []
         await running.ask("read old.txt")
         assert not any(request.refused for request in running.server.requests)
@@ -74,7 +77,7 @@ async def test_talk_leaves_the_files_and_files_the_talk(tmp_path):
         assert len(view_texts(running)) == 3
         assert [e.target for e in running.session.path() if isinstance(e, FilesEntry)] == [seq]
         assert await command(running, f"/rewind {seq} files") == []
-        assert "2 already as they were" in running.of(NoticeEvent)[-1].text
+        assert "Already restored: 2 files" in running.of(NoticeEvent)[-1].text
         await running.ask("write other.txt more")
         await command(running, f"/rewind {message(running, 'write other').seq} talk")
         assert (folder / "other.txt").read_text() == "more"

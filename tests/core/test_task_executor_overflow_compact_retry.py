@@ -141,7 +141,7 @@ async def test_text_that_was_shown_of_the_failed_attempt_is_withdrawn_and_leaves
         await fill(running, 6)
         await running.ask(REQUEST)
         assert len(running.of(AssistantWithdrawnEvent)) == 1
-        (notice,) = [event.text for event in running.of(NoticeEvent) if "withdrawn" in event.text]
+        (notice,) = [event.text for event in running.of(NoticeEvent) if "Discarded" in event.text]
         assert "characters" in notice
         kinds = [type(event) for event in running.events]
         assert kinds.index(AssistantWithdrawnEvent) < kinds.index(CompactionStartEvent)

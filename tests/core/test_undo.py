@@ -123,7 +123,7 @@ async def test_a_view_edit_is_undone_and_done_again(tmp_path):
         assert edited != before
         await command(running, "/compact undo")
         assert view(running) == before
-        assert "shortening of results is undone" in last_notice(running)
+        assert "Undone: tool results restored" in last_notice(running)
         await command(running, "/compact redo")
         assert view(running) == edited
 
@@ -177,7 +177,7 @@ async def test_nothing_is_undone_while_something_runs(tmp_path):
         while len(running.server.requests) == count:
             await asyncio.sleep(0.01)
         for words in ("undo", "redo", "undo fork"):
-            assert "something is running" in await command(running, f"/compact {words}")
+            assert "busy: press Esc" in await command(running, f"/compact {words}")
         assert not [entry for entry in running.session.entries() if isinstance(entry, UndoEntry)]
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
         await asyncio.wait_for(running.runtime.wait_settled(), 20)

@@ -69,7 +69,7 @@ async def test_r092_what_was_shown_of_a_broken_answer_leaves_a_notice(tmp_path: 
         await running.ask("go")
         notices = [entry.text for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
         assert len(notices) == 1
-        assert "withdrawn" in notices[0]
+        assert "Discarded" in notices[0]
         assert "breaks off" not in running.server.requests[-1].raw.decode()
 
 

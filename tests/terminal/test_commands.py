@@ -40,9 +40,9 @@ def test_help_names_every_command(screen: Screen) -> None:
 
 def test_a_question_mark_shows_the_keys(screen: Screen) -> None:
     screen.type("?")
-    screen.wait_for_all("Esc closes", "Shift+Tab")
+    screen.wait_for_all("Esc close", "Shift+Tab")
     screen.keys("Escape")
-    screen.wait_gone("Esc closes")
+    screen.wait_gone("Esc close")
     screen.submit("what? why?")
     screen.wait_settled("You said what? why?.")
 
@@ -66,7 +66,7 @@ def test_the_filter_of_a_picker_finds_rows_and_esc_changes_nothing(screen: Scree
     screen.type("chat small")
     screen.wait_until(lambda shown: f"❯ {OTHER_MODEL}" in shown and "anthropic/" not in shown, "the filtered rows")
     screen.keys("Escape")
-    shown = screen.wait_gone("Esc closes")
+    shown = screen.wait_gone("Esc close")
     assert MODEL in footer(shown)
     assert OTHER_MODEL not in footer(shown)
 

@@ -72,7 +72,7 @@ def test_esc_keeps_what_an_answer_said_so_far_and_the_queue_waits(place: Workpla
     screen.submit("second")
     screen.wait_for("1 queued")
     screen.keys("Escape")
-    screen.wait_settled("interrupted", "word3", "The queue waits: Enter sends it")
+    screen.wait_settled("interrupted", "word3", "Queue paused · Enter to send")
     assert len(server.requests) == 1
     screen.keys("Enter")
     screen.wait_settled("You said second.")

@@ -50,7 +50,7 @@ def test_another_way_and_back_to_the_first_one_and_back_again(place: Workplace):
     pick(screen, "/tree", "you: two", "You: two")
     screen.wait_for("and what is left?")
     screen.keys("Enter")
-    screen.wait_for_all("❯ two", "The conversation goes on from before “two”", without="You said three")
+    screen.wait_for_all("❯ two", "Continuing from before “two”", without="You said three")
     screen.keys("C-u")
     say(screen, "other")
     screen.submit("/tree")
@@ -68,7 +68,7 @@ def test_another_way_and_back_to_the_first_one_and_back_again(place: Workplace):
     pick(screen, "/tree", "said other", "Model: You said other.")
     screen.wait_for("and what is left?")
     screen.keys("Enter")
-    shown = screen.wait_settled("You said other.", "goes on from entry")
+    shown = screen.wait_settled("You said other.", "Continuing from entry")
     assert "You said further." not in shown
     assert place.log.startswith(before)
     assert not any(request.refused for request in place.server.requests)
@@ -82,13 +82,13 @@ def test_esc_esc_goes_back_with_the_files(place: Workplace):
     screen.wait_settled("It is written.")
     assert (place.work / "made.txt").read_text() == "made"
     screen.keys("Escape")
-    screen.wait_for("Press Esc again to go back")
+    screen.wait_for("Esc again to go back")
     screen.keys("Escape")
     screen.wait_for("1 file changed")
     screen.keys("Enter")
     screen.wait_for("The conversation and the files")
     screen.keys("Enter")
-    screen.wait_for_all("❯ write it", "removed again", without="It is written.")
+    screen.wait_for_all("❯ write it", "Removed 1 file", without="It is written.")
     assert not (place.work / "made.txt").exists()
 
 

@@ -61,27 +61,35 @@ def build_parser() -> argparse.ArgumentParser:
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> NoReturn:
-            """Say what is wrong in one line, and where the rest stands."""
+            """Say what is wrong in one line, and where the rest is."""
             raise SystemExit(_complain(f"{message}; tenuto --help lists what there is"))
 
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Also: tenuto sessions, tenuto import, tenuto eval; --help explains each. Keys: ANTHROPIC_API_KEY, "
+        epilog="Session management: tenuto sessions. Also: tenuto import, tenuto eval. API keys: ANTHROPIC_API_KEY, "
         "OPENAI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
-    parser.add_argument("-p", "--print", dest="print_mode", action="store_true", help="no screen: answer and exit")
-    parser.add_argument("--json", action="store_true", help="with -p: every event as one JSON line")
-    parser.add_argument("-c", "--continue", dest="continue_latest", action="store_true", help="the latest session here")
     parser.add_argument(
-        "-r", "--resume", nargs="?", const="", metavar="ID", help="a session by id or words, or choose one"
+        "-p", "--print", dest="print_mode", action="store_true", help="non-interactive: print the answer and exit"
     )
-    parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: go on in a copy")
+    parser.add_argument("--json", action="store_true", help="with -p: every event as one JSON line")
+    parser.add_argument(
+        "-c",
+        "--continue",
+        dest="continue_latest",
+        action="store_true",
+        help="continue the latest session of this directory",
+    )
+    parser.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="resume a session by id or words, or choose one"
+    )
+    parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: continue in a copy")
     parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
     parser.add_argument("--mode", type=_read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
     parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
-    parser.add_argument("--no-session", action="store_true", help="keep nothing on disk afterwards")
+    parser.add_argument("--no-session", action="store_true", help="do not save the session")
     parser.add_argument("--inline", action="store_true", help="print into the terminal's own scrollback")
     parser.add_argument("--screen-reader", action="store_true", help="plain lines, one after the other")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")

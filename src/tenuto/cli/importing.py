@@ -22,7 +22,7 @@ from tenuto.session.importers.marks import Mark, find_marks, matching_marks
 
 OK, FAILED = 0, 1
 LONG = 20_000_000
-"""Bytes of a source from which on a person is told what takes its time."""
+"""Bytes of a source from which on a user is told what takes its time."""
 ASK = "Import which? Numbers, words to search for, or Enter to leave: "
 
 
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a session file, or the folder of one")
     parser.add_argument("--from", dest="agent", choices=names, help="list the sessions of one agent alone")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory that the session shall belong to")
+    parser.add_argument("--cwd", default="", metavar="DIR", help="directory to assign the session to")
     parser.add_argument("--force", action="store_true", help="import again what was imported before, as a new session")
     parser.add_argument("--json", action="store_true", help="one JSON array instead of lines")
     return parser
@@ -111,7 +111,7 @@ class _Desk:
         return OK
 
     def choose(self, sources: list[Source]) -> int:
-        """Let a person choose from a numbered list."""
+        """Let a user choose from a numbered list."""
         if not sources:
             names = ", ".join(known.label for known in FORMATS)
             write_text(f"No sessions of {names} were found. tenuto import PATH imports a file from anywhere.")

@@ -19,8 +19,8 @@ def run_delete(words: tuple[str, ...], home: Path) -> int:
     """Move sessions to the bin, after listing them; returns the exit code."""
     parser = Parser(
         prog="tenuto sessions delete",
-        description=f"Move sessions to the bin ({bin_directory(home)}), from where “restore” takes them back. They are "
-        "listed first. To free the disk, remove their folders there yourself.",
+        description=f"Move sessions to the bin ({bin_directory(home)}), from where “restore” brings them back. "
+        "They are listed first. To free the disk, remove their folders there yourself.",
     )
     parser.add_argument("ids", nargs="+", metavar="ID", help="a session, or the beginning of its id")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -46,7 +46,7 @@ def _move(directories: Sequence[Path], home: Path) -> int:
         except SessionError as error:
             code = complain(str(error), FAILED)
         else:
-            say(f"{directory.name} lies in {target} now; tenuto sessions restore {directory.name[:8]} takes it back")
+            say(f"Moved {directory.name} to {target}; tenuto sessions restore {directory.name[:8]} restores it")
     return code
 
 
@@ -54,8 +54,8 @@ def run_restore(words: tuple[str, ...], home: Path) -> int:
     """Take a session out of the bin, or list what is in it; returns the exit code."""
     parser = Parser(
         prog="tenuto sessions restore",
-        description="Take a session out of the bin, or bring back the copy of one that could not be saved where it "
-        "lies; without ID, list the bin.",
+        description="Restore a session from the bin, or from the copy of one that could not be saved in its "
+        "place; without ID, list the bin.",
     )
     parser.add_argument("id", nargs="?", default="", metavar="ID", help="a deleted session, or the path of a copy")
     parsed = parse(parser, words)

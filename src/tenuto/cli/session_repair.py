@@ -16,7 +16,7 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
     """Make a session's metadata and index anew and say what is damaged in its log; returns the exit code."""
     parser = Parser(
         prog="tenuto sessions repair",
-        description="Reads a log anew: makes what lies beside it again, closes what a crash left open, names damage.",
+        description="Read a log again: rebuild the index and metadata, close what a crash left open, report damage.",
     )
     parser.add_argument("session", help="its id, or how the id begins")
     parser.add_argument(

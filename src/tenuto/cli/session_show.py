@@ -17,7 +17,7 @@ from tenuto.text.figures import format_bytes, format_cost, plural
 
 def run_show(words: tuple[str, ...], home: Path) -> int:
     """Show one session; returns the exit code."""
-    parser = Parser(prog="tenuto sessions show", description="What is known of one session. It is only read.")
+    parser = Parser(prog="tenuto sessions show", description="Show one session; nothing is changed.")
     parser.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     parsed = parse(parser, words)
@@ -64,14 +64,14 @@ def _read(directory: Path) -> tuple[dict[str, object], list[str]]:
 def _lines(
     directory: Path, summary: SessionSummary | None, facts: dict[str, object], damage: Sequence[str]
 ) -> list[str]:
-    lines = [f"session      {facts['id']}", f"folder       {directory}", f"works in     {facts['cwd']}"]
+    lines = [f"session      {facts['id']}", f"stored in    {directory}", f"directory    {facts['cwd']}"]
     if summary is not None:
         when = [time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) for at in (summary.created, summary.updated)]
         said = f"{plural(summary.messages, 'message')}, {plural(summary.steps, 'step')}, {format_bytes(summary.size)}"
         lines += [
             f"title        {summary.title or '(none)'}",
-            f"began        {when[0]}, last used {when[1]}",
-            f"holds        {said}, {plural(int(str(facts['compactions'])), 'compaction')}",
+            f"created      {when[0]}, last used {when[1]}",
+            f"contents     {said}, {plural(int(str(facts['compactions'])), 'compaction')}",
             f"first words  {summary.first_text}",
             f"last words   {summary.last_text}",
         ]

@@ -21,19 +21,19 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "list": Command("session_list:run_list", "the sessions on this machine, the last used first"),
-    "show": Command("session_show:run_show", "what is known of one session"),
-    "stats": Command("session_stats:run_stats", "how much there is, by project and by model"),
-    "export": Command("session_export:run_export", "one session as a file: HTML, Markdown or JSON lines"),
-    "compact": Command("session_compact:run_compact", "make room in a session that is not open"),
+    "list": Command("session_list:run_list", "list the sessions on this machine, the last used first"),
+    "show": Command("session_show:run_show", "show one session"),
+    "stats": Command("session_stats:run_stats", "totals by project and by model"),
+    "export": Command("session_export:run_export", "save one session as HTML, Markdown or JSON lines"),
+    "compact": Command("session_compact:run_compact", "compact a session that is not open"),
     "delete": Command("session_bin:run_delete", "move sessions to the bin"),
-    "restore": Command("session_bin:run_restore", "take a session out of the bin"),
-    "repair": Command("session_repair:run_repair", "name what is damaged in a log, make anew what lies beside it"),
+    "restore": Command("session_bin:run_restore", "restore a session from the bin"),
+    "repair": Command("session_repair:run_repair", "report damage in a log, rebuild the index and metadata"),
 }
 
 
 def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
-    """Run `tenuto sessions WORD …`; returns the exit code."""
+    """Run `tenuto sessions COMMAND …`; returns the exit code."""
     name, *rest = arguments or ("list",)
     if name in HELP:
         return _explain()
@@ -51,13 +51,13 @@ def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
 
 
 def _explain() -> int:
-    say("usage: tenuto sessions [WORD ...]")
+    say("usage: tenuto sessions [COMMAND ...]")
     say("")
-    say("What is on disk, and what can be done with it. Without a word it lists.")
+    say("Manage the sessions on disk. Without a command: list.")
     say("")
     for name, command in COMMANDS.items():
         say(f"  {name:8}  {command.does}")
-    say(f"  {IMPORT:8}  bring sessions of other agents along: the same as tenuto import")
+    say(f"  {IMPORT:8}  import sessions of other agents: the same as tenuto import")
     say("")
-    say("Each explains itself: tenuto sessions WORD --help")
+    say("Details: tenuto sessions COMMAND --help")
     return 0

@@ -1,4 +1,4 @@
-"""/approvals: what is allowed without asking, for this session and for good; and taking it back."""
+"""/approvals: what is allowed without asking, this session and permanently; and revoking it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.entry import ApprovalEntry
 
-NOTHING = (
-    "Nothing is allowed beforehand. When you are asked, “always in this session” and “always in this project” allow "
-    "what they name."
-)
+NOTHING = "No saved approvals. Choose “don't ask again” in an approval to add one."
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer that stands: of this session, or for good in a directory."""
+    """One answer that stands: of this session, or permanently in a directory."""
 
     tool: str
     pattern: str
@@ -34,7 +31,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Show what stands; `remove N` takes one back. Raises `TaskFailedError` when that cannot be written."""
+    """Show what stands; `remove N` revokes one. Raises `TaskFailedError` when that cannot be written."""
     rows = standing_rows(runtime)
     words = argument.split()
     if words[:1] == ["remove"]:
@@ -49,8 +46,8 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         Choice(f"remove {row.id}", f"{number}. {row.tool} {row.pattern}", _where(row, here), preview=row.pattern)
         for number, row in enumerate(rows, 1)
     )
-    leave = Choice("", "Leave them as they are", "", present=True)
-    return [Choose("Allowed without asking; Enter takes one back", "approvals", (leave, *choices))]
+    leave = Choice("", "Keep all", "", present=True)
+    return [Choose("Saved approvals: Enter revokes one", "approvals", (leave, *choices))]
 
 
 def standing_rows(runtime: Runtime) -> list[Row]:
@@ -66,8 +63,8 @@ def standing_rows(runtime: Runtime) -> list[Row]:
 
 def _where(row: Row, here: str) -> str:
     if row.is_session:
-        return "in this session"
-    return "always in this project" if row.directory == here else f"always in {row.directory}"
+        return "this session"
+    return "this project" if row.directory == here else row.directory
 
 
 def _remove(runtime: Runtime, rows: list[Row], which: str) -> Say:
@@ -81,5 +78,5 @@ def _remove(runtime: Runtime, rows: list[Row], which: str) -> Say:
         try:
             live.standing.remove(StandingAnswer(tool=row.tool, pattern=row.pattern, directory=row.directory))
         except StandingFileError as error:
-            raise TaskFailedError(f"not taken back: {error}") from error
-    return Say(f"You are asked again about: {row.tool} {row.pattern}")
+            raise TaskFailedError(f"not revoked: {error}") from error
+    return Say(f"Revoked: {row.tool} {row.pattern}")

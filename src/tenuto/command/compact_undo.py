@@ -23,7 +23,7 @@ async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
     """Carry out what `words` say. Raises `TaskFailedError` when it cannot be."""
     live = runtime.live
     if live.submissions or runtime.executor.tasks.running(live.id) is not None:
-        raise TaskFailedError(f"something is running; /compact {words} works when it has ended, or is interrupted")
+        raise TaskFailedError(f"busy: press Esc first, then /compact {words}")
     if words == "undo fork":
         return await _fork_before(runtime)
     if words.startswith("undo up-to"):
@@ -68,7 +68,7 @@ async def _compact_anew(runtime: Runtime, seq: str) -> list[CommandOutcome]:
     live = runtime.live
     change = find_undoable(live)
     if not isinstance(change, CompactionEntry):
-        raise TaskFailedError("the newest change is no compaction; /compact undo takes it back")
+        raise TaskFailedError("the newest change is no compaction; /compact undo reverts it")
     if seq:
         operation = CompactSessionOperation(session_id=live.id, first_kept=int(seq), undoing=change.seq)
         await runtime.submit(operation)

@@ -20,13 +20,13 @@ NAMES: dict[PartName, str] = {
     "thinking": "thinking",
     "calls": "tool calls",
     "results": "tool results",
-    "notes": "notes of the harness",
+    "notes": "system reminders",
     "queued": "queued",
 }
 SHADES = "█▓▒"
 """Neighbours differ in shade too, so that the picture can be read without colours."""
 FREE, RESERVE, MARK = "·", "░", "▲"
-"""Free until compaction begins; held back above that, for the answer; where it begins."""
+"""Free until compaction begins; reserved above that, for the answer; where it begins."""
 LEVELS = " ▁▂▃▄▅▆▇█"
 _ASCII = str.maketrans("█▓▒·░▲▁▂▃▄▅▆▇…", "#=+.:^__--==#~")
 PICTURE_ROWS = 4
@@ -116,7 +116,7 @@ def _legend(report: ContextReport) -> list[Row]:
         for place, part in enumerate(report.parts)
     ]
     rows.append(_legend_row(FREE, "free", "free", report.free, window))
-    rows.append(_legend_row(RESERVE, "reserve", "held back", report.reserve, window))
+    rows.append(_legend_row(RESERVE, "reserve", "reserved for output", report.reserve, window))
     rows.append([(f"{MARK} ", "context.trigger"), (f"compacts over {report.trigger:,}", "dim")])
     return rows
 

@@ -14,4 +14,4 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     await runtime.submit(ForkSessionOperation(session_id=origin))
     if runtime.session_id == origin:
         return []
-    return [Say(f"This is a copy; the session it came from is {origin[:8]}.")]
+    return [Say(f"Forked from {origin[:8]}.")]

@@ -1,4 +1,4 @@
-"""/init: have the model write the project's instruction file, or look the present one over."""
+"""/init: have the model write the project's instruction file, or update the existing one."""
 
 from __future__ import annotations
 

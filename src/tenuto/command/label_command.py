@@ -20,7 +20,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     session = runtime.live.session
     if not argument:
         rows = [f"#{seq}  {text}" for seq, text in sorted(session.state.labels.items())]
-        return [Say("\n".join(rows) or "Nothing is labelled. /label TEXT labels the present place, for /tree.")]
+        return [Say("\n".join(rows) or "No labels. /label TEXT labels this point of the session.")]
     placed = _PLACED.match(argument)
     target = int(placed[1]) if placed else next((e.seq for e in reversed(session.path()) if is_shown(e)), 0)
     entry = session.find(target)
@@ -31,4 +31,4 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         raise TaskFailedError(f"entry {target} has no label")
     session.append(LabelEntry(target=target, text=text))
     name = shorten(describe_entry(entry), 60)
-    return [Say(f"#{target} ({name}) is labelled {text}." if text else f"#{target} ({name}) has no label any more.")]
+    return [Say(f"Label “{text}” set on #{target} ({name})." if text else f"Label removed from #{target} ({name}).")]

@@ -18,7 +18,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         before = (runtime.live.facts.id, runtime.live.effort)
         await runtime.submit(ChangeModelOperation(session_id=runtime.session_id, model=argument))
         after = (runtime.live.facts.id, runtime.live.effort)
-        return [Say(f"{after[0]} answers from the next request on.")] if after != before else []
+        return [Say(f"Model set to {after[0]}.")] if after != before else []
     present = runtime.live.facts.id
     models = await runtime.live.models.available()
     if all(facts.id != present for facts in models):

@@ -14,6 +14,5 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Pin the text, the message of that `#seq`, or without either the last message."""
     message = re.fullmatch(r"#(\d+)", argument.strip())
     entry = pin(runtime.live, target=int(message[1])) if message else pin(runtime.live, argument)
-    what = f"Message #{entry.target} is" if message else "Your last message is" if entry.target else "It is"
     number = len(runtime.live.session.state.pins)
-    return [Say(f"{what} pinned as {number}; it stays word for word: {shorten(entry.text, 100)}")]
+    return [Say(f"Pinned (#{number}): {shorten(entry.text, 100)}")]

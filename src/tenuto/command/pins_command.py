@@ -17,12 +17,12 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     live = runtime.live
     pins = live.session.state.pins
     if not pins:
-        return [Say("Nothing is pinned. /pin TEXT pins a text, /pin alone your last message.")]
+        return [Say("No pins. /pin TEXT pins a text, /pin your last message.")]
     width = len(str(len(pins))) + 2
     rows = [
         f"{f'{number}.':<{width}}{entry.text.replace(chr(10), chr(10) + ' ' * width)}"
         for number, entry in enumerate(pins, 1)
     ]
     most = live.budget().window // PIN_SHARE
-    used = f"~{pinned_tokens(pins):,} of at most {most:,} tokens; /pins remove N takes one back"
+    used = f"~{pinned_tokens(pins):,} of at most {most:,} tokens; /pins remove N removes one"
     return [Say("\n".join([*rows, used]))]

@@ -116,8 +116,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("diff", "what has changed in the work tree since the last commit, new files too", "[PATH]", folders=True),
     Command("status", "where this session stands: model, directory, context, instructions, where it is saved"),
     Command("memory", "the instruction files that hold here; change them in your editor", offers=True),
-    Command("init", "have the model write the project's AGENTS.md, or look the present one over", "[WISHES]"),
-    Command("keys", "which key does what; your own keys", "[edit]", values=("edit",)),
+    Command("init", "have the model write the project's AGENTS.md, or update the existing one", "[INSTRUCTIONS]"),
+    Command("keys", "list or customise key bindings", "[edit]", values=("edit",)),
     Command("reload", "read instruction files, tools, extensions and your keys again"),
     Command("exit", "leave; the session stays", aliases=("quit",)),
 )

@@ -45,7 +45,7 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
 
 
 def _offer(runtime: Runtime) -> CommandOutcome:
-    """Return the person's messages, the newest first, with what going back to each would change."""
+    """Return the user's messages, the newest first, with what going back to each would change."""
     messages = _newest_messages(runtime)
     if not messages:
         return Say("There is no message to go back to yet.")
@@ -59,7 +59,7 @@ def _offer(runtime: Runtime) -> CommandOutcome:
         )
         for message in messages
     )
-    return Choose("Go back to before which message?", "rewind", rows, in_order=True)
+    return Choose("Rewind to before…", "rewind", rows, in_order=True)
 
 
 async def _ask(runtime: Runtime, message: UserMessage) -> list[CommandOutcome]:

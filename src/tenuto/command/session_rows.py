@@ -34,7 +34,7 @@ def session_row(session: SessionSummary, now: float, folder: Path) -> Choice:
         session.error,
     ]
     preview = [
-        f"began  {session.first_text}" if session.first_text else "",
+        f"first  {session.first_text}" if session.first_text else "",
         f"last   {session.last_text}" if session.last_text and session.last_text != session.first_text else "",
         " · ".join(fact for fact in facts if fact),
     ]
@@ -75,24 +75,24 @@ async def change_session(runtime: Runtime, target: str, act: str, title: str) ->
 def _ask(directory: Path) -> Choose:
     summary = summarise_session(directory)
     name = summary.name if summary is not None else directory.name[:8]
-    keep = Choice("", "no", "it stays")
-    delete = Choice(f"{directory.name} delete {SURE}", "yes", "to the bin; tenuto sessions restore takes it back")
+    keep = Choice("", "no", "keep it")
+    delete = Choice(f"{directory.name} delete {SURE}", "yes", "move to the bin; tenuto sessions restore brings it back")
     return Choose(f"Delete “{name}”?", "resume", (keep, delete))
 
 
 def _rename(home: Path, directory: Path, title: str) -> Say:
     del home
     if not title:
-        return Say("/resume ID rename TEXT takes the new title.", "warning")
+        return Say("/resume ID rename needs a title: /resume ID rename TEXT", "warning")
     retitle(directory, title)
-    return Say(f"Session {directory.name[:8]} is called {title} now.")
+    return Say(f"Renamed {directory.name[:8]} to “{title}”.")
 
 
 def _delete(home: Path, directory: Path, title: str) -> Say:
     del title
     move_to_bin(home, directory)
     name = directory.name[:8]
-    return Say(f"Session {name} is in the bin now; tenuto sessions restore {name} takes it back.")
+    return Say(f"Moved {name} to the bin; tenuto sessions restore {name} restores it.")
 
 
 def age(seconds: float) -> str:

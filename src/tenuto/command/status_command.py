@@ -45,4 +45,4 @@ def _instructions(runtime: Runtime) -> list[tuple[str, str]]:
     rows = [f"{file.path} ({len(file.text):,} characters{', cut' if file.truncated else ''})" for file in files]
     rows += found.problems
     names = ["instructions", *[""] * len(rows)]
-    return list(zip(names, rows or ["none; /init has an AGENTS.md written"], strict=False))
+    return list(zip(names, rows or ["none · /init creates AGENTS.md"], strict=False))

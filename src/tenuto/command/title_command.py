@@ -10,6 +10,6 @@ from tenuto.protocol.operation import SetTitleOperation
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Set the title; without one, show the present."""
     if not argument:
-        return [Say(runtime.live.session.state.title or "This session has no title; /title TEXT gives it one.")]
+        return [Say(runtime.live.session.state.title or "No title yet. /title TEXT sets one.")]
     await runtime.submit(SetTitleOperation(session_id=runtime.session_id, title=argument))
-    return [Say(f"This session is called {argument} now.")]
+    return [Say(f"Renamed to “{argument}”.")]

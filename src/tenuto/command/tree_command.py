@@ -15,7 +15,7 @@ WITHOUT, NOTES, OWN = "plain", "summary", "instructions"
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show the tree; `SEQ` goes there, `SEQ summary [instructions]` with notes on what is left.
 
-    `ask SEQ` lets the person choose between the two, `before SEQ` shows the part of the tree before an entry.
+    `ask SEQ` lets the user choose between the two, `before SEQ` shows the part of the tree before an entry.
     """
     words = argument.split(maxsplit=2)
     if words[:1] == ["ask"]:
@@ -37,7 +37,7 @@ def _show(runtime: Runtime, before: int) -> CommandOutcome:
     choices = tree_choices(runtime.live.session, before)
     if not choices:
         return Say("Nothing has been said yet.")
-    return Choose("Go on from", "tree ask", choices, FILTERS, in_order=True)
+    return Choose("Session tree: continue from", "tree ask", choices, FILTERS, in_order=True)
 
 
 async def _ask(runtime: Runtime, seq: int) -> list[CommandOutcome]:

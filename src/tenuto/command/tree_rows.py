@@ -33,7 +33,7 @@ PREVIEW_CHARACTERS = 8_000
 LEAF, ON_PATH = "●", "│"
 PROMPT, RESULT, OTHER = "prompt", "result", "other"
 FILTERS = (
-    RowFilter("no tool results", (PROMPT, OTHER)),
+    RowFilter("hide tool results", (PROMPT, OTHER)),
     RowFilter("your messages", (PROMPT,)),
     RowFilter("everything"),
 )

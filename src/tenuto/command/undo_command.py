@@ -11,9 +11,9 @@ from tenuto.core.runtime import Runtime
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Take the edits of the newest turn that has any back; once more goes one turn further."""
     if argument:
-        raise TaskFailedError("/undo takes back the edits of the last turn; /rewind goes to a message of your choice")
+        raise TaskFailedError("/undo undoes the last turn's edits and takes no argument; /rewind goes to any message")
     live = runtime.live
     if live.submissions or runtime.executor.tasks.running(live.id) is not None:
-        raise TaskFailedError("something is running; /undo works when it has ended, or is interrupted")
+        raise TaskFailedError("busy: press Esc first, then /undo")
     undo_turn(live)
     return []  # the core has put a notice into the transcript

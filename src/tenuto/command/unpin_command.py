@@ -1,4 +1,4 @@
-"""/unpin: take a pin back."""
+"""/unpin: remove a pin."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tenuto.text.bounding import shorten
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Take back the pin with that number; without a number, offer all."""
+    """Remove the pin with that number; without a number, offer all."""
     pins = runtime.live.session.state.pins
     if not pins:
-        return [Say("Nothing is pinned.")]
+        return [Say("No pins.")]
     if not argument:
         rows = enumerate(pins, 1)
         choices = tuple(Choice(str(number), f"{number}. {shorten(entry.text, 100)}") for number, entry in rows)
-        return [Choose("Take back which pin?", "unpin", choices)]
+        return [Choose("Remove pin", "unpin", choices)]
     number = argument.removeprefix("#").removesuffix(".")
     if not number.isdecimal():
         raise UsageError(f"“{argument}” is not the number of a pin; /pins shows them")
     entry = unpin(runtime.live, int(number))
-    return [Say(f"No longer pinned: {shorten(entry.text, 100)}")]
+    return [Say(f"Unpinned: {shorten(entry.text, 100)}")]

@@ -1,8 +1,8 @@
-"""Standing answers: what the person has allowed for good in one directory. Their own file, in Tenuto's home.
+"""Standing answers: what the user has allowed for good in one directory. Their own file, in Tenuto's home.
 
 No project writes it, and an answer holds in the directory that it was given in and nowhere else, so that it can never
 allow more than the same answer for one session. What a pattern covers is the guard's to say. The file is read again
-when it has changed; comments that the person puts into it stay.
+when it has changed; comments that the user puts into it stay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from tenuto.protocol.entry import ApprovalEntry
 
 FILE = "approvals.toml"
-_HEAD = "# What you allowed for good, by directory. /approvals lists these and takes them back.\n"
+_HEAD = "# What you allowed permanently, by directory. /approvals lists and revokes these.\n"
 _NOWHERE = (0, 0, 0)
 
 

@@ -1,6 +1,6 @@
 """The tool calls of one step: judged, run (side by side where that is safe), stored in call order.
 
-Whatever happens, every call gets exactly one result: a refusal, an error, or "interrupted" when the person stopped it.
+Whatever happens, every call gets exactly one result: a refusal, an error, or "interrupted" when the user stopped it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CallRunner:
         return groups
 
     async def _run_group(self, calls: list[ToolCallPart], budget: StepBudget) -> None:
-        """Run calls side by side; each result is stored as soon as all before it are: another may wait for a person."""
+        """Run calls side by side; each result is stored as soon as all before it are: another may wait for a user."""
         tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
         stored = 0
         keep = self._live.tool_context.store_output
@@ -113,7 +113,7 @@ class CallRunner:
         )
 
     async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
-        """Return the result of a call that may not run, `None` when it may. Asks the person where the mode says so."""
+        """Return the result of a call that may not run, `None` when it may. Asks the user where the mode says so."""
         live = self._live
         verdict = self._judge(prepared)
         if isinstance(verdict, Allow):
@@ -163,7 +163,7 @@ class CallRunner:
         return judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
 
     def _may_look(self, place: ApprovalSubject) -> bool:
-        """Say whether the file of a call may be looked at: it may be changed, or a person is going to be asked."""
+        """Say whether the file of a call may be looked at: it may be changed, or a user is going to be asked."""
         live = self._live
         verdict = judge(live.mode, place, self._standing(), live.tool_context.workspace)
         return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and live.interactive)
@@ -191,7 +191,7 @@ class CallRunner:
         return None
 
     def _standing(self) -> Iterator[ApprovalEntry]:
-        """Yield what the person has allowed beforehand: in this session, then for good in this directory."""
+        """Yield what the user has allowed beforehand: in this session, then for good in this directory."""
         live = self._live
         yield from live.session.state.approvals
         yield from live.standing.of(live.tool_context.workspace)
@@ -206,9 +206,9 @@ class CallRunner:
         try:
             live.standing.add(StandingAnswer(tool=tool, pattern=pattern, directory=directory))
         except StandingFileError as error:
-            live.notify(f"This holds for the session only: {error}", "warning")
+            live.notify(f"Allowed for this session only: {error}", "warning")
             return False
-        live.notify(f"Always allowed in {directory} from now on: {tool} {pattern}. /approvals takes it back.")
+        live.notify(f"Allowed permanently in {directory}: {tool} {pattern}. /approvals revokes it.")
         return True
 
     def _publish_start(self, call: ToolCallPart, summary: str) -> None:
@@ -255,7 +255,7 @@ async def _cancel_all(tasks: Sequence[asyncio.Task[ToolResultMessage]]) -> None:
 
 
 def denied_result(call: ToolCallPart, text: str, feedback: str = "") -> ToolResultMessage:
-    """Return the result of a call that was not allowed; `feedback` is what the person said to it."""
+    """Return the result of a call that was not allowed; `feedback` is what the user said to it."""
     return ToolResultMessage(
         call_id=call.id,
         name=call.name,

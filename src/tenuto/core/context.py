@@ -45,14 +45,14 @@ def report_context(live: LiveSession) -> ContextReport:
     )
 
 
-def _held_back(budget: Budget) -> str:
-    """Say which number decides what of the window is held back for the answer (DESIGN section 4)."""
+def _reserved(budget: Budget) -> str:
+    """Say which other number decides what of the window is reserved for output, if any does (DESIGN section 4)."""
     held = budget.window - budget.trigger
     if held == budget.reserve:
-        return "so much is held back"
+        return ""
     if held == budget.output_budget:
-        return "the output budget is larger and is held back"
-    return "half of the window is held back at most"
+        return "; the output budget is larger and is reserved"
+    return "; at most half of the window is reserved"
 
 
 def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
@@ -60,14 +60,14 @@ def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
     if not budget.known:
         served = live.served_tokens()
         proof = f"; it has served {served:,}" if served else ""
-        window += f" (assumed; the model's window is not known{proof})"
+        window += f", assumed: the model's window is not known{proof}"
     raised = budget.reserve_raised_from
     reserve = f"{budget.reserve:,}"
     if raised is not None:
         reserve += f" (the configured {raised:,} is too small for this model)"
-    reserve += f"; {_held_back(budget)}"
+    reserve += _reserved(budget)
     return (
-        ("window", f"{window}, from {live.facts.source}"),
+        ("window", f"{window} ({live.facts.source})"),
         ("output budget", f"{budget.output_budget:,}"),
         ("reserve_tokens", reserve),
         ("kept word for word", _kept(budget)),

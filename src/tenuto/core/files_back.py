@@ -1,7 +1,7 @@
 """Taking files back to what they were (DESIGN section 3, tree): which of them, to what, and whether it is safe.
 
 Before a tool changes a file its bytes are kept beside the log, by hash, and the change names the hash. So what files
-were at any entry can be told from the log alone, over compactions and restarts, and without the person's git. What
+were at any entry can be told from the log alone, over compactions and restarts, and without the user's git. What
 commands (`bash`) changed is not known and stays.
 """
 
@@ -16,6 +16,7 @@ import msgspec
 
 from tenuto.protocol.message import FilesEntry, FileUse, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.session.path import newest_of_kind, since
+from tenuto.text.figures import plural
 
 Outcome = Literal["restored", "removed", "same", "changed since", "not kept", "failed"]
 _CHANGING = frozenset({"write", "edit", "delete"})
@@ -83,7 +84,7 @@ def count_ways_back(entries: Iterable[HistoryEvent], seqs: Iterable[int]) -> dic
 
 
 def last_turn_with_changes(path: Sequence[HistoryEvent]) -> int:
-    """Return the seq of the person's message that began the newest turn whose edits stand, 0 when there is none.
+    """Return the seq of the user's message that began the newest turn whose edits stand, 0 when there is none.
 
     A turn that was taken back already is passed over.
     """
@@ -155,12 +156,12 @@ def describe(restored: Iterable[Restored], cwd: Path) -> str:
     """Return what was done, a line for each kind of outcome."""
     lines: list[str] = []
     words: dict[Outcome, str] = {
-        "restored": "taken back",
-        "removed": "removed again",
-        "same": "already as they were",
-        "changed since": "left alone, because somebody changed them since",
-        "not kept": "left alone, because what they were is not known (too large, or from an older session)",
-        "failed": "could not be written",
+        "restored": "Restored {}",
+        "removed": "Removed {} that did not exist before",
+        "same": "Already restored: {}",
+        "changed since": "Left alone {}, changed by somebody else since",
+        "not kept": "Left alone {}, whose earlier content is not known (too large, or from an older session)",
+        "failed": "Could not write {}",
     }
     found = list(restored)
     for outcome, text in words.items():
@@ -170,7 +171,8 @@ def describe(restored: Iterable[Restored], cwd: Path) -> str:
             if one.outcome == outcome
         ]
         if paths:
-            lines.append(f"{len(paths)} {text}: {', '.join(paths[:12])}{' …' if len(paths) > 12 else ''}")
+            did = text.format(plural(len(paths), "file"))
+            lines.append(f"{did}: {', '.join(paths[:12])}{' …' if len(paths) > 12 else ''}")
     return "\n".join(lines)
 
 

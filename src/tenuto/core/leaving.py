@@ -36,7 +36,7 @@ from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
 
 QUOTED = 60
-"""Characters of a message by which the person knows it again."""
+"""Characters of a message by which the user knows it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Leaving:
         return Departure(leaf, await write_notes(live, kept, self._focus, self._progress))
 
     async def show_preparing(self, preparing: Awaitable[Departure]) -> Departure:
-        """Let the person see it going on: a start, progress, and an end whatever goes wrong (R-016)."""
+        """Let the user see it going on: a start, progress, and an end whatever goes wrong (R-016)."""
         live = self._live
         live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=self._submission_id, reason="branch"))
         try:
@@ -90,7 +90,7 @@ class Leaving:
     def write(self, departure: Departure, describe: Callable[[int, int], str]) -> None:
         """Move the leaf, put the notes there, and show the session as it is now.
 
-        `describe` returns what the person is told, from the tokens of the next request before and after.
+        `describe` returns what the user is told, from the tokens of the next request before and after.
         """
         live, session = self._live, self._live.session
         before, old_leaf, notes = live.measure().tokens, session.path()[-1].seq, departure.notes
@@ -180,8 +180,8 @@ class MoveTask:
         where = f"entry {destination.leaf}" if destination.leaf else "the beginning"
         if destination.parts:
             where = f"before “{shorten(text_of(destination.parts), QUOTED) or 'an image'}”"
-        left = "Notes stand for what was left" if departure.notes is not None else "Nothing of what was left is lost"
-        return f"The conversation goes on from {where}: {before:,} → ~{after:,} tokens. {left}; /tree goes back to it."
+        left = "Notes sum up the old branch, which is kept" if departure.notes is not None else "The old branch is kept"
+        return f"Continuing from {where} ({before:,} → ~{after:,} tokens). {left}; see /tree."
 
 
 class CompactFromTask:

@@ -1,4 +1,4 @@
-"""Files that the person mentions as `@path`: the model gets their content with the prompt, as if it had read them.
+"""Files that the user mentions as `@path`: the model gets their content with the prompt, as if it had read them.
 
 Each is one `read` call, judged by the guard like the model's own (what would have to be asked for stays a name), and
 bounded like the results of a step. Texts go into a developer message behind the prompt, so nothing that was sent
@@ -45,7 +45,7 @@ class Mention(msgspec.Struct, frozen=True):
 
 
 class Mentioned(msgspec.Struct, frozen=True):
-    """What came of a prompt's mentions: images, what the model is told, what the person is told."""
+    """What came of a prompt's mentions: images, what the model is told, what the user is told."""
 
     images: tuple[ImagePart, ...] = ()
     message: DeveloperMessage | None = None
@@ -163,7 +163,7 @@ class _Collected:
     def mentioned(self) -> Mentioned:
         """Return all of it."""
         message = DeveloperMessage(text="\n".join([_HEAD, *self._blocks]), kind=KIND, files=tuple(self._files))
-        return Mentioned(tuple(self._images), message, f"With it: {', '.join(self._said)}")
+        return Mentioned(tuple(self._images), message, f"Attached {', '.join(self._said)}")
 
     @staticmethod
     def _images_in(result: ToolResultMessage) -> bool:

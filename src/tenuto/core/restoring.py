@@ -18,7 +18,7 @@ def undo_turn(live: LiveSession) -> str:
     path = live.session.path()
     turn = last_turn_with_changes(path)
     if not turn:
-        raise TaskFailedError("there are no edits of the agent to take back; what commands changed is not known")
+        raise TaskFailedError("nothing to undo: no file edits are left (changes made by commands are not tracked)")
     return _restore(live, turn_entries(path, turn), turn, is_turn=True)
 
 

@@ -1,7 +1,7 @@
 """One step's model call: a request, its stream, its retries.
 
 A stream that ends without its terminal event, or fails in the middle, never becomes an assistant entry: what was
-shown of it is withdrawn and the request is made again (R-092). What a person interrupted keeps its text.
+shown of it is withdrawn and the request is made again (R-092). What a user interrupted keeps its text.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class ModelCall:
         )
         characters = len(shown.text)
         if characters:
-            live.notify(f"An incomplete answer of {characters} characters was withdrawn: {error}", "warning", keep=True)
+            live.notify(f"Discarded a partial answer ({characters:,} characters): {error}", "warning", keep=True)
 
     async def _wait_before_retry(self, error: ModelError, failures: int) -> None:
         live = self._live
@@ -256,7 +256,7 @@ class ModelCall:
             raise
 
     def _keep_interrupted_text(self) -> None:
-        """What the person read before the interrupt stays in the conversation; calls and thinking do not."""
+        """What the user read before the interrupt stays in the conversation; calls and thinking do not."""
         if self._shown.text.strip():
             parts = (TextPart(text=self._shown.text),)
             self._publish(AssistantMessage(parts=parts, model=self._live.facts.id, stop_reason="interrupted"))

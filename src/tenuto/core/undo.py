@@ -68,8 +68,8 @@ def undo_compaction(live: LiveSession) -> Undone:
     for target in reversed(targets[1:]):
         append_undo(live, target)
     undone = Undone(append_undo(live, change.seq), before, after)
-    name = "The compaction" if isinstance(change, CompactionEntry) else "The shortening of results"
-    return _tell(live, undone, f"{name} is undone", "/compact redo takes that back.")
+    what = "compaction" if isinstance(change, CompactionEntry) else "tool results restored"
+    return _tell(live, undone, f"Undone: {what}", "/compact redo reverts this.")
 
 
 def undo_without_later_turns(live: LiveSession) -> Undone:
@@ -94,7 +94,7 @@ def redo_compaction(live: LiveSession) -> Undone:
     if left is not None and (undo is None or left.move > undo.seq):
         before = live.measure().tokens
         undone = Undone(live.session.append(BranchEntry(parent=left.leaf)), before, live.measure().tokens)
-        return _tell(live, undone, "What was left is the conversation again", "/compact undo goes back.", REDO_KIND)
+        return _tell(live, undone, "Redone: back on the branch that was left", "/compact undo reverts this.", REDO_KIND)
     if undo is None:
         raise TaskFailedError("there is no undone compaction to do again")
     newer = takewhile(lambda mark: mark.seq > undo.seq, standing_marks(path))
@@ -102,7 +102,7 @@ def redo_compaction(live: LiveSession) -> Undone:
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
     before, after = live.measure().tokens, _size_without(live, undo.seq)
     undone = Undone(append_undo(live, undo.seq), before, after)
-    return _tell(live, undone, "What was undone holds again", "/compact undo takes that back.", REDO_KIND)
+    return _tell(live, undone, "Redone", "/compact undo reverts this.", REDO_KIND)
 
 
 def append_undo(live: LiveSession, target: int) -> UndoEntry:
@@ -186,7 +186,7 @@ def _move_back(live: LiveSession, seq: int) -> Undone:
             f"{live.budget().window:,}; /model changes to a model with a larger one"
         )
     undone = Undone(live.session.append(BranchEntry(parent=seq)), before, after)
-    return _tell(live, undone, "Back to what was before", "/compact redo takes that back.")
+    return _tell(live, undone, "Undone: back to before the change", "/compact redo reverts this.")
 
 
 def _left_by_undo(live: LiveSession) -> _Left | None:
@@ -255,6 +255,6 @@ def _tell(live: LiveSession, undone: Undone, what: str, back: str, kind: str = N
     else:
         live.automatic.reset()
     sizes = f"{undone.tokens_before:,} → ~{undone.tokens_after:,} tokens"
-    live.notify(f"{what}: {sizes} in the next request. {back}", kind=kind, keep=True)
+    live.notify(f"{what} ({sizes}). {back}", kind=kind, keep=True)
     live.publish_usage()
     return undone

@@ -176,7 +176,7 @@ def describe_compaction(event: CompactionEndEvent) -> str:
 
 
 def describe_proposal(event: CompactionProposedEvent) -> str:
-    """Return what would be written if the person accepted; where nobody can, it is only shown."""
+    """Return what would be written if the user accepted; where nobody can, it is only shown."""
     entry = event.entry
     details = entry.details
     sizes = format_change(entry.tokens_before or 0, entry.tokens_after or 0, rough=entry.rough, short=False)
@@ -223,11 +223,11 @@ def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
     modes = [event.allowed_by for event in events]
     ways = {"edits": "edits or auto", "auto": "auto"}
     mildest = "auto" if "auto" in modes else "edits"
-    count = f"{plural(len(events), 'call')} {'was' if len(events) == 1 else 'were'} refused (mode {mode})"
+    count = f"{plural(len(events), 'call')} {'was' if len(events) == 1 else 'were'} refused (mode: {mode})"
     if mode == "plan":
         return f"{count}; --mode edits or auto lets the work begin"
     if not any(modes):
-        return f"{count}; no mode allows {'it' if len(events) == 1 else 'them'} without a person"
+        return f"{count}; no mode allows {'it' if len(events) == 1 else 'them'} without a user"
     allowed = sum(one is not None for one in modes)
     whom = ("it" if len(events) == 1 else "them") if allowed == len(events) else f"{allowed} of them"
     verb = "allow" if mildest == "edits" else "allows"  # of two modes, or of one

@@ -30,7 +30,7 @@ _PLAN_TEXT = (
 
 
 def judge(mode: Mode, subject: ApprovalSubject, standing: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
-    """Return the verdict. `workspace` is a real path; `standing` are the person's "always" answers."""
+    """Return the verdict. `workspace` is a real path; `standing` are the user's "always" answers."""
     if subject.kind == "none":
         return Allow()
     root = str(workspace)
@@ -54,9 +54,9 @@ def refusal_text(verdict: Ask, subject: ApprovalSubject) -> str:
     if verdict.allowed_by is not None:
         way = f"Mode {verdict.allowed_by} would allow it (--mode {verdict.allowed_by})."
     elif subject.kind in {"edit", "execute"}:
-        way = "No mode allows it without a person; stay inside the workspace."
+        way = "No mode allows it without a user; stay inside the workspace."
     else:
-        way = "No mode allows it without a person; do without it."
+        way = "No mode allows it without a user; do without it."
     return f"This {subject.tool} call needs approval and nobody can be asked in this run: {verdict.reason}. {way}"
 
 
@@ -74,29 +74,29 @@ def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
 
 
 def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
-    """Return why a person has to decide, empty when nobody has to."""
+    """Return why a user has to decide, empty when nobody has to."""
     if subject.kind == "execute":
         return _reason_for_command(mode, subject, root)
     if subject.concerns:
         return "; ".join(subject.concerns)
     if subject.kind == "network":
-        return "" if mode == "auto" else f"it sends a request to {subject.pattern}"
+        return "" if mode == "auto" else f"sends a request to {subject.pattern}"
     outside = [path for path in subject.paths if not is_inside(path, root)]
     if outside and (subject.kind == "edit" or mode != "auto"):
         verb = "writes" if subject.kind == "edit" else "reads"
-        return f"it {verb} outside the workspace: {', '.join(outside)}"
+        return f"{verb} outside the workspace: {', '.join(outside)}"
     if subject.kind == "edit" and mode == "ask":
-        return "it changes a file (mode ask)"
+        return "changes a file (mode: ask)"
     return ""
 
 
 def _reason_for_command(mode: Mode, subject: ApprovalSubject, root: str) -> str:
     if mode == "auto":
         places = outside_writes(subject.detail, root)
-        return f"it writes outside the workspace: {', '.join(places)}" if places else ""
+        return f"writes outside the workspace: {', '.join(places)}" if places else ""
     if _reads_only(subject, root):
         return ""
-    return "; ".join(subject.concerns) or f"it runs a command (mode {mode})"
+    return "; ".join(subject.concerns) or f"runs a command (mode: {mode})"
 
 
 def _reads_only(subject: ApprovalSubject, root: str) -> bool:

@@ -286,7 +286,7 @@ def _hint(kind: ErrorKind, observed: int | None, limit: int | None, wait: float 
                 "compact the conversation (/compact) or choose another model (/model)"
             )
         case "quota":
-            return "check the plan and the balance of this account, or choose another model (/model)"
+            return "check the plan and balance of this account, or choose another model (/model)"
         case "not_found":
             return "/model lists the models that can be used"
         case "too_many_bytes":
@@ -296,7 +296,7 @@ def _hint(kind: ErrorKind, observed: int | None, limit: int | None, wait: float 
 
 
 def with_hint(error: ModelError, endpoint: Endpoint) -> ModelError:
-    """Return the error with what the person can do about it at this endpoint."""
+    """Return the error with what the user can do about it at this endpoint."""
     hint = error.hint
     if error.kind == "auth" and endpoint.key_name:
         done = f"is {endpoint.key_name} right?" if endpoint.key else f"set {endpoint.key_name}"

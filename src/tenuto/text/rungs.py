@@ -1,4 +1,4 @@
-"""The ways of making a view smaller, and what for, in words for a person."""
+"""The ways of making a view smaller, and what for, in words for a user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNG_WORDS = {
 REASON_WORDS = {
     "threshold": "the context was nearly full",
     "overflow": "the context was over full",
-    "manual": "as you asked",
+    "manual": "manual",
     "model_switch": "for the other model",
     "idle": "ahead of time",
     "branch": "for a part that was left",

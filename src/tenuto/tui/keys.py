@@ -1,7 +1,7 @@
-"""All keys, once: what both front-ends bind, what `?`, `/keys` and `docs/terminal.md` list, what a person can change.
+"""All keys, once: what both front-ends bind, what `?`, `/keys` and `docs/terminal.md` list, what a user can change.
 
 A key belongs to a context; the stack of open contexts (`UiState.contexts`) says which one gets it. Keys of "edit" are
-what the editors know, for whatever nobody else takes. Who wants to know what holds, with the person's own keys, asks
+what the editors know, for whatever nobody else takes. Who wants to know what holds, with the user's own keys, asks
 the `Bindings` of the state.
 """
 
@@ -105,7 +105,7 @@ KEYS: tuple[Key, ...] = (
     Key("approval.5", ("5",), "approval", AnswerApproval(4)),
     Key("approval.once", ("y",), "approval", AnswerApprovalWith("y"), "allow once"),
     Key("approval.session", ("a",), "approval", AnswerApprovalWith("a"), "allow for this session"),
-    Key("approval.project", ("p",), "approval", AnswerApprovalWith("p"), "allow in this project, for good"),
+    Key("approval.project", ("p",), "approval", AnswerApprovalWith("p"), "allow in this project, permanently"),
     Key("approval.manual", ("m",), "approval", AnswerApprovalWith("m"), "of a plan: go ahead, ask before each change"),
     Key("approval.mode", ("shift+tab",), "approval", CycleMode(), "next approval mode, for the calls after this one"),
     Key("approval.edit", ("ctrl+g",), "approval", EditPlan(), "change the plan in your editor"),
@@ -152,7 +152,7 @@ KEYS: tuple[Key, ...] = (
     Key("block.up", ("up", "alt+up"), "block", MoveBlock(-1), "to the block above"),
     Key("block.down", ("down", "alt+down"), "block", MoveBlock(1), "to the block below"),
     Key("block.search", ("ctrl+f",), "block", OpenSearch(), "search from here"),
-    Key("block.fold", ("enter",), "block", ActOnBlock("fold"), "fold or unfold"),
+    Key("block.fold", ("enter",), "block", ActOnBlock("fold"), "collapse or expand"),
     Key("block.copy", ("y", "c"), "block", ActOnBlock("copy"), "copy"),
     Key("block.edit", ("e",), "block", ActOnBlock("edit"), "put your message into the editor"),
     Key("block.rewind", ("r",), "block", ActOnBlock("rewind"), "go back to before your message"),
@@ -169,10 +169,10 @@ KEYS: tuple[Key, ...] = (
         ("escape",),
         "global",
         Escape(),
-        "close, else interrupt; twice when idle: put the draft aside, or go back to a message",
+        "close, else interrupt; twice when idle: stash the draft, or go back to a message",
     ),
     Key("cancel", ("ctrl+c",), "global", Cancel(), "clear the draft, else interrupt, else twice: quit"),
-    Key("detail", ("ctrl+o",), "global", ToggleDetail(), "fold or unfold tool output and thinking"),
+    Key("detail", ("ctrl+o",), "global", ToggleDetail(), "collapse or expand tool output and thinking"),
     Key("todo", ("ctrl+t",), "global", ToggleTodo(), "todo list: show all, hide, show again"),
     Key("repaint", ("ctrl+l",), "global", RepaintScreen(), "paint the screen again"),
     Key("help", ("f1",), "global", ToggleHelp(), "show the keys"),
@@ -238,7 +238,7 @@ def help_text(bindings: Bindings) -> str:
 
 
 def key_list(bindings: Bindings, path: str) -> str:
-    """Return all bindings with their ids as plain text, what the person has changed marked, and where that is."""
+    """Return all bindings with their ids as plain text, what the user has changed marked, and where that is."""
     width = max(len(row.id) for row in bindings.rows)
     blocks: list[str] = []
     for context, title in CONTEXT_TITLES.items():

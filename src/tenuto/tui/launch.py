@@ -184,6 +184,4 @@ def hint_after(state: UiState, *, temporary: bool) -> str:
 
 def resume_hint(session_id: str, *, spoken: bool, temporary: bool) -> str:
     """Return the line that says how to come back, empty where there is nothing to come back to."""
-    return (
-        f"To go on with this session: tenuto --resume {session_id}" if session_id and spoken and not temporary else ""
-    )
+    return f"Resume this session: tenuto --resume {session_id}" if session_id and spoken and not temporary else ""

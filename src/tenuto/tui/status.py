@@ -68,7 +68,7 @@ def _notice(state: UiState, toast: Span | None) -> Span | None:
             ", the model does not see it" if kept else " · !! hides it from the model"
         ), "dim"
     if state.waiting and state.queue and not state.running:
-        return f"The queue waits: {state.keys.phrase('send', 'sends it')}", "dim"
+        return f"Queue paused · {state.keys.phrase('send', 'to send')}", "dim"
     if len(state.draft.text) >= LONG_DRAFT and "\n" not in state.draft.text and state.newline_key:
         return f"{state.newline_key} begins a new line", "faint"
     return None

@@ -153,7 +153,7 @@ def check_blocks(items: list) -> None:
     ]
     (block,) = [item for item in items if isinstance(item, CompactionItem)]
     head = " ".join("".join(text for text, _ in line.spans) for line in render_item(block, 120))
-    assert "as you asked" in head and "summarised in place" in head and "→" in head
+    assert "manual" in head and "summarised in place" in head and "→" in head
 
 
 async def test_t43_compacted_resumed_and_stripped_of_optional_fields_the_next_request_is_the_same(tmp_path):

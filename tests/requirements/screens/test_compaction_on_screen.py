@@ -86,7 +86,7 @@ def test_r055_why_sizes_time_and_summary_are_on_the_screen_and_after_a_resume(
     fill(screen)
     submit(screen, "/compact")
     progress = screen.wait_until(lambda shown: re.search(r"Compacting · .*\d+ tokens · \d+s · ", shown), "the progress")
-    assert "as you asked" in progress
+    assert "manual" in progress
     assert re.search(r"Compacting · \S.*, \d+ tokens · \d+s · esc to cancel", progress), "stage, tokens, seconds, Esc"
     check_block(screen, screen.wait_settled("Compacted ·"))
     screen.keys("C-c", "C-c")
@@ -96,7 +96,7 @@ def test_r055_why_sizes_time_and_summary_are_on_the_screen_and_after_a_resume(
 
 
 def check_block(screen: Screen, shown: str) -> None:
-    block = re.search(r"Compacted · ~?([\d.]+)k → ~?([\d.]+)k tokens · as you asked · [^\n]*\d+(\.\d)?s", shown)
+    block = re.search(r"Compacted · ~?([\d.]+)k → ~?([\d.]+)k tokens · manual · [^\n]*\d+(\.\d)?s", shown)
     assert block, shown
     assert float(block[1]) > float(block[2])
     assert "/compact undo" in shown, "the block says how it is taken back"

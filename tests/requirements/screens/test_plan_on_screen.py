@@ -46,7 +46,7 @@ def test_a_plan_is_put_off_with_words_then_approved_and_carried_out_in_the_same_
 ) -> None:
     screen = begin(place, *screen_arguments)
     screen.answer("Go ahead with this plan?", "4")
-    screen.wait_for("Enter sends")
+    screen.wait_for("Enter send")
     screen.type("the import comes last")
     screen.keys("Enter")
     screen.wait_for("2. import last")

@@ -150,7 +150,7 @@ async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys(
         rows = tuple(Choice(f"id{n}", f"session {n}", title=f"session {n}") for n in range(4))
         screen.runtime.outcomes = [Choose("Resume a session", "resume", rows, acts=("rename", "delete", "fork"))]
         await screen.burst([*"/resume", "enter", "enter"])
-        assert "Ctrl+R renames · Ctrl+D deletes · Ctrl+G forks" in screen.text()
+        assert "Ctrl+R rename · Ctrl+D delete · Ctrl+G fork" in screen.text()
         before = list(screen.runtime.commands)
         screen.runtime.outcomes = [RowChanged("resume", "id1", Choice("id1", "better name", title="better name"))]
         await screen.burst(["down", "ctrl+r"])
@@ -180,7 +180,7 @@ async def test_a_background_job_is_ended_from_its_list_after_a_question() -> Non
         rows = (Choice("job-1", "npm run dev", preview="listening on 3000"),)
         screen.runtime.outcomes = [Choose("Background jobs", "jobs", rows, acts=("end",))]
         await screen.burst([*"/jobs", "enter", "enter"])
-        assert "listening on 3000" in screen.text() and "Ctrl+D ends it" in screen.text()
+        assert "listening on 3000" in screen.text() and "Ctrl+D end" in screen.text()
         screen.runtime.outcomes = [RowChanged("jobs", "job-1", Choice("job-1", "npm run dev", "ended by you"))]
         await screen.burst(["ctrl+d"])
         assert "end? Enter / Esc" in screen.text()
@@ -559,7 +559,7 @@ async def test_a_small_screen_still_shows_the_question_and_every_answer() -> Non
     async with running_app(size=(50, 12)) as screen:
         screen.clock.now += 5
         await screen.emit(STARTED, request())
-        for wanted in ("rm -r build && make all", "1. Yes", "4. No", "Esc denies", "\n❯", "ask ·"):
+        for wanted in ("rm -r build && make all", "1. Yes", "4. No", "Esc deny", "\n❯", "ask ·"):
             assert wanted in screen.text()
 
 

@@ -83,7 +83,7 @@ async def test_the_keys_are_listed_with_the_place_of_their_file() -> None:
 async def test_help_is_searched_and_scrolled_in_24_rows() -> None:
     async with running_app(opened()) as screen:
         await screen.burst(["?"])
-        assert "type to search" in screen.text() and "Esc closes" in screen.text()
+        assert "type to search" in screen.text() and "Esc close" in screen.text()
         await screen.burst(["pagedown", "down"])
         assert "At the start of a prompt" not in screen.text()
         await screen.burst([*"steer", "enter"][:-1])
@@ -102,7 +102,7 @@ async def test_the_queue_has_the_keyboard_until_something_is_typed(size: tuple[i
         await screen.burst(["alt+q", "up", "d"])
         await screen.emit(queue((3, "one"), (5, "three")))
         await screen.burst(["K"])
-        assert "❯ queued  three" in screen.text() and "deletes" in screen.text()
+        assert "❯ queued  three" in screen.text() and "delete" in screen.text()
         done = [(each.target, each.action, each.before) for each in screen.runtime.operations]  # type: ignore[union-attr]
         assert done == [(4, "delete", 0), (5, "move", 3)]
         await screen.burst([*"now"])

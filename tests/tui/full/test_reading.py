@@ -55,7 +55,7 @@ async def test_matches_are_marked_as_they_are_typed_and_keys_go_round() -> None:
         assert "18 of 20" in screen.text()
         assert "answer 17" in screen.text()
         await screen.burst(["enter", "n", "N", "N", "N", "N"])
-        assert "1 of 20, round from the other end" in screen.text()
+        assert "1 of 20 (wrapped)" in screen.text()
         assert "question 0" in screen.text()
         await screen.burst(["escape"])
         assert "question 0" in screen.text(), "who stayed with a match stays"
@@ -105,11 +105,11 @@ async def test_older_entries_are_searched_too() -> None:
 async def test_the_block_cursor_marks_moves_folds_and_copies() -> None:
     async with running_app(*conversation()) as screen:
         await screen.burst(["alt+up"])
-        assert "y copies" in screen.text()
+        assert "y copy" in screen.text()
         (row,) = (number for number, text in enumerate(screen.rows()) if "Welcome." in text)
         assert "reverse" in styles_of(screen, row, 0, 1)
         await screen.burst(["alt+up", "alt+up"])
-        assert "Enter unfolds" in screen.text()
+        assert "Enter expand" in screen.text()
         await screen.burst(["enter"])
         assert "row 2" in screen.text()
         await screen.burst(["y"])

@@ -81,7 +81,7 @@ async def test_windows_from_within_linux(tools: Tools) -> None:
 async def test_without_a_tool_it_says_which_one_to_install(tools: Tools) -> None:
     assert "wl-clipboard" in (await tools.read(WAYLAND_DISPLAY="wayland-0")).problem
     assert "xclip" in (await tools.read(DISPLAY=":0")).problem
-    assert "no clipboard" in (await tools.read()).problem
+    assert "No clipboard" in (await tools.read()).problem
 
 
 async def test_a_program_that_hangs_is_given_up(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:

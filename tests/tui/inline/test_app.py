@@ -56,7 +56,7 @@ async def ask(session: Session, detail: str = "rm -rf build", **more: object) ->
         ToolStartedEvent(session_id=SESSION, call_id="c", name="bash", arguments="{}", summary=detail),
         ApprovalRequestedEvent(
             session_id=SESSION, request_id="r", call_id="c", tool="bash", summary=detail, detail=detail,
-            reason="it runs a command", **more,
+            reason="runs a command", **more,
         ),
     )  # fmt: skip
     await session.pass_time(1)
@@ -178,7 +178,7 @@ async def test_escape_interrupts_and_the_queue_shows() -> None:
 async def test_an_approval_shows_the_exact_command_and_takes_a_number() -> None:
     async with running_app() as session:
         await ask(session, "rm -rf build && echo done")
-        await session.shows("rm -rf build && echo done", "it runs a command", "1. Yes, once")
+        await session.shows("rm -rf build && echo done", "runs a command", "1. Yes, once")
         session.type("1")
         await session.until(lambda: session.runtime.operations)
         operation = session.runtime.operations[-1]
@@ -210,7 +210,7 @@ async def test_a_denial_with_a_reason() -> None:
     async with running_app() as session:
         await ask(session)
         session.type("f")
-        await session.shows("Enter sends")
+        await session.shows("Enter send")
         session.type("use git\x1b[D\x1b[D\x1b[Dplain ")
         await session.shows("use plain git")
         session.type("\r")
@@ -252,7 +252,7 @@ async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys(
         session.runtime.outcomes = [Choose("Resume a session", "resume", rows, acts=("rename", "delete", "fork"))]
         session.type("/resume ")
         session.type("\r")
-        await session.shows("Resume a session", "Ctrl+R renames", "Ctrl+D deletes", "Ctrl+G forks")
+        await session.shows("Resume a session", "Ctrl+R rename", "Ctrl+D delete", "Ctrl+G fork")
         session.type("\x1b[B\x12")
         await session.shows("title: session 1")
         session.runtime.outcomes = [RowChanged("resume", "id1", Choice("id1", "better name", title="better name"))]
@@ -277,7 +277,7 @@ async def test_a_background_job_is_ended_from_its_list_after_a_question() -> Non
         session.runtime.outcomes = [Choose("Background jobs", "jobs", rows, acts=("end",))]
         session.type("/jobs ")
         session.type("\r")
-        await session.shows("npm run dev", "Ctrl+D ends it")
+        await session.shows("npm run dev", "Ctrl+D end")
         session.runtime.outcomes = [RowChanged("jobs", "job-1", Choice("job-1", "npm run dev", "ended by you"))]
         session.type("\x04")
         await session.shows("end? Enter / Esc")

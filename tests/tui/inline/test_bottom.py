@@ -94,7 +94,7 @@ async def test_a_long_draft_scrolls_with_the_cursor() -> None:
 async def test_a_list_leaves_half_of_the_screen_to_what_is_above() -> None:
     async with running_app(*replay(20), size=(80, 30)) as session:
         session.type("?")
-        await session.shows("Esc closes")
+        await session.shows("Esc close")
         rows = session.terminal.rows()
         begin = next(number for number, row in enumerate(rows) if row.startswith("  Keys"))
         assert begin >= 10 and any(row.strip() for row in rows[:begin])
@@ -104,9 +104,9 @@ async def test_rows_that_go_leave_nothing_behind() -> None:
     async with running_app(size=(60, 24)) as session:
         before = session.terminal.rows()
         session.type("?")
-        await session.shows("Esc closes")
+        await session.shows("Esc close")
         session.type("\x1b")
-        await session.gone("Esc closes")
+        await session.gone("Esc close")
         await session.settle()
         assert session.terminal.rows() == before
 
@@ -172,9 +172,9 @@ async def test_a_small_screen_has_no_rule() -> None:
 async def test_what_is_printed_next_takes_the_rows_that_a_list_has_left() -> None:
     async with running_app(*replay(6), size=(60, 24)) as session:
         session.type("?")
-        await session.shows("Esc closes")
+        await session.shows("Esc close")
         session.type("\x1b")
-        await session.gone("Esc closes")
+        await session.gone("Esc close")
         await session.settle()
         scrolled, rows = len(session.terminal.scrollback()), session.terminal.rows()
         empty = len(rows) - 1 - max(place for place, row in enumerate(rows) if row)

@@ -29,7 +29,7 @@ async def test_a_dropped_image_is_a_chip_and_goes_along(tmp_path: Path) -> None:
         await session.until(lambda: session.runtime.sent)
         images = [part for part in session.runtime.sent[0] if isinstance(part, ImagePart)]
         assert [(image.width, image.height) for image in images] == [(820, 600)]
-        await session.gone("at the start takes it out")
+        await session.gone("at the start removes it")
 
 
 async def test_a_chip_is_taken_out_by_backspace_at_the_start(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ async def test_the_queue_has_the_keyboard_until_something_is_typed(size: tuple[i
         await session.settle()
         await session.emit(queue((3, "one"), (5, "three")))
         session.type("K")
-        await session.shows("❯ queued  three", "deletes")
+        await session.shows("❯ queued  three", "delete")
         await session.until(lambda: len(session.runtime.operations) == 2, "both")
         done = [(each.target, each.action, each.before) for each in session.runtime.operations]  # type: ignore[union-attr]
         assert done == [(4, "delete", 0), (5, "move", 3)]

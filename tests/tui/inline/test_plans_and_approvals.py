@@ -99,7 +99,7 @@ async def test_going_on_planning_takes_words() -> None:
     async with running_app() as session:
         await ask_about_plan(session)
         session.type("4")
-        await session.shows("Enter sends")
+        await session.shows("Enter send")
         session.type("smaller steps\r")
         await session.until(lambda: session.runtime.operations)
         operation = session.runtime.operations[-1]
@@ -138,7 +138,7 @@ async def test_always_in_this_project_names_what_it_allows() -> None:
     async with running_app() as session:
         await ask(session, "curl x", session_pattern="https://example.com", lasting=True)
         await session.shows(
-            "always in this session: https://example.com", "always in this project: https://example.com"
+            "ask again this session: https://example.com", "ask again in this project: https://example.com"
         )
         session.type("p")
         await session.until(lambda: given(session) == [("project", None, "")])

@@ -33,7 +33,7 @@ async def test_enter_shows_the_match_with_what_is_around_it(size: tuple[int, int
         session.type("\x06needle")
         await session.shows("1 of 1", "Bash", "50 needle")
         session.type("\r")
-        await session.shows("Bash make all", "row 49", "row 51", "rows 4", "y copies")
+        await session.shows("Bash make all", "row 49", "row 51", "rows 4", "y copy")
         assert present(session) == ("needle", "row 50 needle")
         assert "❯ my draft" in session.terminal.rows(), "the prompt is not covered"
         session.type("y")
@@ -54,9 +54,9 @@ async def test_keys_go_from_match_to_match_and_round_the_ends() -> None:
             session.type(keys)
             await session.shows(f"{number} of 20", f"answer {number - 1}")
         session.type("N")
-        await session.shows("1 of 20, round from the other end", "answer 0")
+        await session.shows("1 of 20 (wrapped)", "answer 0")
         session.type("n")
-        await session.shows("20 of 20, round from the other end", "answer 19")
+        await session.shows("20 of 20 (wrapped)", "answer 19")
         session.type(" and more")
         await session.shows("❯  and more")
         assert session.app.runner.state.search is None
@@ -74,7 +74,7 @@ async def test_what_is_looked_at_can_be_printed_whole() -> None:
 async def test_other_words_are_looked_for_from_where_one_is() -> None:
     async with running_app(*conversation(), size=(80, 24)) as session:
         session.type("\x06oracle\r")
-        await session.shows("20 of 20", "prints all")
+        await session.shows("20 of 20", "print all")
         session.type("\x06\x15question 7")
         await session.shows("1 of 1", "❯ You")
         session.type("\r")
@@ -97,11 +97,11 @@ async def test_the_list_moves_with_the_keys_and_escape_closes_it() -> None:
 async def test_the_block_cursor_shows_the_block_and_does_things_with_it() -> None:
     async with running_app(*conversation(), size=(80, 30)) as session:
         session.type("\x1b[1;3A\x1b[1;3A\x1b[1;3A")
-        await session.shows("Bash make all", "Enter unfolds · y copies")
+        await session.shows("Bash make all", "Enter expand · y copy")
         session.type("y")
         await session.until(lambda: session.app.outside.copied.startswith("$ make all\nrow 0"))
         session.type("\r")
-        await session.gone("Enter unfolds")
+        await session.gone("Enter expand")
         await session.shows("row 30", "row 60")
 
 

@@ -62,7 +62,7 @@ def rows_of(text: str) -> list[str]:
 
 def rows_of_events(place: Workplace, prompt: str) -> list[str]:
     """Go on by `-p --json` and return the rows that its events make, with those of what was before."""
-    printer = Printer(RenderOptions)
+    printer = Printer(lambda: RenderOptions(expand_key="Ctrl+O"))
     for item in items_of_json(place, "--continue", "--mode", "ask", prompt).transcript.ordered():
         printer.add(item)
     return rows_of("\n".join(line.text for line in printer.take(COLUMNS)))

@@ -169,4 +169,4 @@ def test_hints_name_the_persons_keys():
     assert driver.state.hint is not None and driver.state.hint.text == "Press Ctrl+Q again to quit"
     driver.type("text")
     driver.feed(Escape())
-    assert driver.state.hint.text == "Press Ctrl+G again to put the draft aside"
+    assert driver.state.hint.text == "Ctrl+G again to stash the draft"

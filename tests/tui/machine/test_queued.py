@@ -180,7 +180,7 @@ def test_rows_are_shown_in_order_with_what_is_left_out_counted():
     driver.feed(FocusQueue())
     lines = shown(driver)
     assert lines[5] == "❯ queued  f"
-    assert lines[-1] == "  Enter edits · d deletes · s steers · Alt+↑ Alt+↓ moves · Esc leaves"
+    assert lines[-1] == "  Enter edit · d delete · s steer · Alt+↑ Alt+↓ move · Esc close"
 
 
 def test_a_long_queue_is_scrolled_with_the_keyboard_in_it_and_clicks_find_their_row():

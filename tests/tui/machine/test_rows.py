@@ -64,7 +64,7 @@ def test_renaming_begins_with_the_title_and_keeps_what_was_typed_on_one_line():
     question = picker_of(driver).question
     assert question is not None and question.text == "alpha"
     assert any("title: alpha" in line for line in lines(driver, "alpha"))
-    assert "Enter keeps the title · Esc leaves it as it was" in lines(driver, "alpha")[-1]
+    assert "Enter save · Esc cancel" in lines(driver, "alpha")[-1]
     assert commands(driver, RowAnswerChanged("  a new \n name "), AnswerRow()) == ["/resume a rename a new name"]
     assert driver.state.contexts[0] == "picker" and current(driver) == "a"
 
@@ -102,7 +102,7 @@ def test_deleting_asks_in_the_row_and_typing_there_answers_nothing():
     driver.feed(MovePicker(2))
     assert commands(driver, ActOnRow("delete"), RowAnswerChanged("y")) == []
     assert [line for line in lines(driver) if "gamma" in line and "delete? Enter / Esc" in line]
-    assert "Enter deletes it · Esc keeps it" in lines(driver)[-1]
+    assert "Enter yes · Esc no" in lines(driver)[-1]
     assert commands(driver, AnswerRow()) == ["/resume c delete yes"]
 
 
@@ -168,8 +168,8 @@ def test_other_lists_know_no_such_acts_and_no_hint_names_them():
 
 def test_the_hint_names_the_keys_and_the_way_out_stays_when_it_is_narrow():
     driver = offered()
-    assert lines(driver)[-1].strip() == ("Enter takes · Ctrl+R renames · Ctrl+D deletes · Ctrl+G forks · Esc closes")
-    assert lines(driver, width=40)[-1].strip().endswith("Esc closes")
+    assert lines(driver)[-1].strip() == ("Enter select · Ctrl+R rename · Ctrl+D delete · Ctrl+G fork · Esc close")
+    assert lines(driver, width=40)[-1].strip().endswith("Esc close")
 
 
 def test_a_job_is_ended_with_the_key_that_deletes_and_after_a_question():
@@ -177,7 +177,7 @@ def test_a_job_is_ended_with_the_key_that_deletes_and_after_a_question():
     jobs = (Choice("job-1", "npm run dev"), Choice("job-2", "sleep 9"))
     driver.feed(ChoiceOffered("Background jobs", "jobs", jobs, acts=("end",), in_order=True))
     driver.feed(MovePicker(1))
-    assert "Ctrl+D ends it" in lines(driver)[-1]
+    assert "Ctrl+D end" in lines(driver)[-1]
     assert commands(driver, ActOnRow("delete")) == commands(driver, ActOnRow("rename")) == []
     assert "end? Enter / Esc" in "\n".join(lines(driver)) and "Esc lets it run" in lines(driver)[-1]
     assert commands(driver, AnswerRow()) == ["/jobs job-2 end yes"]

@@ -20,12 +20,12 @@ def test_a_compaction_that_is_undone_says_so_until_that_is_taken_back():
     def block() -> str:
         return "\n".join(line.text for line in render_item(driver.items[0], 80, RenderOptions()))
 
-    assert "/compact undo takes it back" in block()
+    assert "/compact undo reverts this" in block()
     driver.feed(*replay(SESSION, [UndoEntry(seq=9, target=7)]))
-    assert "undone; /compact redo makes it hold again" in block()
+    assert "undone; /compact redo reverts this" in block()
     assert "/compact undo" not in block()
     driver.feed(*replay(SESSION, [UndoEntry(seq=11, target=9)]))
-    assert "/compact undo takes it back" in block()
+    assert "/compact undo reverts this" in block()
 
 
 def undone_marks(later: list[UndoEntry], earlier: list[UndoEntry]) -> list[int]:

@@ -77,7 +77,7 @@ def test_an_open_approval_shows_the_whole_command():
 def test_a_denied_call_shows_what_the_person_said_to_it():
     said = samples.result("bash", "It was not run. They said: use pytest", ui=(DenialView(feedback="use pytest"),))
     item = samples.tool("bash", '{"command":"make"}', state="denied", result=said)
-    assert text_of(item) == "⊘ Bash make · denied\n    You: use pytest"
+    assert text_of(item) == "⊘ Bash make · denied\n    your reason: use pytest"
     silent = replace(item, result=samples.result("bash", "It was not run."))
     assert text_of(silent) == "⊘ Bash make · denied"
 

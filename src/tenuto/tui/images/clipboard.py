@@ -26,7 +26,7 @@ _SLOW = 10.0
 
 
 class Clip(Struct, frozen=True):
-    """The image's bytes, or the text; neither: `problem` says why, for a person."""
+    """The image's bytes, or the text; neither: `problem` says why, for a user."""
 
     image: bytes = b""
     text: str = ""
@@ -57,7 +57,7 @@ def _missing_tool(environ: Mapping[str, str]) -> str:
         return "To paste images install wl-clipboard (wl-paste); or drop the file here, or name it with @"
     if environ.get("DISPLAY"):
         return "To paste images install xclip; or drop the file here, or name it with @"
-    return "There is no clipboard to ask on this machine; drop the file here, or name it with @"
+    return "No clipboard tool found (xclip, wl-paste); drop the file here, or name it with @"
 
 
 async def _read_typed(

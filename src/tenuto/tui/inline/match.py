@@ -34,7 +34,7 @@ class MatchPanel:
         search = state.search
         if search is None or not context:
             return panels.places_panel(state, width, rows, line)
-        keys = search_keys(search, state.keys, width, prints="prints all")
+        keys = search_keys(search, state.keys, width, prints="print all")
         return panels.Panel(fit_lines([search_field(search, width, line), *context, keys], width))
 
     def _context(self, state: UiState, width: int, rows: int) -> list[Line]:

@@ -1,4 +1,4 @@
-"""What the person is asked: the approvals that wait, and the answers that each offers. Read by both screens."""
+"""What the user is asked: the approvals that wait, and the answers that each offers. Read by both screens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenuto.protocol.operation import Decision
 class ApprovalOption(msgspec.Struct, frozen=True):
     """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
 
-    `pattern` is what will not be asked about again; it is part of what the person says yes to. `short` is the label
+    `pattern` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
     where there is no room for it.
     """
 
@@ -43,7 +43,7 @@ class Approvals(msgspec.Struct):
     `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
     ignored: they were meant for something else. `selected` is `None` over a draft: then Enter may be meant for that,
     and answers nothing. `feedback` is the text that goes with a denial, `None` when none is being written. `edited` is
-    the plan as the person changed it, `unsaid` a feedback that Esc put away.
+    the plan as the user changed it, `unsaid` a feedback that Esc put away.
     """
 
     requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
@@ -73,7 +73,7 @@ class Approvals(msgspec.Struct):
 
     @property
     def plan(self) -> str:
-        """The plan that shows, as the person left it; empty when it is no plan that asks."""
+        """The plan that shows, as the user left it; empty when it is no plan that asks."""
         request = self.current
         return (self.edited or request.detail) if request is not None and request.kind == "plan" else ""
 
@@ -87,13 +87,21 @@ def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, .
     if pattern:
         options.append(
             ApprovalOption(
-                "a", "Yes, and always in this session", "session", pattern=pattern, short="Always in this session"
+                "a",
+                "Yes, don't ask again this session",
+                "session",
+                pattern=pattern,
+                short="Always this session",
             )
         )
     if pattern and request.lasting:
         options.append(
             ApprovalOption(
-                "p", "Yes, and always in this project", "project", pattern=pattern, short="Always in this project"
+                "p",
+                "Yes, don't ask again in this project",
+                "project",
+                pattern=pattern,
+                short="Always this project",
             )
         )
     options.append(NO)

@@ -52,14 +52,14 @@ def unfold_paste(change: Change, _intent: UnfoldPaste) -> None:
         return
     if len(text) > WHOLE_CHARACTERS:
         key = state.keys.labels("editor") or "your editor"
-        change.toast(f"{len(text):,} characters are too many to show here; {key} shows them in your editor")
+        change.toast(f"Too long to expand here; {key} opens it in your editor")
         return
     change.set_draft(f"{draft.text[:start]}{text}{draft.text[end:]}", start + len(text))
 
 
 @TABLE.on(DraftRestored)
 def restore_draft(change: Change, intent: DraftRestored) -> None:
-    """Bring a draft back; when something has been typed, or put aside, meanwhile, it is one Up away."""
+    """Bring a draft back; when something has been typed, or stashed, meanwhile, it is one Up away."""
     state = change.state
     is_second = bool(state.ladder.stash)
     if intent.stash and is_second:
@@ -70,7 +70,7 @@ def restore_draft(change: Change, intent: DraftRestored) -> None:
     if not intent.text and not intent.extras.images:
         if intent.stash and not is_second:
             key = state.keys.label("escape")
-            change.toast(f"The draft that you put aside ({intent.at}) is there: {key} {key} brings it back")
+            change.toast(f"The draft that you stashed ({intent.at}) is there: {key} {key} restores it")
         return
     if not state.draft.empty:
         remember(change, intent.text, intent.extras)

@@ -116,7 +116,7 @@ def _quit_when_repeated(change: Change, key: str, pressed_at: float) -> float:
 
 @TABLE.on(LeaveAsked)
 def ask_to_leave(change: Change, intent: LeaveAsked) -> None:
-    """Leave on the person's word; when something runs, in the background too, on the second one."""
+    """Leave on the user's word; when something runs, in the background too, on the second one."""
     ladder = change.state.ladder
     stops = _what_stops(change.state)
     if not stops or change.now - ladder.leave_at <= LEAVE_AGAIN:
@@ -144,7 +144,7 @@ def _what_stops(state: UiState) -> str:
 
 
 def press_interrupt(change: Change) -> None:
-    """Interrupt at the first press, or at the second where the person wants it so."""
+    """Interrupt at the first press, or at the second where the user wants it so."""
     ladder = change.state.ladder
     if interrupting(change):
         return
@@ -175,20 +175,20 @@ def interrupting(change: Change) -> bool:
 
 
 def press_when_idle(change: Change) -> None:
-    """Esc Esc: put the draft aside, or bring it back, or with no draft at all go back to an earlier message."""
+    """Esc Esc: stash the draft, or bring it back, or with no draft at all go back to an earlier message."""
     state = change.state
     ladder = state.ladder
     if state.draft.text.strip():
-        act, words = stash_draft, "put the draft aside"
+        act, words = stash_draft, "stash the draft"
     elif ladder.stash:
-        act, words = restore_draft, "bring the draft back"
+        act, words = restore_draft, "restore the draft"
     elif any(isinstance(item, UserItem) for item in state.transcript.items.values()):
         act, words = pick_message, "go back to an earlier message"
     else:
         return
     if change.now - ladder.escape_at > ESCAPE_AGAIN:
         ladder.escape_at = change.now
-        change.hint(f"Press {state.keys.label('escape')} again to {words}", ESCAPE_AGAIN, again=True)
+        change.hint(f"{state.keys.label('escape')} again to {words}", ESCAPE_AGAIN, again=True)
         return
     ladder.escape_at = float("-inf")
     act(change)
@@ -203,7 +203,7 @@ def stash_draft(change: Change) -> None:
     draft.images = ()
     change.set_draft("")
     key = state.keys.label("escape")
-    change.hint(f"The draft is put aside; {key} {key} brings it back", QUIT_AGAIN)
+    change.hint(f"Draft stashed; {key} {key} restores it", QUIT_AGAIN)
 
 
 def restore_draft(change: Change) -> None:

@@ -46,7 +46,7 @@ BARE_ROWS = 4
 
 
 class Room(Struct, frozen=True):
-    """What there is to draw in: cells, rows at most, glyphs; and how much of a long text the person wants to see.
+    """What there is to draw in: cells, rows at most, glyphs; and how much of a long text the user wants to see.
 
     With `full` all of it can be scrolled through, `scroll` is how many of its rows are above.
     """
@@ -234,7 +234,9 @@ def option_label(option: ApprovalOption, request: ApprovalRequestedEvent) -> str
     if not option.pattern:
         return option.label
     same = option.pattern.strip() == request.detail.strip()
-    return f"{option.label}: {'exactly this' if same else sanitize_line(option.pattern)}"
+    if not same:
+        return f"{option.label}: {sanitize_line(option.pattern)}"
+    return f"{option.label} for {'this exact command' if request.tool == 'bash' else 'exactly this'}"
 
 
 def _short_label(option: ApprovalOption, request: ApprovalRequestedEvent, width: int) -> str:
@@ -249,11 +251,14 @@ def _short_label(option: ApprovalOption, request: ApprovalRequestedEvent, width:
 
 
 def _patterns(request: ApprovalRequestedEvent, width: int) -> list[Line]:
-    """Return what "always" would allow, for a panel whose answers have no room to say it; all of it can be read."""
+    """Return what a standing answer would allow, where the answers have no room to say it; all of it can be read."""
     pattern = sanitize_line(request.session_pattern)
     if not pattern or pattern == request.detail.strip():
         return []
-    return [EMPTY, *(padded(line) for line in wrap([("“Always” allows: ", "dim"), (pattern, "text")], width - 4))]
+    return [
+        EMPTY,
+        *(padded(line) for line in wrap([("“Don't ask again” covers: ", "dim"), (pattern, "text")], width - 4)),
+    ]
 
 
 def _answers(
@@ -285,18 +290,18 @@ def _answers(
 
 def _way_out(state: UiState, request: ApprovalRequestedEvent, *, full: bool) -> str:
     if state.approvals.feedback is not None:
-        return state.keys.phrase("escape", "goes back")
+        return state.keys.phrase("escape", "back")
     if full:
         return state.keys.phrase("escape", "collapse")
-    return state.keys.phrase("escape", "goes on planning" if request.kind == "plan" else "denies")
+    return state.keys.phrase("escape", "keep planning" if request.kind == "plan" else "deny")
 
 
 def _hint(state: UiState, request: ApprovalRequestedEvent, width: int, *, full: bool) -> str:
     names = state.keys
     confirm, out = names.label("approval.confirm"), _way_out(state, request, full=full)
     if state.approvals.feedback is not None:
-        return join_phrases(names.phrase("feedback.confirm", "sends"), out)
+        return join_phrases(names.phrase("feedback.confirm", "send"), out)
     keys = f"↑ ↓ and {confirm}" if state.draft.begun else f"{confirm}, number or letter"
     if request.kind == "plan":
-        return fit_phrases(join_phrases(keys, names.phrase("approval.edit", "edits the plan"), out), out, width)
+        return fit_phrases(join_phrases(keys, names.phrase("approval.edit", "edit the plan"), out), out, width)
     return fit_phrases(join_phrases(keys, out), out, width)

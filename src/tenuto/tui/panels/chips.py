@@ -34,5 +34,5 @@ def image_chips(state: UiState, width: int) -> Panel:
 def _remark(state: UiState) -> str:
     key = state.keys.label("image.detach")
     more = len(state.draft.images) - CHIP_ROWS
-    parts = ([f"+{more} above"] if more > 0 else []) + ([f"{key} at the start takes it out"] if key else [])
+    parts = ([f"+{more} above"] if more > 0 else []) + ([f"{key} at the start removes it"] if key else [])
     return f"  {' · '.join(parts)}" if parts else ""

@@ -20,7 +20,7 @@ Section = tuple[str, list[tuple[str, str]]]
 
 
 def help_panel(state: UiState, width: int, rows: int, scroll: int, looked_for: LineEditor) -> Panel:
-    """Return the keys that hold now, with the person's own among them."""
+    """Return the keys that hold now, with the user's own among them."""
     sections = find_help(help_rows(state.keys), state.help_filter)
     lines = _section_lines(sections, width) or [plain(f"{PAD}nothing matches", "dim")]
     typed = typed_spans(looked_for, width - 8, "type to search")
@@ -32,10 +32,10 @@ def help_panel(state: UiState, width: int, rows: int, scroll: int, looked_for: L
     hint = join_phrases(
         hidden_rows(first, below),
         f"↑ ↓ {pages}" if len(lines) > room else "",
-        state.keys.phrase("escape", "closes"),
+        state.keys.phrase("escape", "close"),
         "/keys edit changes them",
     )
-    hint = fit_phrases(hint, state.keys.phrase("escape", "closes"), width - 2)
+    hint = fit_phrases(hint, state.keys.phrase("escape", "close"), width - 2)
     shown = [Line(tuple(title)), *lines[first : first + room], plain(f"{PAD}{hint}", "faint")]
     return Panel(fit_lines(shown, width), scrolled=first)
 

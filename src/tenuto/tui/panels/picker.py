@@ -32,13 +32,13 @@ ROOMY_ROWS = 11
 PICKER_ROWS = 12
 FILTER_CELLS = 12
 """Cells for what is typed to filter, before the key of the other filters is named."""
-ACTS: dict[RowAct, str] = {"rename": "renames", "delete": "deletes", "fork": "forks", "end": "ends it"}
+ACTS: dict[RowAct, str] = {"rename": "rename", "delete": "delete", "fork": "fork", "end": "end"}
 """What the keys of the acts on a row are said to do."""
 ACT_KEYS: dict[RowAct, str] = {"end": "picker.delete"}
 """The acts that have another one's key."""
 QUESTION_HINTS: dict[str, tuple[str, str]] = {
-    "rename": ("keeps the title", "leaves it as it was"),
-    "delete": ("deletes it", "keeps it"),
+    "rename": ("save", "cancel"),
+    "delete": ("yes", "no"),
     "end": ("ends it", "lets it run"),
 }
 """What confirms and what leaves a question about a row."""
@@ -87,7 +87,7 @@ def _head(state: UiState, picker: Picker, filter_line: LineEditor, width: int) -
     spans: list[Span] = [(PAD, "text"), (sanitize_line(picker.title), "panel.title"), ("  ", "text")]
     if picker.filters:
         name = picker.filters[picker.row_filter].name
-        labelled = f"{name} ({state.keys.label('picker.filter')})"
+        labelled = f"Filter: {name} ({state.keys.label('picker.filter')})"
         is_wide = spans_width(spans) + cell_width(labelled) + FILTER_CELLS <= width
         spans += [(labelled if is_wide else name, "accent"), ("  ", "text")]
     if picker.question is not None:
@@ -113,8 +113,8 @@ def _hint(state: UiState, picker: Picker, more: str, width: int) -> str:
         way_out = keys.phrase("escape", leaves)
         return fit_phrases(join_phrases(keys.phrase("row.answer", does), way_out), way_out, width)
     acts = [keys.phrase(ACT_KEYS.get(act, f"picker.{act}"), does) for act, does in ACTS.items() if act in picker.acts]
-    way_out = keys.phrase("escape", "closes")
-    takes = keys.phrase("picker.pick", "takes")
+    way_out = keys.phrase("escape", "close")
+    takes = keys.phrase("picker.pick", "select")
     phrases = (takes, *acts, way_out, more) if acts else (more, takes, way_out)
     return fit_phrases(join_phrases(*phrases), way_out, width)
 

@@ -75,9 +75,9 @@ def _hint(state: UiState) -> str:
     keys = state.keys
     moves = " ".join(label for label in (keys.label("queue.move_up"), keys.label("queue.move_down")) if label)
     return join_phrases(
-        keys.phrase("queue.edit", "edits"),
-        keys.phrase("queue.delete", "deletes"),
-        keys.phrase("queue.steer", "steers"),
-        f"{moves} moves" if moves else "",
-        keys.phrase("escape", "leaves"),
+        keys.phrase("queue.edit", "edit"),
+        keys.phrase("queue.delete", "delete"),
+        keys.phrase("queue.steer", "steer"),
+        f"{moves} move" if moves else "",
+        keys.phrase("escape", "close"),
     )

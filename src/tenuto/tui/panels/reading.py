@@ -24,11 +24,11 @@ FIELD_ROWS = 2
 BLOCK_LINES = 4
 """Lines that it shows of a block."""
 _WORDS: dict[BlockAction, str] = {
-    "fold": "folds",
-    "copy": "copies",
-    "edit": "edits",
-    "rewind": "rewinds",
-    "undo": "undoes it",
+    "fold": "collapse",
+    "copy": "copy",
+    "edit": "edit",
+    "rewind": "rewind",
+    "undo": "undo",
     "open": "pager",
 }
 
@@ -47,7 +47,7 @@ def places_panel(state: UiState, width: int, rows: int, line: LineEditor) -> Pan
     if search is None:
         return NOTHING
     places = _places(state, search, width, max(1, min(PLACES, rows - FIELD_ROWS)))
-    keys = search_keys(search, state.keys, width, stays="shows it")
+    keys = search_keys(search, state.keys, width, stays="show it")
     return Panel(fit_lines([search_field(search, width, line), *places, keys], width))
 
 
@@ -92,7 +92,7 @@ def _facts(search: Search) -> str:
     facts: list[str] = []
     if search.query:
         found = f"{search.number:,} of {search.total:,}" if search.total else "no match"
-        facts.append(f"{found}, round from the other end" if search.round and search.total else found)
+        facts.append(f"{found} (wrapped)" if search.round and search.total else found)
     if search.looking is not None:
         facts.append("looking through older entries …")
     elif search.entries_left:
@@ -100,15 +100,15 @@ def _facts(search: Search) -> str:
     return " · ".join(facts)
 
 
-def search_keys(search: Search, keys: Bindings, width: int, *, stays: str = "stays here", prints: str = "") -> Line:
+def search_keys(search: Search, keys: Bindings, width: int, *, stays: str = "stay here", prints: str = "") -> Line:
     """Return what the keys do; `stays` is what accepting a match does, `prints` what the key for details does."""
-    older = "looks through older ones" if search.entries_left else ""
-    out = keys.phrase("escape", "goes back" if search.typing and search.current is not None else "closes")
+    older = "search older entries" if search.entries_left else ""
+    out = keys.phrase("escape", "back" if search.typing and search.current is not None else "close")
     if not search.typing:
         hint = join_phrases(
-            keys.phrase("found.up", "up"), keys.phrase("found.down", "down"), keys.phrase("found.copy", "copies"),
+            keys.phrase("found.up", "up"), keys.phrase("found.down", "down"), keys.phrase("found.copy", "copy"),
             keys.phrase("detail", prints) if prints else "", keys.phrase("found.open", "pager"),
-            keys.phrase("found.edit", "other words"), out, "or type on",
+            keys.phrase("found.edit", "new search"), out, "or type on",
         )  # fmt: skip
     elif search.current is None:
         hint = join_phrases(keys.phrase("search.accept", older) if older and search.query else "", out)
@@ -152,10 +152,10 @@ def _place(item: Item, search: Search, ordinal: int, width: int, *, selected: bo
 
 def _block_keys(item: Item, keys: Bindings, width: int) -> str:
     phrases = [keys.phrase(f"block.{action}", _word(item, action)) for action in block_actions(item)]
-    out = keys.phrase("escape", "leaves")
+    out = keys.phrase("escape", "close")
     moves = " ".join(label for label in (keys.label("block.up"), keys.label("block.down")) if label)
     return fit_phrases(join_phrases(f"{moves} moves" if moves else "", *phrases, out), out, width)
 
 
 def _word(item: Item, action: BlockAction) -> str:
-    return "unfolds" if action == "fold" and item.folded else _WORDS[action]
+    return "expand" if action == "fold" and item.folded else _WORDS[action]

@@ -274,15 +274,16 @@ def _over_rows(facts: Sequence[Span], frame: Frame) -> list[Span]:
 
 def _way_back(entry: CompactionEntry, frame: Frame, *, is_undone: bool) -> str:
     """Return how what was compacted can be read, and whether it can be taken back by itself (R-056)."""
-    parts = [] if frame.unfolded or not entry.summary else ["unfolds to its summary"]
+    is_shown = frame.unfolded or not entry.summary or not frame.expand_key
+    parts = [] if is_shown else [f"{frame.expand_key}: show summary"]
     before = entry.tokens_before or 0
     if is_undone:
-        parts.append("undone; /compact redo makes it hold again")
+        parts.append("undone; /compact redo reverts this")
     elif entry.trigger and before > entry.trigger:
-        limit = f"{format_count(before)} would exceed the limit of {format_count(entry.trigger)} again"
-        parts.append(f"cannot simply be undone: {limit}; /compact undo offers other ways")
+        limit = f"{format_count(before)} of {format_count(entry.trigger)}"
+        parts.append(f"undo would exceed the limit ({limit}); /compact undo offers other ways")
     else:
-        parts.append("/compact undo takes it back")
+        parts.append("/compact undo reverts this")
     return f" {frame.glyphs.middle} ".join(parts)
 
 

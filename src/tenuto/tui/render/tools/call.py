@@ -159,11 +159,10 @@ def _below(item: ToolItem, look: Look, frame: Frame) -> list[Line]:
 
 
 def _feedback(item: ToolItem) -> list[list[Span]]:
-    """Return what the person said when they denied the call."""
+    """Return what the user said when they denied the call."""
     views = item.result.ui if item.result is not None else ()
-    return [
-        [("You: ", "dim"), (sanitize_line(view.feedback), "text")] for view in views if isinstance(view, DenialView)
-    ]
+    denials = [view for view in views if isinstance(view, DenialView)]
+    return [[("your reason: ", "dim"), (sanitize_line(view.feedback), "text")] for view in denials]
 
 
 def _failure(item: ToolItem, frame: Frame) -> list[Line]:
