@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.model.connection import DirectPool, parse_target
-from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError, UnusableError
+from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError, UntrustedError, UnusableError
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 
 pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
@@ -208,7 +208,7 @@ async def test_tls_is_checked_against_what_is_trusted(tmp_path: Path):
         for _ in range(2):
             assert await http.get(f"https://localhost:{port}/") == b"secret"
     async with Client(True) as http:
-        with pytest.raises(UnreachableError, match=r"CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(UntrustedError, match=r"certificate of localhost is not trusted"):
             await http.get(f"https://localhost:{port}/")
     server.close()
 

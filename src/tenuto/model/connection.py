@@ -16,6 +16,7 @@ from msgspec import Struct
 from tenuto.model.dialling import dial
 from tenuto.model.exchange import BrokenError, Exchange, HeaderError, SilentError, UnreachableError, UnusableError
 from tenuto.model.http1 import ForeignError, Head, ProtocolError, ResponseReader, encode_head
+from tenuto.model.tls import judge_tls
 from tenuto.model.unpacking import ACCEPTED, Unpacker
 from tenuto.version import __version__
 
@@ -138,7 +139,7 @@ class DirectPool:
             text = str(error) or f"no connection to {target.host}:{target.port} in time"
             raise UnreachableError(text) from error
         except (OSError, UnicodeError) as error:
-            raise UnreachableError(str(error)) from error
+            raise judge_tls(error, target.host) or UnreachableError(str(error)) from error
         return _Connection(target.origin, link)
 
     def _tls(self) -> ssl.SSLContext:

@@ -47,6 +47,14 @@ class UnusableError(ExchangeError):
     """The address, or what answers at it, is none that can be talked to: asking again changes nothing."""
 
 
+class UntrustedError(UnusableError):
+    """What answers cannot prove who it is, or speaks no TLS; `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class SilentError(ExchangeError):
     """Nothing came for too long."""
 

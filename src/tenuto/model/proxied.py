@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.model.exchange import BrokenError, Exchange, ProxyError, SilentError, UnreachableError, UnusableError
 from tenuto.model.http_library import load_httpx
+from tenuto.model.tls import judge_tls
 from tenuto.model.unpacking import ACCEPTED, Unpacker
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ProxiedPool:
         httpx = load_httpx()
         silence = exchange.silent_seconds
         timeout = httpx.Timeout(connect=exchange.connect_seconds, read=silence, write=silence, pool=silence)
-        with _errors_as_ours():
+        with _errors_as_ours(exchange.url):
             request = self._client.build_request(
                 exchange.method,
                 exchange.url,
@@ -81,7 +82,8 @@ class ProxiedResponse:
 
 
 @contextmanager
-def _errors_as_ours() -> Generator[None]:
+def _errors_as_ours(url: str = "") -> Generator[None]:
+    """Turn the library's errors into ours; `url` is what is being connected to."""
     httpx = load_httpx()
     try:
         yield
@@ -92,4 +94,5 @@ def _errors_as_ours() -> Generator[None]:
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise UnusableError(str(error) or type(error).__name__) from error
     except (httpx.HTTPError, httpx.StreamError) as error:
-        raise UnreachableError(str(error) or type(error).__name__) from error
+        host = httpx.URL(url).host if url else ""
+        raise judge_tls(error, host) or UnreachableError(str(error) or type(error).__name__) from error

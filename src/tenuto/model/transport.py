@@ -25,6 +25,7 @@ from tenuto.model.exchange import (
     ProxyError,
     Response,
     SilentError,
+    UntrustedError,
     UnusableError,
 )
 from tenuto.model.wire_json import decode_object
@@ -162,6 +163,8 @@ class HttpTransport:
         if isinstance(error, HeaderError):
             hint = f"look at {self._endpoint.key_name or 'the key'} and at the headers in the settings"
             return ModelError("auth", reason, hint=hint)
+        if isinstance(error, UntrustedError):
+            return ModelError("invalid", str(error), hint=error.hint)
         if isinstance(error, UnusableError):
             hint = f"the address is {self._endpoint.base_url}; is it right, and is it a model that answers there?"
             return ModelError("invalid", f"{self._endpoint.host or url}: {reason}", hint=hint)
