@@ -386,3 +386,30 @@ def test_damage_is_told_and_odd_numbers_do_no_harm() -> None:
 
 def test_an_empty_log_is_a_page() -> None:
     assert "Session gone" in check_page("".join(write_page(source_of([], session_id="gone")))).all("h1")[0].text
+
+
+ADDRESSES = st.sampled_from(["https://example.org", "http://a.example/b?c=d&e=1#f", "https://example.org/x_(y)"])
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(ADDRESSES, st.sampled_from(["{}", "see {}.", "({})", "{}, or", "“{}”", "- {}!", "| a | {} |"]))
+def test_f13_a_bare_address_is_a_link_without_what_stands_around_it(address: str, around: str) -> None:
+    """daily-user.md F13."""
+    page = page_of([AssistantMessage(parts=text(around.format(address)))])
+    links = [(one.attributes.get("href", ""), one.text) for one in page.all("a")]
+    live = [(target, shown) for target, shown in links if target.lower().startswith("http")]
+    assert live == [(address, address)]
+
+
+def test_f13_an_address_in_a_link_or_in_code_is_no_second_link() -> None:
+    words = "[https://a.example](https://b.example) `https://c.example` <https://d.example>"
+    page = page_of([AssistantMessage(parts=text(words))])
+    live = [one.attributes["href"] for one in page.all("a") if one.attributes.get("href", "").startswith("http")]
+    assert live == ["https://b.example", "https://d.example"]
+
+
+def test_f13_cells_of_a_table_do_not_break_words() -> None:
+    """The page breaks long words anywhere, which in a cell makes columns of single letters."""
+    style = (Path(page_module.__file__).parent / "page.css").read_text(encoding="utf-8")
+    assert "overflow-wrap: anywhere" in style
+    assert re.search(r"\.prose th, \.prose td \{ overflow-wrap: (break-word|normal);", style)

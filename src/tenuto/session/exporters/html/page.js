@@ -89,7 +89,7 @@
   const foldAll = (made) => {
     unfolded = !unfolded;
     for (const fold of main.querySelectorAll("details")) fold.open = unfolded;
-    made.textContent = unfolded ? "Fold all" : "Unfold all";
+    made.textContent = unfolded ? "Collapse all" : "Expand all";
   };
   const turnTheme = () => {
     const root = document.documentElement;
@@ -98,7 +98,7 @@
   };
   const bar = make("div", "");
   bar.className = "bar";
-  bar.append(input, count, button("Unfold all", foldAll), button("Light / dark", turnTheme));
+  bar.append(input, count, button("Expand all", foldAll), button("Light / dark", turnTheme));
   main.prepend(bar);
   here();
 })();

@@ -1,10 +1,11 @@
-"""Markdown to markup (markdown-it, imported at the first answer). Raw HTML is text, links go where a person can see.
+"""Markdown to markup (markdown-it, imported at the first answer). Raw HTML is text, links go where a user can see.
 
 The tokens are rendered here and not by markdown-it: every element and attribute of the page is made in one place.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ MAX_CHARACTERS = 200_000
 MAX_BRACKETS = 4_000
 """A text with more of them is no prose either, and the parser costs their square."""
 LIVE_SCHEMES = ("https://", "http://", "mailto:")
+_ADDRESS = re.compile(r"\bhttps?://[^\s<>\"“”`]+[^\s<>\"“”`]")
+_PUNCTUATION = ".,;:!?'*_~]}"
 _ELEMENTS = frozenset(
     "p em strong s blockquote ul ol li h1 h2 h3 h4 h5 h6 table thead tbody tr th td".split()  # noqa: SIM905
 )
@@ -77,7 +80,27 @@ def _opened(token: Token) -> Markup:
 
 
 def _inline(token: Token) -> Markup:
-    return _render(token.children or ())
+    """Return a line of text with what is in it; an address that stands by itself is a link as well."""
+    parts: list[Markup] = []
+    in_link = 0
+    for child in token.children or ():
+        in_link += child.nesting if child.type.startswith("link_") else 0
+        is_plain = child.type == "text" and not in_link
+        parts.append(_with_links(child.content) if is_plain else _render((child,)))
+    return join(*parts)
+
+
+def _with_links(words: str) -> Markup:
+    """Return a text, its bare addresses as links, without a full stop behind one or a bracket around it."""
+    parts: list[Markup] = []
+    reached = 0
+    for found in _ADDRESS.finditer(words):
+        address = found[0].rstrip(_PUNCTUATION)
+        while address.endswith(")") and address.count(")") > address.count("("):
+            address = address[:-1].rstrip(_PUNCTUATION)
+        parts += [text(words[reached : found.start()]), _live(address), text(address), closing("a")]
+        reached = found.start() + len(address)
+    return join(*parts, text(words[reached:]))
 
 
 def _fence(token: Token) -> Markup:
@@ -86,10 +109,14 @@ def _fence(token: Token) -> Markup:
 
 
 def _link(token: Token) -> Markup:
-    """Return the opening of a link; only addresses that a person expects behind one are live."""
+    """Return the opening of a link; only addresses that a user expects behind one are live."""
     address = str(token.attrs.get("href", ""))
     if not address.lower().startswith(LIVE_SCHEMES):
         return opening("a", class_="dead", title=address)
+    return _live(address)
+
+
+def _live(address: str) -> Markup:
     return opening("a", href=address, title=address, rel="noopener noreferrer nofollow")
 
 
