@@ -73,6 +73,51 @@ def test_r043_a_cancelled_threshold_compaction_puts_the_text_back():
     assert texts(driver) == []
 
 
+def returned(text: str) -> PromptReturnedEvent:
+    return PromptReturnedEvent(session_id=SESSION, parts=(TextPart(text=text),), reason="not sent")
+
+
+WORDS = st.text(alphabet="ab ", min_size=1, max_size=6).map(str.strip).filter(bool)
+
+
+@given(
+    given_back=st.lists(WORDS, min_size=1, max_size=4),
+    typed=st.text(alphabet="xy ", max_size=6),
+    when=st.integers(0, 3),
+)
+def test_texts_given_back_stand_in_order_of_time_before_what_was_typed_later(given_back, typed, when):
+    """The texts come back one after the other, and the draft is typed before, between or behind them."""
+    driver = Driver()
+    when = min(when, len(given_back))
+    for text in given_back[:when]:
+        driver.feed(returned(text))
+    beginning = driver.state.draft.text
+    if typed.strip():
+        draft = f"{beginning}\n\n{typed}" if beginning else typed
+        driver.feed(DraftChanged(draft, len(draft)))
+    for text in given_back[when:]:
+        driver.feed(returned(text))
+    parts = [*given_back, *([typed] if typed.strip() else [])]
+    assert driver.state.draft.text == "\n\n".join(parts)
+    assert driver.state.draft.cursor == len(driver.state.draft.text), "typing goes on where it was"
+
+
+def test_a_text_given_back_that_is_being_changed_stays_before_a_later_one():
+    driver = Driver()
+    driver.feed(returned("fix the"))
+    driver.feed(DraftChanged("fix the bug", 11), returned("then test"))
+    assert (driver.state.draft.text, driver.state.draft.cursor) == ("fix the bug\n\nthen test", 11)
+
+
+def test_images_given_back_stand_in_order_too():
+    driver = Driver()
+    first, second, later = (ImagePart(sha256=f"{number}" * 64, media_type="image/png") for number in range(3))
+    driver.feed(ImageAttached(later))
+    for image in (first, second):
+        driver.feed(SendFailed("look", "no disk", (image,)))
+    assert driver.state.draft.images == (first, second, later)
+
+
 def test_a_prompt_sent_into_a_compaction_stands_after_it():
     driver = Driver()
     driver.feed(SendText("go on"), queue((3, "go on")), started("compaction"))

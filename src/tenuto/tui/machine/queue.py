@@ -17,6 +17,8 @@ from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 TAKEN_BACK = "taken back"
+PART = "\n\n"
+"""Between texts in the editor that were prompts of their own."""
 BEGINNING = 240
 """Characters that are kept of how the conversation began."""
 
@@ -77,7 +79,7 @@ def set_queue(change: Change, event: QueueChangedEvent) -> None:
 
 @TABLE.on(PromptReturnedEvent)
 def take_prompt_back(change: Change, event: PromptReturnedEvent) -> None:
-    """A prompt was not sent: it goes back into the editor, before what is there."""
+    """A prompt was not sent: it goes back into the editor, before what was typed later."""
     forget_sent(change, text_of(event.parts))
     put_back(change, text_of(event.parts), images_of(event.parts))
     if event.reason and event.reason != TAKEN_BACK:
@@ -114,12 +116,28 @@ def place_in_queue(change: Change) -> int:
 
 
 def put_back(change: Change, text: str, images: tuple[ImagePart, ...]) -> None:
-    """Put a text into the editor, before the draft that is there; a long one as a mark."""
-    state = change.state
-    shown = state.pastes.fold(text)
-    draft = state.draft
-    draft.images = images + draft.images
-    change.set_draft(f"{shown}\n\n{draft.text}" if draft.text.strip() else shown, len(shown))
+    """Put a text into the editor, behind those put back before and in front of what was typed; a long one as a mark.
+
+    So all stand there in the order in which they were written, and typing goes on where it was.
+    """
+    draft = change.state.draft
+    shown = change.state.pastes.fold(text)
+    is_intact = bool(draft.returned) and draft.text.startswith(draft.returned)
+    before = draft.returned if is_intact else ""
+    typed = draft.text.removeprefix(before)
+    is_changed = bool(before and typed) and not typed.startswith(PART)
+    if is_changed:
+        before, typed = draft.text, ""  # what was put back is being worked on: it is older all the same
+    typed = typed.removeprefix(PART) if typed.strip() else ""
+    draft.returned = PART.join(filter(None, (before, shown)))
+    joined = PART.join(filter(None, (draft.returned, typed)))
+    cursor = draft.cursor if typed or is_changed else len(joined)
+    if typed and draft.cursor >= len(before):
+        cursor = len(joined) - (len(draft.text) - draft.cursor)
+    place = draft.returned_images if is_intact else 0
+    draft.images = (*draft.images[:place], *images, *draft.images[place:])
+    draft.returned_images = place + len(images)
+    change.set_draft(joined, cursor)
 
 
 def forget_sent(change: Change, text: str) -> None:

@@ -135,12 +135,17 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct):
-    """What is in the editor; long pastes stand in it as marks. `changed_at` is the time of the last key."""
+    """What is in the editor; long pastes stand in it as marks. `changed_at` is the time of the last key.
+
+    `returned` is how the text began after the last prompts were put back, `returned_images` how many images they had.
+    """
 
     text: str = ""
     cursor: int = 0
     images: tuple[ImagePart, ...] = ()
     changed_at: float = float("-inf")
+    returned: str = ""
+    returned_images: int = 0
 
     @property
     def empty(self) -> bool:
@@ -288,9 +293,9 @@ class UiState(msgspec.Struct):
     it away, until it changes. `tasks` are the running
     submissions; `began` is since when there have been any. `streaming` are the ids of the items of the answer that is
     being written, in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up.
-    `waiting` says that the queue is sent only when the person presses Enter. `queue_selected` is the seq of the queued
+    `waiting` says that the queue is sent only when the user presses Enter. `queue_selected` is the seq of the queued
     prompt that has the keyboard (0: none), `queue_place` the seqs that stood in front of the one that is in the editor
-    now (`None`: a new one). `completion_closed_at` is where the word begins for which the person closed the popup.
+    now (`None`: a new one). `completion_closed_at` is where the word begins for which the user closed the popup.
     `replaying` is set while a resumed session's entries come in: then no effects come out until one `TranscriptReset`.
     `gaps` are the stretches that are not loaded, by the id of the item that stands for each, `parts` what was loaded
     from them; `undone` is by the seq of what was undone that of its undo. `interrupt_presses` is how often Esc
@@ -307,6 +312,8 @@ class UiState(msgspec.Struct):
     spinner: Spinner = msgspec.field(default_factory=Spinner)
     retry: Retry | None = None
     hint: Hint | None = None
+    stoppable: str = ""
+    """The slash command at work that Esc ends."""
     draft: Draft = msgspec.field(default_factory=Draft)
     pastes: Pastes = msgspec.field(default_factory=Pastes)
     history: HistoryCursor = msgspec.field(default_factory=HistoryCursor)
@@ -374,7 +381,7 @@ class UiState(msgspec.Struct):
 
     @property
     def is_asking(self) -> bool:
-        """Whether an open question is all that goes on: then nothing moves until the person answers."""
+        """Whether an open question is all that goes on: then nothing moves until the user answers."""
         return self.approvals.current is not None and not self.timed and "compaction" not in self.spinner.layers
 
     @property
