@@ -180,3 +180,25 @@ def test_a_shell_command_is_ended_by_esc(screen: Screen) -> None:
     screen.wait_settled("begun", timeout=5.0)
     screen.submit("hello")
     screen.wait_until(lambda shown: "You said" in shown, "an answer")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--inline",)], ids=["full", "inline"])
+def test_a_recall_that_takes_long_says_so_and_ends_by_escape(place, arguments):
+    """A regular expression that would take years, as a long session takes seconds."""
+    place.serve(lambda request: Reply("a" * 60 + "!"))
+    screen = place.start(*arguments)
+
+    def send(text: str) -> None:
+        screen.type(text)
+        screen.wait_for(f"❯ {text}")
+        screen.keys("Enter")
+
+    send("hello")
+    screen.wait_settled("aaaa!")
+    send("/recall /(a+)+$/")
+    screen.wait_for_all("Searching", "/recall is at work · Esc stop")
+    screen.keys("Escape")
+    screen.wait_for("/recall was stopped")
+    screen.wait_gone("is at work")
+    send("/recall hello")
+    screen.wait_for("1 match")

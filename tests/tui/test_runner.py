@@ -23,7 +23,7 @@ from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.effects import DraftSet, ItemAdded, ItemChanged, Quit, ScreenEffect
 from tenuto.tui.machine.coalesce import DeltaBuffer
-from tenuto.tui.machine.intent import DraftChanged, HistoryPrevious, SendDraft, SendText
+from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, HistoryPrevious, SendDraft, SendText
 from tenuto.tui.machine.item import AssistantItem, NoticeItem, ShellItem, UserItem
 from tenuto.tui.runner import FLUSH_INTERVAL, Runner
 from tests.tui.machine.driving import SESSION, approval, opened, queue, started, user
@@ -335,6 +335,36 @@ async def test_a_history_that_cannot_be_written_is_told_and_nothing_else(tmp_pat
     notices = [item for item in stage.items if isinstance(item, NoticeItem)]
     assert [notice.level for notice in notices if "prompt history" in notice.text] == ["warning"]
     await stage.runner.close()
+
+
+@pytest.mark.parametrize("press", [Escape(), Cancel()])
+@pytest.mark.parametrize(("line", "is_stopped"), [("/recall all of it", True), ("/export all of it", False)])
+async def test_escape_ends_a_command_that_changes_nothing_and_no_other(stage, press, line, is_stopped):
+    gate = asyncio.Event()
+    ended: list[str] = []
+
+    async def slowly(line: str) -> list[CommandOutcome]:
+        try:
+            await gate.wait()
+        except asyncio.CancelledError:
+            ended.append("stopped")
+            raise
+        ended.append("done")
+        return []
+
+    stage.core.run_command = slowly
+    stage.runner.handle(SendText(line))
+    await asyncio.sleep(0)
+    stage.pass_time(1)
+    stage.runner.handle(press)
+    if not is_stopped:
+        await asyncio.sleep(0)
+        gate.set()
+    await stage.rest()
+    assert ended == ["stopped" if is_stopped else "done"]
+    said = [item.text for item in stage.items if isinstance(item, NoticeItem)]
+    assert said == (["/recall was stopped."] if is_stopped else [])
+    assert stage.runner.state.stoppable == ""
 
 
 async def test_a_command_that_takes_long_says_so_until_it_is_done(stage):

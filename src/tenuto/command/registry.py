@@ -23,6 +23,7 @@ class Command(msgspec.Struct, frozen=True):
 
     For completion (`command/completing.py`): `values` are words that may stand behind it; `offers` says that without
     an argument it changes nothing and offers a list of what it takes; `folders`, that it takes a directory.
+    `stoppable` says that it may be cancelled at any moment, because it changes nothing.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Command(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
     offers: bool = False
     folders: bool = False
+    stoppable: bool = False
 
     @property
     def completes(self) -> bool:
@@ -69,7 +71,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("undo", "take the last turn's edits of files back; again: one turn further"),
     Command("context", "what fills the model's window"),
     Command("cost", "tokens and money used by this session", aliases=("usage",)),
-    Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ"),
+    Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ", stoppable=True),
     Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
     Command("pins", "what is pinned", "[remove N]"),
     Command("unpin", "take a pin back", "[number]", offers=True),

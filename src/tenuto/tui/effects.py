@@ -1,8 +1,8 @@
 """What the state machine asks for. Frozen, comparable, free of any framework (DESIGN section 9).
 
-Effects of the core side (`Submit`, `SubmitPrompt`, `RunCommand`, `Remember`, `Complete`) are carried out by
-`tui/runner.py`; all others are the front-end's. A front-end reads what changed from the state: an effect only says
-where to look.
+Effects of the core side (`Submit`, `SubmitPrompt`, `RunCommand`, `StopCommands`, `Remember`, `Complete`) are carried
+out by `tui/runner.py`; all others are the front-end's. A front-end reads what changed from the state: an effect only
+says where to look.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ItemRemoved(EffectBase, frozen=True):
 
 
 class EndWanted(EffectBase, frozen=True):
-    """The person sent something: what comes of it is at the end of the transcript, wherever they were reading."""
+    """The user sent something: what comes of it is at the end of the transcript, wherever they were reading."""
 
 
 class TranscriptReset(EffectBase, frozen=True):
@@ -74,13 +74,13 @@ class BlockShown(EffectBase, frozen=True):
 
 
 class OpenBlock(EffectBase, frozen=True):
-    """Show all of an item in the person's pager."""
+    """Show all of an item in the user's pager."""
 
     id: int
 
 
 class OpenPage(EffectBase, frozen=True):
-    """Show a file in the person's pager, and remove it."""
+    """Show a file in the user's pager, and remove it."""
 
     path: str
 
@@ -114,7 +114,7 @@ class Toast(EffectBase, frozen=True):
 
 
 class Bell(EffectBase, frozen=True):
-    """Call the person, who may be elsewhere; the front-end knows whether the terminal has the focus.
+    """Call the user, who may be elsewhere; the front-end knows whether the terminal has the focus.
 
     `approval` is a plan that waits as well; `compaction` is one that failed. `seconds` is how long the run took.
     """
@@ -136,7 +136,7 @@ class CopyText(EffectBase, frozen=True):
 
 
 class OpenEditor(EffectBase, frozen=True):
-    """Open the person's editor on the text; the result comes back as `DraftChanged`, or as `PlanEdited`.
+    """Open the user's editor on the text; the result comes back as `DraftChanged`, or as `PlanEdited`.
 
     `plan` is the id of the request whose plan the text is, empty for the draft.
     """
@@ -146,7 +146,7 @@ class OpenEditor(EffectBase, frozen=True):
 
 
 class EditFile(EffectBase, frozen=True):
-    """Open a file in the person's editor; afterwards the front-end's own files are read again."""
+    """Open a file in the user's editor; afterwards the front-end's own files are read again."""
 
     path: str
 
@@ -199,6 +199,10 @@ class RunCommand(EffectBase, frozen=True):
     line: str
 
 
+class StopCommands(EffectBase, frozen=True):
+    """End the slash commands at work that may be ended."""
+
+
 class Remember(EffectBase, frozen=True):
     """Put the text into the prompt history, with what else belongs to the prompt."""
 
@@ -246,5 +250,5 @@ ScreenEffect = (
     | Repaint
     | Quit
 )
-CoreEffect = Submit | SubmitPrompt | RunCommand | Remember | Complete
+CoreEffect = Submit | SubmitPrompt | RunCommand | StopCommands | Remember | Complete
 Effect = ScreenEffect | CoreEffect

@@ -19,7 +19,17 @@ from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEven
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.desk import Desk, Timer
-from tenuto.tui.effects import Complete, CoreEffect, Effect, Remember, RunCommand, ScreenEffect, Submit, SubmitPrompt
+from tenuto.tui.effects import (
+    Complete,
+    CoreEffect,
+    Effect,
+    Remember,
+    RunCommand,
+    ScreenEffect,
+    StopCommands,
+    Submit,
+    SubmitPrompt,
+)
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.coalesce import DeltaBuffer
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
@@ -110,6 +120,7 @@ class Runner:
         self._flushed_at = float("-inf")
         self._least_interval = self._interval = flush_interval
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stoppable: set[asyncio.Task[Any]] = set()
         self._desk = Desk(
             runtime.home,
             self.state,
@@ -149,7 +160,7 @@ class Runner:
     # --- input ---
 
     def handle(self, intent: Intent) -> None:
-        """Take in what the person did; it does not wait for the stream, nor the stream for it.
+        """Take in what the user did; it does not wait for the stream, nor the stream for it.
 
         May be called from within `apply_effects`: it then comes next.
         """
@@ -165,7 +176,7 @@ class Runner:
         await asyncio.gather(*(self._tasks - before), return_exceptions=True)
 
     def warn(self, problems: Sequence[str]) -> None:
-        """Tell the person what is wrong with a file of theirs."""
+        """Tell the user what is wrong with a file of theirs."""
         for problem in problems:
             self.handle(intents.Said(problem, "warning"))
 
@@ -187,7 +198,7 @@ class Runner:
         self._desk.images.take_clipboard(insert, otherwise)
 
     def keep_draft(self) -> None:
-        """Write the draft to disk now: the person may be gone for long."""
+        """Write the draft to disk now: the user may be gone for long."""
         self._desk.keep_draft()
 
     def resize(self, columns: int) -> None:
@@ -285,6 +296,9 @@ class Runner:
                 self._spawn(self._submit_prompt(effect), "prompt")
             case RunCommand(line=line):
                 self._spawn(self._run_command(line), "command")
+            case StopCommands():
+                for task in self._stoppable:
+                    task.cancel()
             case Remember():
                 self._desk.remember(effect)
             case Complete():
@@ -308,12 +322,21 @@ class Runner:
         await self._try(work, effect.text, effect.images)
 
     async def _run_command(self, line: str) -> None:
+        from tenuto.command.registry import find_command
+
         name = line.split(maxsplit=1)[0]
-        lasting = self._later(COMMAND_PATIENCE, lambda: self.handle(intents.CommandLasts(name)))
+        command = find_command(name.removeprefix("/"))
+        can_stop = command is not None and command.stoppable
+        lasting = self._later(COMMAND_PATIENCE, lambda: self.handle(intents.CommandLasts(name, can_stop)))
+        task = asyncio.current_task()
+        if can_stop and task is not None:
+            self._stoppable.add(task)
         try:
             await self._try(self._show_outcomes(line), line)
         finally:
             lasting.cancel()
+            if task is not None:
+                self._stoppable.discard(task)
             self.handle(intents.CommandLasts(""))
 
     async def _show_outcomes(self, line: str) -> None:
@@ -341,7 +364,7 @@ class Runner:
         """Do it; an error ends here, as words on the screen, and the text goes back into the editor."""
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - the person must see it, and the front-end must live on
+        except Exception as error:  # noqa: BLE001 - the user must see it, and the front-end must live on
             reason = str(error) or type(error).__name__
             back = intents.SendFailed(text, reason, images) if text or images else intents.Failed(reason)
             self.handle(back)
@@ -349,7 +372,7 @@ class Runner:
     # --- keys ---
 
     def read_own_files(self) -> None:
-        """Read the person's keys, and say what is wrong with them."""
+        """Read the user's keys, and say what is wrong with them."""
         for problem in self._own_keys.read(self.handle):
             self.handle(intents.Said(problem, "warning"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.text.figures import plural
-from tenuto.tui.effects import Quit, RunCommand, Submit
+from tenuto.tui.effects import Quit, RunCommand, StopCommands, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.block import leave_transcript
 from tenuto.tui.machine.change import Change, HandlerTable
@@ -60,10 +60,20 @@ def escape(change: Change, _intent: Escape) -> None:
         case "shell":
             text = state.draft.text[1:]
             change.set_draft(text, max(0, state.draft.cursor - 1))
+        case _ if state.stoppable:
+            stop_command(change)
         case _ if state.running:
             press_interrupt(change)
         case _:
             press_when_idle(change)
+
+
+def stop_command(change: Change) -> None:
+    """End the command at work; what it would have answered is not asked for any more."""
+    state = change.state
+    change.notice(f"{state.stoppable} was stopped.", "info", "command")
+    state.stoppable = ""
+    change.emit(StopCommands())
 
 
 @TABLE.on(Cancel)
@@ -88,6 +98,8 @@ def cancel(change: Change, _intent: Cancel) -> None:
         leave_transcript(change)
     elif state.draft.begun:
         clear_draft(change)
+    elif state.stoppable:
+        stop_command(change)
     elif state.running and not interrupting(change):
         interrupt(change)
     else:

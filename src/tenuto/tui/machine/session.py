@@ -11,6 +11,7 @@ from tenuto.protocol.event import (
     SessionOpenedEvent,
     TitleChangedEvent,
 )
+from tenuto.tui.bindings import join_phrases
 from tenuto.tui.effects import Repaint, TranscriptReset
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.intent import (
@@ -47,7 +48,7 @@ KEPT = frozenset(
         "second_step",
     }
 )
-"""What belongs to the person and not to the session, and outlives a change of session."""
+"""What belongs to the user and not to the session, and outlives a change of session."""
 
 
 @TABLE.on(SessionOpenedEvent)
@@ -129,7 +130,7 @@ def set_branch(change: Change, intent: BranchRead) -> None:
 
 @TABLE.on(NoticeEvent)
 def show_notice(change: Change, event: NoticeEvent) -> None:
-    """Tell the person."""
+    """Tell the user."""
     change.notice(event.text, event.level, event.kind)
 
 
@@ -143,9 +144,11 @@ def show_answer(change: Change, intent: Said) -> None:
 def show_work(change: Change, intent: CommandLasts) -> None:
     """Say that a command is at work, for as long as it is."""
     state = change.state
+    state.stoppable = intent.name if intent.stoppable else ""
     if intent.name:
-        change.hint(f"{intent.name}{AT_WORK}", float("inf"))
-    elif state.hint is not None and state.hint.text.endswith(AT_WORK):
+        way_out = state.keys.phrase("escape", "stop") if intent.stoppable else ""
+        change.hint(join_phrases(f"{intent.name}{AT_WORK}", way_out), float("inf"))
+    elif state.hint is not None and AT_WORK in state.hint.text:
         state.hint = None
         change.status()
 

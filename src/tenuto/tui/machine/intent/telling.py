@@ -25,7 +25,7 @@ class ToggleItem(IntentBase, frozen=True):
 
 
 class ShowEarlier(IntentBase, frozen=True):
-    """The person is at a stretch that is not loaded, the one of the item `gap` (0: the first one): show that end."""
+    """The user is at a stretch that is not loaded, the one of the item `gap` (0: the first one): show that end."""
 
     gap: int = 0
     end: GapEnd = "newest"
@@ -58,7 +58,7 @@ class KeyboardKnown(IntentBase, frozen=True):
 
 
 class FileOffered(IntentBase, frozen=True):
-    """A command opens a file of the person's in their editor."""
+    """A command opens a file of the user's in their editor."""
 
     path: str
 
@@ -85,9 +85,10 @@ class Said(IntentBase, frozen=True):
 
 
 class CommandLasts(IntentBase, frozen=True):
-    """A command takes longer than a moment; empty: it does not any more."""
+    """A command takes longer than a moment; empty: it does not any more. `stoppable`: Esc may end it."""
 
     name: str
+    stoppable: bool = False
 
 
 class Failed(IntentBase, frozen=True):
