@@ -310,3 +310,21 @@ def test_a_path_is_no_slash_command(run):
     with ServerThread([Reply("a directory")]) as server:
         done = run("-p", "/usr/bin is what?", "--model", "openai-chat/test", server=server)
     assert done.stdout == "a directory\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["no-such-theme", "../auth", "Dark"])
+def test_a_theme_that_does_not_exist_is_said_once_and_the_run_goes_on(run, name):
+    """daily-user.md: the screens say it, and a run without one does too."""
+    with ServerThread([Reply("Forty-two.")]) as server:
+        environ = {"TENUTO_UI__THEME": name}
+        done = run("-p", "what is it?", "--model", "openai-chat/test", server=server, environ=environ)
+    assert (done.returncode, done.stdout) == (0, "Forty-two.\n")
+    assert done.stderr.count("There is no theme") == 1 and name in done.stderr
+
+
+def test_what_the_settings_name_for_compaction_and_cannot_be_used_is_said_and_the_run_goes_on(run):
+    with ServerThread([Reply("Forty-two.")]) as server:
+        environ = {"TENUTO_COMPACTION__STRATEGY": "no.such:Thing", "TENUTO_COMPACTION__MODEL": "nobody/at-all"}
+        done = run("-p", "what is it?", "--model", "openai-chat/test", server=server, environ=environ)
+    assert (done.returncode, done.stdout) == (0, "Forty-two.\n")
+    assert done.stderr.count("no.such:Thing") == 1 and done.stderr.count("nobody/at-all") == 1

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from tenuto.cli.arguments import BAD_USAGE, Options
-from tenuto.config.settings import home_directory, load_settings
+from tenuto.cli.piped import InputRefusedError, read_input
+from tenuto.config.settings import UiSettings, home_directory, load_settings
 from tenuto.guard.terminal import write_text
 from tenuto.tui.early.decide import IMMOVABLE, is_accessible
 
@@ -21,16 +20,10 @@ if TYPE_CHECKING:
 
     from tenuto.tui.early.reader import EarlyReader
 
-STDIN_PATIENCE = 1.0
-"""Seconds to wait for the first byte of a pipe when a prompt was given as well (R-081)."""
-MAX_STDIN_BYTES = 10_000_000
-"""Bytes of a prompt on standard input; more than that is refused, and never cut."""
+HINT_AFTER = 1.0
+"""Seconds of silence after which it is said that a prompt is read from standard input."""
 
 FrontEnd = Literal["print", "full", "inline", "plain"]
-
-
-class InputRefusedError(Exception):
-    """Standard input cannot be taken whole; the message says why and what to do."""
 
 
 class Terminal(Struct, frozen=True):
@@ -86,13 +79,15 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     if not (options.print_mode or options.prompt or terminal.stdin):
         say_what_is_awaited(os.environ)
     try:
-        text = "" if terminal.stdin else read_input(options.prompt)
+        text = "" if terminal.stdin else read_input(options.prompt, note)
     except InputRefusedError as error:
         return complain(str(error))
     choice = choose_front_end(options, terminal, bool(text.strip()), inline=terminal.stdin and wants_inline(cwd))
     if choice == "print":
         from tenuto.frontend.print import run_print
 
+        for problem in theme_problems(cwd):
+            note(problem)
         return run_print(
             runtime_start(options, cwd, interactive=False), join_prompt(options.prompt, text), options.json
         )
@@ -143,6 +138,17 @@ def wants_inline(cwd: Path) -> bool:
     return settings.ui.inline
 
 
+def theme_problems(cwd: Path) -> tuple[str, ...]:
+    """Return what is wrong with the theme of the settings, for a run that shows none."""
+    home = home_directory(os.environ)
+    settings, _ = load_settings(home, cwd, os.environ)
+    if settings.ui.theme == UiSettings().theme:
+        return ()
+    from tenuto.tui.themes import find_any
+
+    return find_any(settings.ui.theme, home, os.environ, light=False).problems
+
+
 def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: ANN201 - imported late on purpose
     """Return how the runtime is to begin."""
     from tenuto.core.start import Start
@@ -163,52 +169,21 @@ def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: A
 
 def complain(message: str) -> int:
     """Print one line to standard error; returns the exit code for bad usage."""
-    write_text(f"tenuto: {message}", to_errors=True)
+    note(message)
     return BAD_USAGE
+
+
+def note(message: str) -> None:
+    """Print one line to standard error."""
+    write_text(f"tenuto: {message}", to_errors=True, flush=True)
 
 
 def say_what_is_awaited(environ: Mapping[str, str]) -> None:
     """Say that a prompt is read where somebody waits for a screen: ssh with a command gives no terminal by itself."""
     asked_for_none = environ.get("SSH_CONNECTION") and not environ.get("SSH_TTY")
-    if asked_for_none and not select.select([0], [], [], STDIN_PATIENCE)[0]:
+    if asked_for_none and not select.select([0], [], [], HINT_AFTER)[0]:
         said = "tenuto: there is no terminal (ssh -t gives one); the prompt is read from standard input, to its end"
         write_text(said, to_errors=True, flush=True)
-
-
-def read_input(prompt: str) -> str:
-    """Return what is piped in. With a prompt given as well, a pipe that stays silent is not waited for (R-081).
-
-    Raises `InputRefusedError` when it cannot be had whole.
-    """
-    if prompt in ("", "-"):
-        return _read_all()
-    try:
-        mode = os.fstat(0).st_mode
-    except OSError:
-        return ""
-    if stat.S_ISREG(mode):
-        return _read_all()
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        return ""
-    ready, _, _ = select.select([0], [], [], STDIN_PATIENCE)
-    return _read_all() if ready else ""
-
-
-def _read_all() -> str:
-    data = bytearray()
-    try:
-        while chunk := os.read(0, 65_536):
-            data += chunk
-            if len(data) > MAX_STDIN_BYTES:
-                raise InputRefusedError(
-                    f"standard input has more than {MAX_STDIN_BYTES:,} bytes, and nothing of it was sent; "
-                    "put it into a file and name that in the prompt: the model reads what it needs of it"
-                )
-    except OSError as error:
-        if error.errno != errno.EBADF:  # a standard input that was closed holds nothing
-            reason = error.strerror or str(error)
-            raise InputRefusedError(f"standard input cannot be read to its end ({reason}); nothing was sent") from error
-    return data.decode("utf-8", errors="replace")
 
 
 def join_prompt(prompt: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -94,7 +95,7 @@ class Preparing(Protocol):
 
 
 class Beside(Protocol):
-    """What the session knows of a command of the person that runs beside its task (`core/beside.py`)."""
+    """What the session knows of a command of the user that runs beside its task (`core/beside.py`)."""
 
     @property
     def submission_id(self) -> str:
@@ -141,7 +142,7 @@ class LiveSession(Struct):
     meter: Meter = field(default_factory=Meter)
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
     told_jobs: list[Job] = field(default_factory=list["Job"])
-    """The background jobs whose end was told since the person's last message."""
+    """The background jobs whose end was told since the user's last message."""
     told_after: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""
     pin_notes: PinNotes = field(default_factory=PinNotes)
@@ -149,12 +150,13 @@ class LiveSession(Struct):
     strategy: CompactionStrategy | None = None
     """How the view is made smaller: what the Python API named, then what `core/strategies.py` chose."""
     is_strategy_chosen: bool = False
+    strategy_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     on_leave: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """What has to be let go of when the session is left."""
     pending: Pending | None = None
-    """A compaction that was proposed and waits for the person."""
+    """A compaction that was proposed and waits for the user."""
     beside: Beside | None = None
-    """A command of the person that runs beside the task, or whose output waits for a boundary."""
+    """A command of the user that runs beside the task, or whose output waits for a boundary."""
     extensions: Extensions | None = None
     """Whose hooks are called; `None`: nobody's."""
     _standing: StandingAnswers | None = None
@@ -167,7 +169,7 @@ class LiveSession(Struct):
     preparation: Preparing | None = None
     """What writes it."""
     queue_waiting: bool = False
-    """After an interrupt or a resume the queue waits for the person (DESIGN section 2)."""
+    """After an interrupt or a resume the queue waits for the user (DESIGN section 2)."""
     unsaved_told: bool = False
     rounds_told: bool = False
     served: dict[str, int] = field(default_factory=dict[str, int])
@@ -192,7 +194,7 @@ class LiveSession(Struct):
 
     @property
     def standing(self) -> StandingAnswers:
-        """What the person has allowed for good, by directory."""
+        """What the user has allowed for good, by directory."""
         if self._standing is None:
             self._standing = StandingAnswers(self.home / STANDING_FILE)
         return self._standing
@@ -288,7 +290,7 @@ class LiveSession(Struct):
         self.bus.publish(QueueChangedEvent(session_id=self.id, items=items, waiting=waiting))
 
     def watch_saving(self) -> None:
-        """Tell the person when entries do not reach the disk, and when they do again (R-067)."""
+        """Tell the user when entries do not reach the disk, and when they do again (R-067)."""
         unsaved = self.session.unsaved
         if unsaved is None and self.unsaved_told:
             self.notify("The session is saved again.")
@@ -319,7 +321,7 @@ class LiveSession(Struct):
             return None
 
     def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
-        """Tell the person something; with `keep` it also goes into the log, so that a resumed transcript shows it."""
+        """Tell the user something; with `keep` it also goes into the log, so that a resumed transcript shows it."""
         if keep:
             self.session.append(NoticeEntry(text=text, level=level, kind=kind))
         self.bus.publish(NoticeEvent(session_id=self.id, text=text, level=level, kind=kind))

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from tenuto.core.start import Start
 
 
+CHECK_SECONDS = 10.0
+"""How long a run that is over waits for what it may have to say of its settings."""
 FIRST_RUN = (
     "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
     "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
@@ -59,7 +61,7 @@ def check_directory(cwd: Path) -> Path:
 
 
 def resolve_directory(text: str, base: Path) -> Path:
-    """Return the directory that a person means, seen from `base`. Raises `UsageError` when it is none."""
+    """Return the directory that a user means, seen from `base`. Raises `UsageError` when it is none."""
     return check_directory(base / Path(text).expanduser())
 
 
@@ -79,6 +81,7 @@ class Opener:
         self._extensions = Extensions(start.home, settings.extensions)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._remarks: list[str] = []
         """What the user has to know of how the session was found and opened."""
         self._assumed = ""
@@ -210,9 +213,9 @@ class Opener:
             raise UsageError(str(error)) from error
 
     def _place(self, directory: Path) -> Path:
-        """Return where the session lies, after moving it where the person named its new directory.
+        """Return where the session lies, after moving it where the user named its new directory.
 
-        A person is asked when it is open (`SessionOpenedEvent.missing`); without one it has to be named.
+        A user is asked when it is open (`SessionOpenedEvent.missing`); without one it has to be named.
         """
         summary = summarise_session(directory)
         if summary is None or not summary.cwd or summary.place.is_dir():
@@ -256,9 +259,9 @@ class Opener:
 
     async def _leave(self) -> None:
         live = self.current
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.wait([self._refreshing])
+        for task in filter(None, (self._refreshing, self._checking)):
+            task.cancel()
+            await asyncio.wait([task])
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
         await live.tool_context.close()
@@ -365,16 +368,33 @@ class Opener:
         change_model(live, ModelChange(self.models.facts(other)))
         live.notify(f"{model} is not in the provider's list; {other} answers, the first that is. /model shows all.")
 
+    def check_settings(self) -> None:
+        """Look beside everything else whether what the settings name for compaction can be used."""
+        compaction = self._settings.compaction
+        if compaction.model or compaction.strategy:
+            self._checking = asyncio.create_task(self._check(self.current), name="settings check")
+
+    async def _check(self, live: LiveSession) -> None:
+        from tenuto.core.start_checks import check_settings
+
+        await self.wait_for_facts()  # the list of models is asked for once
+        await check_settings(live)
+
+    async def wait_for_checks(self) -> None:
+        """Return when it is known what of the settings for compaction cannot be used, or that takes too long."""
+        if self._checking is not None:
+            await asyncio.wait([self._checking], timeout=CHECK_SECONDS)
+
     async def wait_for_facts(self) -> None:
         """Return when the provider has been asked for the model's window (at most a few seconds)."""
         if self._refreshing is not None:
             await asyncio.wait([self._refreshing])
 
     async def _settle_model(self, session: Session) -> tuple[str, str, str]:
-        """Return a model that can be used, its effort, and what the person has to know about the choice.
+        """Return a model that can be used, its effort, and what the user has to know about the choice.
 
         One that a session or the settings name and that cannot be used (its key is gone) keeps nobody out who can
-        choose another; what the command line names, and a run without a person, fail instead.
+        choose another; what the command line names, and a run without a user, fail instead.
         """
         try:
             model, effort = await self._choose_model(session)

@@ -62,6 +62,7 @@ class Runtime:
         await self.opener.open_first()
         for problem in self.problems:
             self.live.notify(problem, "warning")
+        self.opener.check_settings()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; it is called on the event loop, in order. Returns what takes it away."""

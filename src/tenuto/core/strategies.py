@@ -35,9 +35,10 @@ _SLICE = 256
 
 async def choose_strategy(live: LiveSession) -> CompactionStrategy:
     """Return the session's strategy, loaded once. One that cannot be used is named, and the ladder used meanwhile."""
-    if not live.is_strategy_chosen:
-        live.strategy = await _choose(live)
-        live.is_strategy_chosen = True
+    async with live.strategy_lock:  # it is chosen at the start and wanted by a compaction
+        if not live.is_strategy_chosen:
+            live.strategy = await _choose(live)
+            live.is_strategy_chosen = True
     assert live.strategy is not None
     return live.strategy
 
@@ -69,6 +70,9 @@ async def _choose(live: LiveSession) -> CompactionStrategy:
         text = f"compaction.strategy {name} cannot be loaded: {error}" if isinstance(error, LaneError) else f"{error}"
         live.notify(f"{text}. The built-in strategy is used meanwhile.", "error")
         return LadderCompaction()
+    except BaseException:
+        lane.close()
+        raise
     if _is_built_in(found):
         lane.close()
         return found

@@ -207,6 +207,7 @@ async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput
     else:
         await runtime.submit_prompt((TextPart(text=prompt),))
     settled = await runtime.wait_settled()
+    await runtime.opener.wait_for_checks()
     output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
     if refusals:
         _say(describe_refusals(refusals, runtime.live.mode))
