@@ -128,6 +128,23 @@ async def test_a_view_edit_is_undone_and_done_again(tmp_path):
         assert view(running) == edited
 
 
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_an_undo_and_a_redo_tell_an_estimate_as_one(tmp_path, is_sent):
+    """`~` stands before a size that nobody has counted, and before no other."""
+    async with agent(tmp_path, talk(), options={"window": 64_000}) as running:
+        await fill(running, 12)
+        await compact(running)
+        if is_sent:
+            await running.ask("go on")
+        await command(running, "/compact undo")
+        told = last_notice(running)
+        assert told.startswith("Undone: compaction (")
+        assert told.startswith("Undone: compaction (~") is not is_sent, told
+        await command(running, "/compact redo")
+        redone = [event for event in running.of(NoticeEvent) if event.kind == "redo"][-1].text
+        assert not redone.startswith("Redone (~"), "all but a few words of it was counted before the compaction"
+
+
 async def test_an_undo_that_would_be_over_the_trigger_is_not_written_and_says_what_is_possible(tmp_path):
     async with agent(tmp_path, talk("fine " * 600), options={"window": 16_000}) as running:
         await fill(running, 8)
@@ -191,7 +208,7 @@ async def test_the_notice_of_an_undo_is_in_the_transcript_live_and_resumed(tmp_p
             await compact(running)
             await command(running, "/Compact  Undo".lower())
             text = last_notice(running)
-            after = int(text.split("~")[1].split(" ")[0].replace(",", ""))
+            after = int(text.split("→ ~")[1].split(" ")[0].replace(",", ""))
             assert abs(after - before) < 0.2 * before
             (kept,) = [entry for entry in running.session.entries() if isinstance(entry, NoticeEntry)]
             assert kept.text == text

@@ -34,6 +34,7 @@ from tenuto.protocol.operation import CompactFromOperation, MoveLeafOperation, O
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
+from tenuto.text.figures import format_change
 
 QUOTED = 60
 """Characters of a message by which the user knows it again."""
@@ -87,13 +88,13 @@ class Leaving:
             self._publish_failure(describe_failure(error), aborted=isinstance(error, MoveRefusedError))
             raise
 
-    def write(self, departure: Departure, describe: Callable[[int, int], str]) -> None:
+    def write(self, departure: Departure, describe: Callable[[str], str]) -> None:
         """Move the leaf, put the notes there, and show the session as it is now.
 
-        `describe` returns what the user is told, from the tokens of the next request before and after.
+        `describe` returns what the user is told, from the sizes of the next request before and after.
         """
         live, session = self._live, self._live.session
-        before, old_leaf, notes = live.measure().tokens, session.path()[-1].seq, departure.notes
+        before, old_leaf, notes = live.measure(), session.path()[-1].seq, departure.notes
         ancestor = common_ancestor(session.path(), session.path_to(departure.leaf))
         session.append(BranchEntry(parent=departure.leaf))
         session.close_open_calls()
@@ -102,7 +103,8 @@ class Leaving:
             live.bus.publish(compaction_end(live.id, compaction_of_branch(notes), self._submission_id))
         live.automatic.reset()
         live.checked_window = 0  # results on another branch may have been held against another window
-        live.notify(describe(before, live.measure().tokens), kind=MOVED_KIND, keep=True)
+        sizes = format_change(before.tokens, live.measure().tokens, rough=before.is_rough, short=False)
+        live.notify(describe(f"{sizes} tokens"), kind=MOVED_KIND, keep=True)
         if departure.files:
             restore_files(live, departure.files)
         tell_files_of_other_ways(live, ancestor)
@@ -165,7 +167,7 @@ class MoveTask:
         if operation.files:
             departure = dataclasses.replace(departure, files=operation.target)
         live.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
-        self._leaving.write(departure, lambda before, after: self._describe(destination, departure, before, after))
+        self._leaving.write(departure, lambda sizes: self._describe(destination, departure, sizes))
 
     async def _prepare(self, leaf: int) -> Departure:
         if self._operation.notes and is_anything_left(self._live, leaf):
@@ -176,12 +178,12 @@ class MoveTask:
             self._live.notify(f"Not moved: {error}.", "warning")
             raise
 
-    def _describe(self, destination: Destination, departure: Departure, before: int, after: int) -> str:
+    def _describe(self, destination: Destination, departure: Departure, sizes: str) -> str:
         where = f"entry {destination.leaf}" if destination.leaf else "the beginning"
         if destination.parts:
             where = f"before “{shorten(text_of(destination.parts), QUOTED) or 'an image'}”"
         left = "Notes sum up the old branch, which is kept" if departure.notes is not None else "The old branch is kept"
-        return f"Continuing from {where} ({before:,} → ~{after:,} tokens). {left}; see /tree."
+        return f"Continuing from {where} ({sizes}). {left}; see /tree."
 
 
 class CompactFromTask:
@@ -197,10 +199,7 @@ class CompactFromTask:
         departure = await self._leaving.show_preparing(self._prepare())
         self._leaving.write(
             departure,
-            lambda before, after: (
-                f"Notes stand for the later part: {before:,} → ~{after:,} tokens in the next request. /compact undo "
-                "goes back to it."
-            ),
+            lambda sizes: f"Replaced the later part by notes ({sizes}). /compact undo reverts this.",
         )
 
     async def _prepare(self) -> Departure:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from tenuto.compaction.entries import visible_entry
+from tenuto.compaction.meter import ContextSize
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, ViewEditEntry
@@ -18,6 +19,7 @@ from tenuto.protocol.event import UndoneEvent
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
 from tenuto.session.path import find_on, newest_of_kind, since
 from tenuto.session.projection import cancelled_by_undo, is_usable, project, standing_marks
+from tenuto.text.figures import format_change
 
 NOTICE_KIND = "undo"
 REDO_KIND = "redo"
@@ -26,13 +28,13 @@ Change = CompactionEntry | ViewEditEntry | BranchSummaryEntry
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An undo or redo that is on disk, and the size of the next request in tokens before and after it.
+    """An undo or redo that is on disk, and the size of the next request before and (in tokens) after it.
 
     A `branch` as the entry says that the leaf moved: the front-ends have to be shown the session anew.
     """
 
     entry: UndoEntry | BranchEntry
-    tokens_before: int
+    before: ContextSize
     tokens_after: int
 
     @property
@@ -62,9 +64,9 @@ def undo_compaction(live: LiveSession) -> Undone:
     if isinstance(change, BranchSummaryEntry):
         return _return_to_branch(live, change)
     targets = [change.seq, *_undone_with(live, change)]
-    before, after = live.measure().tokens, _size_without(live, *targets)
-    if after > max(live.budget().trigger, before):
-        raise _refusal(live, change, before, after)
+    before, after = live.measure(), _size_without(live, *targets)
+    if after > max(live.budget().trigger, before.tokens):
+        raise _refusal(live, change, before.tokens, after)
     for target in reversed(targets[1:]):
         append_undo(live, target)
     undone = Undone(append_undo(live, change.seq), before, after)
@@ -92,7 +94,7 @@ def redo_compaction(live: LiveSession) -> Undone:
     undo = _find_redoable(path)
     left = _left_by_undo(live)
     if left is not None and (undo is None or left.move > undo.seq):
-        before = live.measure().tokens
+        before = live.measure()
         undone = Undone(live.session.append(BranchEntry(parent=left.leaf)), before, live.measure().tokens)
         return _tell(live, undone, "Redone: back on the branch that was left", "/compact undo reverts this.", REDO_KIND)
     if undo is None:
@@ -100,7 +102,7 @@ def redo_compaction(live: LiveSession) -> Undone:
     newer = takewhile(lambda mark: mark.seq > undo.seq, standing_marks(path))
     if any(isinstance(mark, CompactionEntry | ViewEditEntry) for mark in newer):
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
-    before, after = live.measure().tokens, _size_without(live, undo.seq)
+    before, after = live.measure(), _size_without(live, undo.seq)
     undone = Undone(append_undo(live, undo.seq), before, after)
     return _tell(live, undone, "Redone", "/compact undo reverts this.", REDO_KIND)
 
@@ -179,11 +181,11 @@ def _return_to_branch(live: LiveSession, change: BranchSummaryEntry) -> Undone:
 
 
 def _move_back(live: LiveSession, seq: int) -> Undone:
-    before, after = live.measure().tokens, size_of(live, live.session.path_to(seq))
-    if after > max(_most(live), before):
+    before, after = live.measure(), size_of(live, live.session.path_to(seq))
+    if after > max(_most(live), before.tokens):
         raise TaskFailedError(
-            f"not undone: the next request would have ~{after:,} tokens instead of {before:,}, and the window has "
-            f"{live.budget().window:,}; /model changes to a model with a larger one"
+            f"not undone: the next request would have ~{after:,} tokens instead of {before.tokens:,}, and the window "
+            f"has {live.budget().window:,}; /model changes to a model with a larger one"
         )
     undone = Undone(live.session.append(BranchEntry(parent=seq)), before, after)
     return _tell(live, undone, "Undone: back to before the change", "/compact redo reverts this.")
@@ -254,7 +256,8 @@ def _tell(live: LiveSession, undone: Undone, what: str, back: str, kind: str = N
         live.automatic.note_undone(undone.tokens_after, _most(live))
     else:
         live.automatic.reset()
-    sizes = f"{undone.tokens_before:,} → ~{undone.tokens_after:,} tokens"
-    live.notify(f"{what} ({sizes}). {back}", kind=kind, keep=True)
+    before = undone.before
+    sizes = format_change(before.tokens, undone.tokens_after, rough=before.is_rough, short=False)
+    live.notify(f"{what} ({sizes} tokens). {back}", kind=kind, keep=True)
     live.publish_usage()
     return undone
