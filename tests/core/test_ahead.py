@@ -14,7 +14,7 @@ from tests.core.compacting import SUMMARY, is_summary_request, summary_requests,
 from tests.core.harness import agent
 from tests.server import HttpError, Reply, Request
 
-WINDOW = {"window": 32_000}
+WINDOW = {"window": 21_334}
 """The trigger is 16 000: half of it is 8 000, seven tenths are 11 200."""
 
 
@@ -99,7 +99,7 @@ async def test_r060_a_long_uncovered_tail_makes_it_useless(tmp_path):
     def long_answers(request: Request) -> Reply:
         if is_summary_request(request):
             return Reply(SUMMARY)
-        return Reply("fine " + words(9_000 if "LONG" in request.items[-1].text else 900))
+        return Reply("fine " + words(12_000 if "LONG" in request.items[-1].text else 900))
 
     async with agent(tmp_path, long_answers, options=WINDOW, environ=settings(ahead="true")) as running:
         await fill(running, 12_500)

@@ -31,7 +31,7 @@ from tests.server.reply import AnyReply
 async def test_what_the_server_compacted_by_itself_stands_for_the_history_before_it(tmp_path: Path, tools: bool):
     choose(tmp_path, "openai/test", remote_compaction="automatic")
     write_big_file(tmp_path)
-    script = reads(30) if tools else remote()
+    script = reads(24) if tools else remote()
     async with agent(tmp_path, script, model="openai/test", options={"window": WINDOW}) as running:
         if tools:
             assert (await running.ask("read it all", timeout=60)).outcome == "completed"

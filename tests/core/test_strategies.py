@@ -149,7 +149,7 @@ async def test_the_ladder_hides_when_the_cache_is_cold(tmp_path):
     now = [1_000_000.0]
     script, tokens = reads(9, 1_200)
     write_file(tmp_path, tokens)
-    async with agent(tmp_path, script, options={"window": 32_000}, clock=lambda: now[0]) as running:
+    async with agent(tmp_path, script, options={"window": 21_334}, clock=lambda: now[0]) as running:
         await running.ask("STEPS please")
         assert not running.of(CompactionEndEvent), "under the trigger still"
         await running.ask("more " + words(1_000))
@@ -168,7 +168,7 @@ async def test_the_ladder_hides_when_the_cache_is_cold(tmp_path):
 async def test_a_digest_strategy_asks_no_model(tmp_path):
     script, tokens = reads(12)
     write_file(tmp_path, tokens)
-    async with agent(tmp_path, script, options={"window": 32_000}, compaction=DigestCompaction()) as running:
+    async with agent(tmp_path, script, options={"window": 21_334}, compaction=DigestCompaction()) as running:
         await running.ask("STEPS please")
         assert (await compacted(running)).entry.rung == "digest"
         assert not [request for request in running.server.requests if is_summary_request(request)]
@@ -214,7 +214,7 @@ def longer(ctx):
 async def test_a_strategy_that_misbehaves_is_named_and_the_ladder_goes_on(tmp_path, action, words_told):
     script, tokens = reads(12)
     write_file(tmp_path, tokens)
-    async with agent(tmp_path, script, options={"window": 32_000}, compaction=Own(action)) as running:
+    async with agent(tmp_path, script, options={"window": 21_334}, compaction=Own(action)) as running:
         await running.ask("STEPS please")
         end = await compacted(running)
         assert end.entry is not None
@@ -238,18 +238,18 @@ async def test_a_strategy_gets_the_seeds_fields_and_may_ask_the_model_itself(tmp
     own = Own(ask)
     script, tokens = reads(12)
     write_file(tmp_path, tokens)
-    async with agent(tmp_path, script, options={"window": 32_000}, compaction=own) as running:
+    async with agent(tmp_path, script, options={"window": 21_334}, compaction=own) as running:
         await running.ask("STEPS please")
         size = running.runtime.live.measure().tokens
         end = await compacted(running, "keep the names")
         (ctx,) = own.contexts
         assert (ctx.token_count, ctx.max_context_size, ctx.focus, ctx.reason) == (
             size,
-            32_000,
+            21_334,
             "keep the names",
             "manual",
         )
-        assert ctx.reserved_context_size == 32_000 - running.runtime.live.budget().trigger
+        assert ctx.reserved_context_size == 21_334 - running.runtime.live.budget().trigger
         assert ctx.cache.is_warm
         assert not ctx.cancel.is_set()
         assert "MY-OWN-REQUEST" in running.server.requests[-1].raw.decode()
@@ -263,7 +263,7 @@ async def test_another_strategy_is_asked_once_more_when_it_was_not_enough(tmp_pa
     async with agent(
         tmp_path,
         lambda r: Reply(SUMMARY) if is_summary_request(r) else Reply(words(700)),
-        options={"window": 16_000},
+        options={"window": 10_667},
         compaction=own,
     ) as running:
         for number in range(14):
@@ -277,7 +277,7 @@ async def test_a_cancelled_strategy_is_told_and_leaves_nothing(tmp_path):
     own = Own(lambda _ctx: asyncio.sleep(60))
     script, tokens = reads(6)
     write_file(tmp_path, tokens)
-    async with agent(tmp_path, script, options={"window": 32_000}, compaction=own) as running:
+    async with agent(tmp_path, script, options={"window": 21_334}, compaction=own) as running:
         await running.ask("STEPS please")
         before = len(list(running.session.path()))
         work = asyncio.ensure_future(running.runtime.run_command("/compact"))
@@ -298,7 +298,7 @@ async def test_a_bad_name_is_told_once_and_the_ladder_is_used_meanwhile(tmp_path
     script, tokens = reads(12)
     write_file(tmp_path, tokens)
     environ = {"TENUTO_COMPACTION__STRATEGY": name}
-    async with agent(tmp_path, script, options={"window": 32_000}, environ=environ) as running:
+    async with agent(tmp_path, script, options={"window": 21_334}, environ=environ) as running:
         await running.ask("STEPS please")
         for _round in range(2):
             await compacted(running)
@@ -313,7 +313,7 @@ async def test_an_argument_of_the_python_api_wins(tmp_path):
     (tmp_path / "work").mkdir()
     script, tokens = reads(12)
     write_file(tmp_path, tokens)
-    async with ScriptedServer(script, window=32_000) as server:
+    async with ScriptedServer(script, window=21_334) as server:
         environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.base_url}/v1", "HOME": str(tmp_path)}
         async with tenuto.Agent(
             tmp_path / "work", model="openai-chat/test", home=tmp_path / "home", environ=environ, compaction=own

@@ -15,10 +15,9 @@ async def check_settings(live: LiveSession) -> None:
         fault = await _find_fault(live, compaction.model)
         if fault:
             live.notify(
-                f"compaction.model {compaction.model} cannot be used ({fault}). Until that is changed the "
-                "conversation's own model writes the summaries.",
-                "warning",
+                f"compaction.model {compaction.model} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
             )
+            live.told_once.add(compaction.model)
     if compaction.strategy:
         from tenuto.core.strategies import choose_strategy
 

@@ -24,7 +24,9 @@ async def find_summarisers(live: LiveSession, successor: ModelFacts | None = Non
     configured = live.settings.compaction.model
     if configured:
         facts, fault = await _configured(live, configured)
-        if facts is None:
+        if facts is None and configured in live.told_once:  # at the start already
+            pass
+        elif facts is None:
             live.notify(
                 f"compaction.model {configured} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
             )

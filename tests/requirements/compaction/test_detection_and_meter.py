@@ -339,7 +339,7 @@ async def test_r026_an_unknown_window_is_said_and_shows_no_percentage(tmp_path):
         assert running.of(ContextUsageEvent)[-1].window is None
         (said,) = await runtime.run_command("/context")
         assert "%" not in said.text
-        assert "128,000 (assumed" in said.text
+        assert "128,000, assumed" in said.text
         assert "%" not in footer_of(running)
         await runtime.close()
 

@@ -285,7 +285,7 @@ async def test_r012_within_a_task_it_waits_until_there_is_a_tenth_more_and_is_sh
     async with agent(tmp_path, talk(reads(24)), options={"window": 32_000}, extra_prompt=extra) as running:
         settled = await running.ask("read it" + " please" * 50, timeout=30)
         assert settled.outcome == "completed", settled.error
-        assert len(step_requests(running)) == 25
+        assert sum(not request.refused for request in step_requests(running)) == 25
         before, between, *_ = ends(running)
         assert before.error
         assert before.entry is None

@@ -132,7 +132,7 @@ async def with_history(
 HISTORY = {"overflow": 24}
 """Turns of the session; 12 where nothing else is said."""
 OPTIONS: dict[str, dict] = {"overflow": {"window": 20_000, "listed_window": 200_000}}
-WINDOW, SMALL_WINDOW = 32_000, 16_000
+WINDOW, SMALL_WINDOW = 21_334, 10_667
 
 
 def options_for(reason: str) -> dict:

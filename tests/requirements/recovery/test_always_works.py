@@ -44,7 +44,7 @@ def output_of(request: Request) -> int:
 async def test_t01_r001_a_history_of_80k_in_a_window_of_32k_is_compacted_within_it(tmp_path, protocol):
     script = answering(Reply("fine"), Reply(SUMMARY))
     model = f"{protocol}/test"
-    async with with_history(tmp_path, script, 50, size=800, model=model, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, script, 50, size=800, model=model, options={"window": 21_334}) as running:
         assert running.runtime.live.measure().tokens >= 80_000
         assert (await compact(running)).outcome == "completed"
         (entry,) = made_smaller(running)
@@ -54,16 +54,16 @@ async def test_t01_r001_a_history_of_80k_in_a_window_of_32k_is_compacted_within_
         assert (await running.ask("go on")).outcome == "completed"
         assert not running.server.refusals
         for request in running.server.requests:
-            assert request.tokens + output_of(request) <= 32_000
+            assert request.tokens + output_of(request) <= 21_334
         await check_all_providers(running)
 
 
 async def test_r001_a_prompt_into_such_a_history_compacts_first_and_is_answered(tmp_path):
     script = answering(Reply("fine"), Reply(SUMMARY))
-    async with with_history(tmp_path, script, 50, size=800, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, script, 50, size=800, options={"window": 21_334}) as running:
         assert (await running.ask("go on")).outcome == "completed"
         assert [entry.rung for entry in made_smaller(running)] == ["serialised"]
-        assert max(request.tokens + output_of(request) for request in running.server.requests) <= 32_000
+        assert max(request.tokens + output_of(request) for request in running.server.requests) <= 21_334
         assert not running.server.refusals
 
 
@@ -95,7 +95,7 @@ async def test_t02_r002_what_is_refused_as_too_long_is_asked_for_again_with_less
 
 async def test_r002_at_most_three_times_with_less_and_then_without_a_model(tmp_path):
     script = answering(Reply("fine"), TOO_LONG)
-    async with with_history(tmp_path, script, 12, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, script, 12, options={"window": 21_334}) as running:
         assert await provoke(running, "manual") == "completed"
         asked = [request for request in summary_requests(running.server) if not request.body.get("tools")]
         assert 2 <= len(asked) <= 4
@@ -109,7 +109,7 @@ async def test_r002_at_most_three_times_with_less_and_then_without_a_model(tmp_p
 
 async def test_t03_r003_a_quota_that_is_used_up_is_no_loop_and_one_notice(tmp_path):
     script = answering(Reply("fine"), FAULTS["quota"])
-    async with with_history(tmp_path, script, 20, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, script, 20, options={"window": 21_334}) as running:
         for number in range(6):
             assert (await running.ask(f"question {number} {words(900)}")).outcome == "completed"
         made = made_smaller(running)
@@ -133,7 +133,7 @@ async def test_r010_a_summary_that_is_none_is_asked_for_once_more_with_the_fault
         assert isinstance(answer, Reply)
         return answer
 
-    async with with_history(tmp_path, answering(Reply("fine"), summary), 12, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, answering(Reply("fine"), summary), 12, options={"window": 21_334}) as running:
         before = log_of(running)
         assert await provoke(running, "manual") == "completed"
         first, second = summary_requests(running.server)

@@ -57,7 +57,7 @@ def test_t10_r043_typed_during_a_compaction_killed_and_resumed_three_messages_ar
     write_history(tmp_path, 12)
     home, script = tmp_path / "home", answering(Reply("well done"), Reply(SUMMARY, delay=5))
     arguments = ("-c", "--model", "openai-chat/test", "--mode", "auto")
-    with ServerThread(script, window=32_000) as server:
+    with ServerThread(script, window=21_334) as server:
         first = PseudoTerminal(tmp_path / "work", home, server.environ(), *arguments)
         try:
             first.wait_for(READY)

@@ -154,7 +154,7 @@ async def test_a_network_that_breaks_or_is_gone_for_every_reason(tmp_path):
 
 async def test_r055_a_resumed_transcript_tells_it_once_too(tmp_path):
     write_history(tmp_path, 12)
-    async with ScriptedServer(answering(Reply("fine"), FAULTS["quota"]), window=32_000) as server:
+    async with ScriptedServer(answering(Reply("fine"), FAULTS["quota"]), window=21_334) as server:
         async with reopened(tmp_path, server, resume_latest=True) as running:
             await provoke(running, "manual")
             live = told(running)

@@ -85,7 +85,7 @@ async def test_r058_between_two_steps_too(tmp_path, protocol):
     """The view ends with results then; they and the request for notes are one message where a wire wants that."""
 
     answer = steps(10, 2, lambda _place: 2_500)
-    options = {"window": 32_000, "check_thinking": True}
+    options = {"window": 21_334, "check_thinking": True}
     async with agent(tmp_path, talk(answer), model=f"{protocol}/test", options=options) as running:
         settled = await running.ask("work", timeout=60)
         assert settled.outcome == "completed", settled.error
@@ -175,7 +175,7 @@ async def test_r042_a_summariser_without_its_key_is_named_and_the_main_model_sum
         '[compaction]\nmodel = "elsewhere/small"\n[providers.elsewhere]\n'
         'base_url = "https://models.example/v1"\napi_key_env = "ELSEWHERE_KEY"\n',
     )
-    async with with_history(tmp_path, talk("fine"), 12, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, talk("fine"), 12, options={"window": 21_334}) as running:
         await compact(running)
         (entry,) = compactions(running)
         assert entry.rung == "same prefix"
@@ -204,7 +204,7 @@ async def test_r042_a_summariser_that_fails_is_named_and_the_main_model_takes_ov
     def summary(request: Request):
         return HttpError(404, "no such model") if request.body["model"] == "test-small" else Reply(SUMMARY)
 
-    async with with_history(tmp_path, talk("fine", summary), 12, options={"window": 32_000}) as running:
+    async with with_history(tmp_path, talk("fine", summary), 12, options={"window": 21_334}) as running:
         await compact(running)
         assert [request.body["model"] for request in summary_requests(running.server)] == ["test-small", "test"]
         assert compactions(running)[0].rung == "serialised"
@@ -221,7 +221,7 @@ async def test_r010_a_call_in_place_of_notes_runs_nothing_and_is_asked_for_once_
     def summary(_request: Request):
         return answers.pop(0)
 
-    async with agent(tmp_path, talk(summary=summary), model=f"{protocol}/test", options={"window": 32_000}) as running:
+    async with agent(tmp_path, talk(summary=summary), model=f"{protocol}/test", options={"window": 21_334}) as running:
         for number in range(6):
             await running.ask(f"question {number} {words(600)}")
         await compact(running)
