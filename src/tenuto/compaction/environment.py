@@ -52,7 +52,7 @@ class CompactionEnvironment:
     `None` for what the window leaves. `tracker` has the newest use of every file, `directory` is the working directory.
     `compactor` is the present model's client where its provider can compact by itself. `prepared` is a summary written
     ahead of time. `shares_prefix`: the prefix cache may be used. `observed` is the tokens of a request that the
-    provider took and that filled the window. `first_kept` is the seq with which the person wants the kept tail to begin
+    provider took and that filled the window. `first_kept` is the seq with which the user wants the kept tail to begin
     (0: where the plan cuts).
     """
 

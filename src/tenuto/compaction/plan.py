@@ -132,10 +132,8 @@ def plan_compaction(
     divides = manual and (previous is None or items[-1].entry.seq > previous.seq)
     basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens, divides)
     said = meter.texts.of(path)
-    shares = _allowance(size, budget, manual=manual, keep_tokens=keep_tokens)
-    most = int(budget.user_messages / size.calibration)
-    needed = ledger_floor(said, min(most, int(MOST_USER_SHARE * shares.free)))
-    allowance, cut, shortened, split = _divide(basis, reserve_words(shares, needed))
+    shares = _with_words(_allowance(size, budget, manual=manual, keep_tokens=keep_tokens), said, size, budget)
+    allowance, cut, shortened, split = _divide(basis, shares)
     kept_tokens = shortened.tokens_from(cut)
     kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     if not _has_content(items[:cut], kept_whole):
@@ -280,7 +278,7 @@ def _first_cut_that_tells(basis: _Basis, cut: int, latest: int) -> int:
 def _best_gain(replaced: int, items: Sequence[Item], message: UserMessage | None, allowance: Allowance) -> int:
     """Return the estimated tokens that summarising `items` would save with a short summary.
 
-    What the person wrote stays beside the summary, as far as there is room.
+    What the user wrote stays beside the summary, as far as there is room.
     """
     asked = [item for item in items if isinstance(item.entry, UserMessage)]
     turn = sum(item.tokens for item in asked if item.entry is message)
@@ -326,6 +324,12 @@ def _allowance(size: ContextSize, budget: Budget, *, manual: bool, keep_tokens: 
         manual=manual,
         keep_tokens=keep_tokens,
     )
+
+
+def _with_words(shares: Allowance, said: Sequence[Said], size: ContextSize, budget: Budget) -> Allowance:
+    """Return the shares with room for what must stay of the user's words."""
+    most = min(int(budget.user_messages / size.calibration), int(MOST_USER_SHARE * shares.free))
+    return reserve_words(shares, ledger_floor(said, most))
 
 
 def _tail_limit(size: ContextSize, budget: Budget, allowance: Allowance) -> int:

@@ -1,4 +1,4 @@
-"""Standing answers: what the user has allowed for good in one directory. Their own file, in Tenuto's home.
+"""Standing answers: what the user has allowed permanently in one directory. Their own file, in Tenuto's home.
 
 No project writes it, and an answer holds in the directory that it was given in and nowhere else, so that it can never
 allow more than the same answer for one session. What a pattern covers is the guard's to say. The file is read again

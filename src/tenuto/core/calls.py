@@ -191,7 +191,7 @@ class CallRunner:
         return None
 
     def _standing(self) -> Iterator[ApprovalEntry]:
-        """Yield what the user has allowed beforehand: in this session, then for good in this directory."""
+        """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
         live = self._live
         yield from live.session.state.approvals
         yield from live.standing.of(live.tool_context.workspace)
@@ -200,7 +200,7 @@ class CallRunner:
             live.notify(live.standing.problem, "warning")
 
     def _keep(self, tool: str, pattern: str) -> bool:
-        """Write down what is allowed for good; `False` when it cannot be written, and holds for the session only."""
+        """Write down what is allowed permanently; `False` when it cannot be written, and holds for the session only."""
         live = self._live
         directory = str(live.tool_context.workspace)
         try:

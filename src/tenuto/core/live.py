@@ -194,7 +194,7 @@ class LiveSession(Struct):
 
     @property
     def standing(self) -> StandingAnswers:
-        """What the user has allowed for good, by directory."""
+        """What the user has allowed permanently, by directory."""
         if self._standing is None:
             self._standing = StandingAnswers(self.home / STANDING_FILE)
         return self._standing

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tenuto.compaction.said import PERSON_ORIGINS
 from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
@@ -18,7 +19,6 @@ from tenuto.text.estimate import estimate_text
 
 PIN_SHARE = 20
 """All pins together have at most this part of the window: one twentieth, 5 %."""
-PERSON_ORIGINS = frozenset({"typed", "command"})
 
 
 def pin(live: LiveSession, text: str = "", target: int = 0) -> PinEntry:

@@ -46,13 +46,13 @@ class Repetition(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """What the person is told when the task ends."""
+        """What the user is told when the task ends."""
         what = "the same failing call" if self.failing else "the same call with the same result"
         return f"stopped: the model made {what} {self.times} times in a row, also after it was told ({self.words})"
 
 
 class RepeatedCalls:
-    """Compares each answer's calls with those of the one before, since the person's last message."""
+    """Compares each answer's calls with those of the one before, since the user's last message."""
 
     def __init__(self) -> None:
         self._last: frozenset[tuple[object, ...]] = frozenset()

@@ -24,14 +24,12 @@ async def find_summarisers(live: LiveSession, successor: ModelFacts | None = Non
     configured = live.settings.compaction.model
     if configured:
         facts, fault = await _configured(live, configured)
-        if facts is None and configured in live.told_once:  # at the start already
-            pass
-        elif facts is None:
+        if facts is not None:
+            found.append(facts)
+        elif configured not in live.told_once:  # not at the start already
             live.notify(
                 f"compaction.model {configured} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
             )
-        else:
-            found.append(facts)
     previous = _previous_model(live)
     window = live.facts.context_window
     if previous and window is not None and live.measure().tokens > live.budget().trigger:

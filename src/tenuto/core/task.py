@@ -165,7 +165,7 @@ class AgentTask:
     def _is_over(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> bool:
         """Say whether the work ends here: a plan is handed over, or the model goes round in circles.
 
-        Then the model is told first. Where it does not listen the person is told why it ended, and a task whose call
+        Then the model is told first. Where it does not listen the user is told why it ended, and a task whose call
         keeps failing has failed.
         """
         if is_handed_over(results):

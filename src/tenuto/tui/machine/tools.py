@@ -64,7 +64,7 @@ def finish_call(change: Change, event: ToolResultEvent) -> None:
 
 @TABLE.on(CallRefusedEvent)
 def note_refusal(_change: Change, _event: CallRefusedEvent) -> None:
-    """Nothing: on a screen the person is asked, and what is refused shows as the call's result."""
+    """Nothing: on a screen the user is asked, and what is refused shows as the call's result."""
 
 
 @TABLE.on(TodoChangedEvent)
