@@ -214,7 +214,7 @@ class Round:
             case "silent" | "stuck":
                 return bool(asked)
             case "streaming":
-                return b"word" in self.run.output or (bool(asked) and self.front in ("print", "reading"))
+                return b"word" in self.run.output or (bool(asked) and self.front in ("plain", "print", "reading"))
             case "tool":
                 return bool(alive(f"sleep {self.mark}"))
             case "compaction":

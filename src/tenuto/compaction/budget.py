@@ -15,8 +15,8 @@ MAX_OUTPUT_BUDGET = 16_384
 SMALL_WINDOW = 32_768
 """Up to such a window the output limit takes at most a quarter of it."""
 TARGET_SHARE = 0.8
-QUEUE_SHARE = 0.9
-"""Of the window: what a request may take whose queued texts alone are over the trigger."""
+CROWDED_SHARE = 0.9
+"""Of the window: what a request may take whose fixed parts and queued texts leave too little under the trigger."""
 MANUAL_KEEP_DIVISOR = 4
 SUMMARY_SHARE_OF_RESERVE = 0.8
 PREFIX_SHARE_OF_RESERVE = 0.5
@@ -24,7 +24,9 @@ TAIL_SHARE, SUMMARY_SHARE, PREFIX_SHARE, USER_SHARE, EXTRAS_SHARE = 0.45, 0.25, 
 LEAST_TAIL_SHARE, MOST_USER_SHARE = 0.15, 0.5
 """What the tail keeps when something else needs its room, and what the user's words may take for what must stay."""
 MIN_FREE = 1_000
-"""What a compaction works with even where fixed parts and queued texts leave less."""
+"""What a compaction has to work with before its limit is raised to make room."""
+LEAST_FREE = 500
+"""What it has to have at all: a frame, a few lines of summary and of the user's words."""
 MIN_OUTPUT = 256
 """A request is never sent with room for less output than this."""
 
@@ -69,8 +71,8 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
 
     `user_messages` is for what the user said, `user_floor` of it for what must stay: rules, corrections, heads, ends.
     `tail` is what the cut aims at, `tail_ceiling` what the kept tail may become with its first entry whole, `tail_room`
-    all that there is for one whose results the model has not seen yet. `spare` is what lies between target and trigger.
-    `lends`: what one share does not use may be taken for another; not where `free` is only the least there has to be.
+    all that there is for one whose results the model has not seen yet. `spare` is what lies between target and trigger,
+    less a margin.
     """
 
     free: int
@@ -83,7 +85,6 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     extras: int
     spare: int = 0
     user_floor: int = 0
-    lends: bool = True
 
 
 USUAL_WINDOWS = (DEFAULT_CONTEXT_WINDOW, 200_000, 262_144, 400_000, 524_288, 1_048_576, 2_097_152)
@@ -138,6 +139,21 @@ def budget_for(
     )
 
 
+def aim_for(budget: Budget, asked: int) -> Budget:
+    """Return the budget with the trigger and the target of a compaction that leaves `asked` tokens as they are.
+
+    These are the fixed parts and the queued texts. Where they leave too little under the trigger, nothing comes under
+    it: then the limit is most of the window, or all that it has beside the least output.
+    """
+    whole = budget.window - MIN_OUTPUT - budget.window // MARGIN_DIVISOR
+    crowded = int(CROWDED_SHARE * budget.window)
+    if budget.trigger - asked >= 2 * MIN_FREE:
+        target = max(int(TARGET_SHARE * budget.trigger), (asked + budget.trigger) // 2)
+        return msgspec.structs.replace(budget, target=target)
+    limit = max(budget.trigger, crowded if crowded - asked >= MIN_FREE else max(crowded, whole))
+    return msgspec.structs.replace(budget, trigger=limit, target=asked + int(TARGET_SHARE * max(0, limit - asked)))
+
+
 def allowance_for(
     budget: Budget,
     *,
@@ -152,10 +168,8 @@ def allowance_for(
     A manual compaction keeps a quarter of the usual tail; `keep_tokens` sets another size. The shares are in plain
     estimated tokens: real ones divided by `calibration`, so that estimates can be compared with them as they are.
     """
-    # A prompt that takes the whole target by itself only has to fit the window; between the steps it counts as sent.
-    goal = budget.target if fixed + queued < budget.trigger else int(QUEUE_SHARE * budget.window)
-    left = goal - fixed - queued
-    free = int(max(MIN_FREE, left) / calibration)
+    asked = fixed + queued
+    free = int(max(0, budget.target - asked) / calibration)
     keep = budget.keep_recent // MANUAL_KEEP_DIVISOR if manual else budget.keep_recent
     if keep_tokens is not None:
         keep = keep_tokens
@@ -170,8 +184,7 @@ def allowance_for(
         turn_prefix=min(int(budget.max_turn_prefix / calibration), int(PREFIX_SHARE * free)),
         user_messages=min(int(budget.user_messages / calibration), int(USER_SHARE * free)),
         extras=int(EXTRAS_SHARE * free),
-        spare=int(max(0, budget.trigger - goal) / calibration),
-        lends=left >= MIN_FREE,
+        spare=int(max(0, budget.trigger - budget.window // MARGIN_DIVISOR - max(budget.target, asked)) / calibration),
     )
 
 
@@ -180,7 +193,7 @@ def reserve_words(allowance: Allowance, floor: int) -> Allowance:
 
     What that is over the share of the user's words comes from the tail.
     """
-    words = max(allowance.user_messages, floor) if allowance.lends else allowance.user_messages
+    words = max(allowance.user_messages, floor)
     floor = min(floor, words)
     shares = _take_from_tail(allowance, words - allowance.user_messages)
     return msgspec.structs.replace(shares, user_messages=words, user_floor=floor)
@@ -198,7 +211,8 @@ def leave_room(allowance: Allowance, message: int) -> Allowance:
         return allowance
     given = min(needed, max(0, allowance.tail_room - int(LEAST_TAIL_SHARE * allowance.free)))
     shares = _take_from_tail(allowance, given)
-    part = min(1.0, max(MIN_FREE, allowance.free - message) / max(1, allowance.free - given - words))
+    rest = max(allowance.free - message, min(MIN_FREE, allowance.free + allowance.spare - message))
+    part = min(1.0, max(0, rest) / max(1, allowance.free - given - words))
     return msgspec.structs.replace(
         shares,
         tail=int(shares.tail * part),

@@ -111,7 +111,7 @@ class BoundContext(CompactionContext):
 def accept(ctx: BoundContext, outcome: CompactionOutcome) -> Proposal:
     """Return the outcome as a proposal that may be written. Raises `RungError` with what is wrong with it.
 
-    An automatic compaction also has to bring the next request under the trigger (R-004).
+    An automatic compaction also has to bring the next request under its limit, as a rule the trigger (R-004).
     """
     standing = ctx.environment.standing
     proposal = weigh(outcome, standing)
@@ -123,8 +123,7 @@ def accept(ctx: BoundContext, outcome: CompactionOutcome) -> Proposal:
 
 def over_limit(ctx: BoundContext, proposal: Proposal) -> str:
     """Return by how much an automatic compaction would miss its aim, as one line; empty when it does not."""
-    size, budget = ctx.environment.standing.size, ctx.environment.standing.budget
-    limit = budget.trigger if size.fixed + size.queued < budget.trigger else budget.window
+    limit = ctx.environment.standing.budget.trigger
     if ctx.is_manual or proposal.tokens_after <= limit:
         return ""
     return f"the context would still be over its limit ({proposal.tokens_after:,} of {limit:,} tokens)"

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from tenuto.compaction.budget import (
-    MIN_FREE,
+    CROWDED_SHARE,
+    LEAST_FREE,
     MOST_USER_SHARE,
     Allowance,
     Budget,
@@ -119,7 +120,7 @@ def plan_compaction(
     is the session's newest use of every file, `directory` the working directory that they are listed relative to.
     `unseen_tokens` bounds the results that the model has not seen yet (`None`: by what the window leaves).
     """
-    if size.fixed >= budget.trigger or _queue_decides(size, budget):
+    if size.fixed >= CROWDED_SHARE * budget.window or budget.trigger - size.fixed - size.queued < LEAST_FREE:
         return NothingToCompact(reason=_fixed_parts_reason(size, budget))
     previous = active_compaction(path, model_id)
     start = position_of(path, previous.first_kept_index) if previous is not None else 0
@@ -211,16 +212,10 @@ def _divide(basis: _Basis, allowance: Allowance) -> _Division:
     division = _divide_within(basis, allowance)
     message = division.split.message
     needed = basis.estimate(message) if message is not None else 0
-    if needed > allowance.free:  # it has to be cut
+    if needed + LEAST_FREE > allowance.free + allowance.spare:  # it has to be cut
         return division
     left = leave_room(allowance, needed)
     return division if left is allowance else _divide_within(basis, left)
-
-
-def _queue_decides(size: ContextSize, budget: Budget) -> bool:
-    """Say whether queued texts over the trigger leave no choice: they fit as it is, or not even with nothing else."""
-    asked = size.fixed + size.queued
-    return asked >= budget.trigger and (size.tokens < budget.window or asked + MIN_FREE >= budget.window)
 
 
 def _is_cut(items: Sequence[Item], seq: int) -> bool:

@@ -105,15 +105,16 @@ def surrounding_blocks(surroundings: Surroundings) -> list[str]:
 def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:
     """Return the user message before the tail: the split turn's own, or a fixed line where an answer would be first.
 
-    The split turn's message stays word for word (R-034), over the target if need be; only one that would bring the
-    whole over the trigger is cut in its middle.
+    The split turn's message stays word for word (R-034), over the target if need be. One that would bring the whole
+    over the trigger is cut in its middle, and comes under the target.
     """
     message = plan.turn_message
     if message is not None:
         bare = UserMessage(parts=bound_images(message.parts), origin=message.origin)
-        limit = max(room + plan.allowance.spare, plan.allowance.user_messages)
-        if estimate_message(bare) <= limit:
+        most = room + plan.allowance.spare
+        if estimate_message(bare) <= most:
             return bare
+        limit = max(room, min(plan.allowance.user_messages, most))
         text = clip_to_tokens(plain_text(message), limit - MESSAGE_OVERHEAD)
         return UserMessage(parts=(TextPart(text=text),), origin=message.origin)
     if plan.kept and isinstance(plan.kept[0], AssistantMessage):
@@ -128,7 +129,7 @@ def user_messages_block(plan: CompactionPlan, room: int) -> str:
     Where the tail is larger than it should be, what must stay goes over the target, as far as the trigger.
     """
     shares = plan.allowance
-    room = max(room, min(shares.user_floor, room + shares.spare)) if shares.lends else min(room, shares.user_messages)
+    room = max(room, min(shares.user_floor, room + shares.spare))
     without = plan.turn_start if plan.turn_message else 0
     said = [one for one in plan.said if one.seq < plan.cut and one.seq != without]
     most = min(room, int(plan.budget.user_messages / plan.size.calibration)) - LEDGER_TOKENS

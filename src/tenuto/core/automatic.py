@@ -1,7 +1,7 @@
 """Whether an automatic compaction may run: over the trigger, switched on, and not known to be of no use.
 
-Pure bookkeeping. An automatic compaction whose next *measured* request is not under the trigger was of no use; twice
-in a row ends them until the person acts (R-005). After one that failed the next waits until there is more (R-012).
+Pure bookkeeping. One whose next *measured* request is not under the limit that it had was of no use; twice in a row
+ends them until the user acts (R-005). After one that failed the next waits until there is more (R-012).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from msgspec import Struct
 
 MAX_INEFFECTIVE = 2
 GROWTH_AFTER_FAILURE = 1.1
+LEAST_GAIN = 0.1
+"""Part of a request by which a compaction makes the next one smaller, if it is of any use where nothing else helps."""
 
 
 class AutomaticCompaction(Struct):
@@ -20,6 +22,9 @@ class AutomaticCompaction(Struct):
     ineffective: int = 0
     done: int = 0
     """How many compactions of any kind this run has had."""
+    _is_futile: bool = False
+    _before: int = 0
+    _limit: int = 0
     _waits_for_measure: bool = False
     _not_under: float = 0.0
 
@@ -37,11 +42,17 @@ class AutomaticCompaction(Struct):
         """Say whether one may start at this size."""
         return not self.is_stopped and tokens >= self._not_under
 
-    def note_done(self, *, manual: bool) -> None:
-        """A compaction is on disk; the next measured request tells whether it was of use."""
+    @property
+    def may_save(self) -> bool:
+        """Whether one may start where the request would not fit the window: stopped or not, unless none helps."""
+        return not (self.is_stopped and self._is_futile)
+
+    def note_done(self, before: int, limit: int, *, manual: bool) -> None:
+        """A compaction of `before` tokens is on disk; the next measured request tells whether it is under `limit`."""
         self.done += 1
         if manual:
             self.reset()
+        self._before, self._limit = before, limit
         self._waits_for_measure = True
         self._not_under = 0.0
 
@@ -50,23 +61,24 @@ class AutomaticCompaction(Struct):
         self._not_under = tokens * GROWTH_AFTER_FAILURE
 
     def note_undone(self, tokens: int, most: int) -> None:
-        """The person undid one, to this size: the next waits for a tenth more, at the latest until `most` tokens."""
+        """The user undid one, to this size: the next waits for a tenth more, at the latest until `most` tokens."""
         self.reset()
         self._not_under = min(tokens * GROWTH_AFTER_FAILURE, most)
 
-    def note_measured(self, tokens: int, trigger: int) -> bool:
+    def note_measured(self, tokens: int) -> bool:
         """A provider counted a request; returns whether this was what stops them."""
         if not self._waits_for_measure:
             return False
         self._waits_for_measure = False
-        if tokens <= trigger:
+        if tokens <= self._limit:
             self.ineffective = 0
             return False
         self.ineffective += 1
+        self._is_futile = tokens > (1 - LEAST_GAIN) * self._before
         return self.is_stopped
 
     def reset(self) -> None:
-        """The person acted (compacted, changed the model): begin anew."""
+        """The user acted (compacted, changed the model): begin anew."""
         self.ineffective = 0
         self._waits_for_measure = False
         self._not_under = 0.0

@@ -289,7 +289,7 @@ def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Propo
         raise
     live.prepared = None  # it was used, or stands for what is gone from the view now
     if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
-        live.automatic.note_done(manual=operation.reason == "manual")
+        live.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=operation.reason == "manual")
     live.bus.publish(compaction_end(live.id, entry, operation.submission_id, will_retry=operation.will_retry))
     for note in proposal.outcome.notes:
         live.notify(note, "warning", keep=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenuto.compaction.budget import QUEUE_SHARE, TARGET_SHARE
+from tenuto.compaction.budget import aim_for
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
 from tenuto.compaction.gate import Standing
@@ -116,22 +116,15 @@ def bind_context(
 
 
 def _aimed(standing: Standing, reason: CompactionReason, attempt: int) -> Standing:
-    """Return the context with the aim that what was refused asks for; as it is where nothing was refused.
+    """Return the context with the limit that fixed parts and queued texts leave room under.
 
-    Where no compaction shortens what is over the trigger by itself, the aim is the window: a request that does not fit
-    only has to fit, and one that is over the trigger and fits is better than a lost task. The user's words share what
-    was refused, whatever the window is believed to be.
+    The user's words share what was refused, whatever the window is believed to be.
     """
     size, budget = standing.size, standing.budget
-    if reason != "overflow" and not (reason == "threshold" and size.tokens >= budget.window):
-        return standing
-    said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> attempt
-    budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
-    asked, most = size.fixed + size.queued, int(QUEUE_SHARE * budget.window)
-    if size.fixed >= budget.trigger and asked < most:
-        target = asked + int(TARGET_SHARE * (most - asked))
-        budget = msgspec.structs.replace(budget, trigger=most, target=target)
-    return msgspec.structs.replace(standing, budget=budget)
+    if reason == "overflow" or (reason == "threshold" and size.tokens >= budget.window):
+        said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> attempt
+        budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
+    return msgspec.structs.replace(standing, budget=aim_for(budget, size.fixed + size.queued))
 
 
 def cache_state(live: LiveSession) -> CacheState:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from tenuto.compaction.budget import Budget, assumed_window, budget_for
+from tenuto.compaction.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.weight import estimate_tools
 from tenuto.config.settings import Settings
@@ -251,13 +251,15 @@ class LiveSession(Struct):
     def is_compaction_due(self) -> bool:
         """Say whether an automatic compaction is due now: the same number that the footer shows (R-024).
 
-        Where the fixed parts alone are over the trigger, no compaction comes under it: it waits for the window.
+        Where no compaction comes under the trigger, it waits for the limit that one can come under. What is over the
+        window would be lost: then it is tried although earlier ones were of little use.
         """
-        size = self.measure()
-        if size.fixed >= self.budget().trigger and size.tokens < self.budget().window:
+        size, budget = self.measure(), self.budget()
+        limited = aim_for(budget, size.fixed + size.queued)
+        if not should_compact_threshold(size, limited, self.settings.compaction):
             return False
-        over = should_compact_threshold(size, self.budget(), self.settings.compaction)
-        return over and self.automatic.may_run(size.tokens)
+        is_over_window = budget.known and size.tokens >= budget.window
+        return self.automatic.may_run(size.tokens) or (is_over_window and self.automatic.may_save)
 
     def is_preparation_due(self) -> bool:
         """Say whether the next compaction is so near that its summary is to be written beside the task."""

@@ -36,7 +36,7 @@ def adopt_compaction(
     sent = round(plan.size.estimate * plan.size.calibration)  # the server may have counted the smaller context already
     proposal = msgspec.structs.replace(proposal, tokens_before=max(sent, proposal.tokens_before))
     stored = live.session.append(proposal.to_entry("threshold"))
-    live.automatic.note_done(manual=False)
+    live.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=False)
     live.bus.publish(compaction_end(live.id, stored, submission_id))
     live.publish_usage()
 

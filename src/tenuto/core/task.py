@@ -75,12 +75,10 @@ class AgentTask:
         live.publish_usage()
         # What a compaction can be judged by is the request; the answer is new, however long it is.
         sent = message.usage.sent if message.usage is not None else 0
-        size, budget = live.measure(), live.budget()
-        aim = budget.trigger if size.fixed < budget.trigger else budget.window
-        if live.automatic.note_measured(sent or size.tokens, aim):
+        if live.automatic.note_measured(sent or live.measure().tokens):
             live.notify(
                 "Compacting did not bring the context under its limit twice in a row; automatic compaction stops until "
-                f"you compact, or change the model ({describe_sizes(live)}).",
+                f"you compact, change the model, or the window is full ({describe_sizes(live)}).",
                 "warning",
                 keep=True,
             )

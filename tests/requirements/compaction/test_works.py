@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tenuto.compaction.budget import budget_for
+from tenuto.compaction.strategies import ToolResultHidingCompaction
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.event import CompactionProgressEvent, NoticeEvent, PromptReturnedEvent
 from tenuto.protocol.message import NoticeEntry
@@ -46,8 +47,8 @@ from tests.requirements.compaction.support import (
 )
 from tests.server import Cut, Hang, HttpError, Reply, Request, ScriptedServer, ServerThread, Tokens
 
-FIXED = "Follow this rule always. " * 4_000
-"""About 25 000 tokens that no compaction can shorten."""
+FIXED = "Follow this rule always. " * 4_350
+"""About 30 000 tokens that no compaction can shorten."""
 
 
 # --- R-004, R-005, R-006 ---
@@ -66,7 +67,7 @@ async def test_r004_compacted_is_said_only_of_a_request_under_the_trigger(tmp_pa
 
 
 async def test_r004_a_compaction_that_leaves_too_much_says_so_with_the_sizes(tmp_path):
-    """The fixed parts are just under the trigger: whatever is summarised, the next request is over it."""
+    """The fixed parts are just under the trigger: what nothing brings under it has to come under a higher limit."""
     rules = "Follow this rule always. " * 3_510
     async with agent(tmp_path, talk(), options={"window": 32_000}, extra_prompt=rules) as running:
         live = running.runtime.live
@@ -77,9 +78,12 @@ async def test_r004_a_compaction_that_leaves_too_much_says_so_with_the_sizes(tmp
         assert live.measure().fixed < live.budget().trigger
         assert ends(running)
         for end in ends(running):
-            under = end.tokens_after is not None and end.tokens_after <= live.budget().trigger
+            assert end.entry is not None
+            limit = end.entry.trigger
+            assert live.budget().trigger < limit < 32_000
+            under = end.tokens_after <= limit
             assert under == (end.error is None), (end.tokens_after, end.error)
-            assert under or f"{live.budget().trigger:,}" in end.error
+            assert under or f"{limit:,}" in end.error
 
 
 async def test_r005_at_most_two_compactions_of_no_use_and_the_message_names_what_is_too_big(tmp_path):
@@ -257,39 +261,28 @@ async def test_r011_with_the_old_model_gone_the_new_one_summarises_in_pieces(tmp
 # --- R-012, R-014 ---
 
 
-async def nearly_the_trigger(tmp_path) -> str:
-    """Return a system prompt just under the trigger of a window of 32,000: compaction is due and has nothing to win."""
-    rule, times = "Follow this rule always. ", 1_000
-    (tmp_path / "measured").mkdir()
-    script, options = [Reply("ok")], {"window": 32_000}
-    async with agent(tmp_path / "measured", script, options=options, extra_prompt=rule * times) as running:
-        await running.ask("hello")
-        size, trigger = running.runtime.live.measure(), running.runtime.live.budget().trigger
-        fixed = round(size.fixed / size.calibration)  # before the first answer it is a plain estimate
-    return rule * (times + (trigger - 20 - fixed) * times // estimate_text(rule * times))
-
-
 async def test_r012_a_failed_automatic_compaction_waits_and_is_shown_once_not_per_turn(tmp_path):
-    extra = await nearly_the_trigger(tmp_path)
-    async with agent(tmp_path, talk(Reply("ok")), options={"window": 32_000}, extra_prompt=extra) as running:
+    """A strategy that only hides results has nothing to hide."""
+    only_hiding = ToolResultHidingCompaction()
+    async with agent(tmp_path, talk(Reply("ok")), options={"window": 32_000}, compaction=only_hiding) as running:
+        await running.ask("hello" + " please" * 12_400)
         for number in range(6):
             assert (await running.ask(f"hello {number}" + " please" * 50)).outcome == "completed"
-        assert len(step_requests(running)) == 6
+        assert len(step_requests(running)) == 7
         assert len(starts(running)) == len(ends(running)) == 1
         assert ends(running)[0].error
 
 
 async def test_r012_within_a_task_it_waits_until_there_is_a_tenth_more_and_is_shown_once_each(tmp_path):
     write_big_file(tmp_path)
-    extra = await nearly_the_trigger(tmp_path)
-    async with agent(tmp_path, talk(reads(24)), options={"window": 32_000}, extra_prompt=extra) as running:
-        settled = await running.ask("read it" + " please" * 50, timeout=30)
+    only_hiding, options = ToolResultHidingCompaction(), {"window": 32_000}
+    async with agent(tmp_path, talk(reads(5)), options=options, compaction=only_hiding) as running:
+        settled = await running.ask("read it" + " please" * 11_800, timeout=30)
         assert settled.outcome == "completed", settled.error
-        assert sum(not request.refused for request in step_requests(running)) == 25
+        assert sum(not request.refused for request in step_requests(running)) == 6
         before, between, *_ = ends(running)
         assert before.error
         assert before.entry is None
-        assert between.entry is not None
         assert between.tokens_before >= 1.1 * before.tokens_before
         told = [event.text for event in running.of(NoticeEvent) if before.error in event.text]
         assert not told, "the end event shows it; a notice as well would be twice"
