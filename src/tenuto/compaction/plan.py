@@ -138,7 +138,8 @@ def plan_compaction(
     kept_tokens = shortened.tokens_from(cut)
     kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     if not _has_content(items[:cut], kept_whole):
-        return NothingToCompact(reason=_too_small_reason(items, previous, allowance), edits=shortened.edits(0, by_seq))
+        reason = _too_small_reason(items, previous, allowance) + _what_takes_room(size, budget)
+        return NothingToCompact(reason=reason, edits=shortened.edits(0, by_seq))
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
     replaced = _replaced_tokens(items[:cut], previous, meter)
@@ -402,6 +403,16 @@ def _has_content(items: Sequence[Item], kept_whole: UserMessage | None) -> bool:
 def _fixed_parts_reason(size: ContextSize, budget: Budget) -> str:
     return (
         f"the parts that no compaction can shorten are too big for the usable {budget.trigger:,} tokens: "
+        f"system prompt {size.system:,}, tools {size.tools:,}, queued texts {size.queued:,}"
+    )
+
+
+def _what_takes_room(size: ContextSize, budget: Budget) -> str:
+    """Return what takes most of the window, where that is nothing that a compaction shortens."""
+    if 2 * (size.fixed + size.queued) < budget.window:
+        return ""
+    return (
+        f"; most of the {budget.window:,} tokens of the window is what no compaction can shorten: "
         f"system prompt {size.system:,}, tools {size.tools:,}, queued texts {size.queued:,}"
     )
 
