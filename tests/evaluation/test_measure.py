@@ -7,12 +7,25 @@ import pytest
 
 from tenuto.cli.evaluating import run_eval
 from tenuto.evaluation.driving import Case, Figures, Recalled, Sight, Size, measure
+from tenuto.evaluation.phrases.sets import SETS
+from tenuto.evaluation.phrases.shape import Phrases
 from tenuto.evaluation.report import Report
 from tenuto.evaluation.scripted import SUMMARISERS, ScriptedModel
 from tenuto.evaluation.stories import KINDS, Fact, Step, View, make_story
 from tenuto.evaluation.wires import read_request
 
 PROTOCOLS = ("anthropic", "openai", "openai-chat")
+HOLDS = {
+    "numbers": "an",
+    "dates": "ad",
+    "names": "ap",
+    "claims": "an",
+    "corrections": "on",
+    "reversals": "oa",
+    "prose": "",
+    "talk": "",
+}
+"""What a sentence of a kind must hold; those that are not named hold `{a}`."""
 
 
 @pytest.mark.parametrize(
@@ -59,9 +72,40 @@ def test_a_seed_makes_the_same_session_and_has_every_kind():
     assert {make_story(seed, 16_384, 1).language for seed in (1, 2, 3)} == {"en", "de", "ja"}
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_is_planted_by_a_user_stands_in_a_prompt(seed):
-    for turns in make_story(seed, 65_536, 11).rounds:
+def test_the_seeds_take_the_languages_of_the_held_out_set_in_turn():
+    stories = [make_story(seed, 16_384, 1, "held-out") for seed in range(1, 8)]
+    assert [story.language for story in stories] == ["en", "de", "ja", "fr", "es", "zh", "en"]
+    assert stories[0].rounds != make_story(1, 16_384, 1, "known").rounds
+
+
+def kinds_of(phrases: Phrases) -> dict[str, tuple[str, ...]]:
+    fields = msgspec.structs.asdict(phrases)
+    return {name: texts for name, texts in fields.items() if isinstance(texts, tuple) and name != "days"}
+
+
+@pytest.mark.parametrize("phrases", SETS)
+def test_each_sentence_of_a_set_holds_what_its_facts_are_recalled_by(phrases):
+    for spoken in SETS[phrases].languages.values():
+        for kind, texts in kinds_of(spoken).items():
+            wanted = [f"{{{letter}}}" for letter in HOLDS.get(kind, "a")]
+            assert [text for text in texts if not all(part in text for part in wanted)] == []
+        assert "{a}" in spoken.first
+        assert "{n}" in spoken.first
+
+
+def test_the_held_out_set_has_no_sentence_of_the_known_one_and_is_no_smaller():
+    known, held_out = SETS["known"], SETS["held-out"]
+    for language, spoken in known.languages.items():
+        other = kinds_of(held_out.languages[language])
+        for kind, texts in kinds_of(spoken).items():
+            assert len(other[kind]) >= len(texts)
+            assert not {*other[kind]} & {*texts}
+    assert not {*held_out.printed.errors} & {*known.printed.errors}
+
+
+@pytest.mark.parametrize(("phrases", "seed"), [(name, seed) for name in SETS for seed in range(1, 7)])
+def test_what_is_planted_by_a_user_stands_in_a_prompt(phrases, seed):
+    for turns in make_story(seed, 65_536, 11, phrases).rounds:
         for turn in turns:
             view = View([turn.prompt])
             assert [fact for fact in turn.facts if not view.has(fact.text)] == []
@@ -176,6 +220,8 @@ def test_the_command_line_names_what_is_wrong(capsys):
     assert "8192" in capsys.readouterr().err
     assert run_eval(("compaction", "--summarisers", "honest,clever")) == 2
     assert "clever" in capsys.readouterr().err
+    assert run_eval(("compaction", "--phrases", "unread")) == 2
+    assert "held-out" in capsys.readouterr().err
     assert run_eval(("sleep",)) == 2
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar, get_args
 from tenuto.cli.arguments import BAD_USAGE
 from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.evaluation.driving import Case, Figures, measure
+from tenuto.evaluation.phrases.sets import SET_NAMES
 from tenuto.evaluation.report import Report, describe
 from tenuto.evaluation.scripted import SUMMARISERS
 from tenuto.guard.terminal import write_text
@@ -56,6 +57,13 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"one of {', '.join(PROTOCOLS)}; default {PROTOCOLS[0]}",
     )
+    parser.add_argument(
+        "--phrases",
+        type=_one_of(SET_NAMES),
+        default=SET_NAMES[0],
+        metavar="NAME",
+        help=f"the sentences to plant: one of {', '.join(SET_NAMES)}; default {SET_NAMES[0]}",
+    )
     parser.add_argument("--json", action="store_true", help="every figure as one JSON object")
     return parser
 
@@ -72,7 +80,14 @@ def run_eval(arguments: tuple[str, ...]) -> int:
     if isinstance(parsed, int):
         return parsed
     cases = [
-        Case(seed=seed, window=window, rounds=parsed.rounds, summariser=summariser, protocol=parsed.protocol)
+        Case(
+            seed=seed,
+            window=window,
+            rounds=parsed.rounds,
+            summariser=summariser,
+            protocol=parsed.protocol,
+            phrases=parsed.phrases,
+        )
         for window in parsed.windows
         for summariser in parsed.summarisers
         for seed in range(1, parsed.seeds + 1)

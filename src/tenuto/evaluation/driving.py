@@ -15,7 +15,7 @@ from tenuto.api import Agent
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.pins import pin
 from tenuto.core.request import build_request
-from tenuto.evaluation.phrases import GO_ON
+from tenuto.evaluation.phrases.sets import SetName
 from tenuto.evaluation.scripted import Account, ScriptedModel, ScriptedTransport, Summariser, count_request
 from tenuto.evaluation.stories import Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
 from tenuto.evaluation.wires import read_request
@@ -42,6 +42,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 11
     summariser: Summariser = "honest"
     protocol: ProviderKind = "anthropic"
+    phrases: SetName = "known"
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -111,7 +112,7 @@ class _Session:
     def __init__(self, case: Case, model: ScriptedModel, directory: Path) -> None:
         self._case = case
         self._model = model
-        self._story: Story = make_story(case.seed, case.window, case.rounds)
+        self._story: Story = make_story(case.seed, case.window, case.rounds, case.phrases)
         self._project = directory / "project"
         self._home = directory / "home"
         self._round = 0
@@ -185,7 +186,7 @@ class _Session:
             self._model.look = self._look
         if self._model.look is not None:
             self._model.begin(())
-            await self._ask(agent, GO_ON[self._story.language])
+            await self._ask(agent, self._story.go_on)
 
     async def _ask(self, agent: Agent, prompt: str) -> None:
         answer = await agent.run(prompt)

@@ -140,10 +140,11 @@ class Report:
         numbers = [(name, *(str(read(self._columns[column])) for column in self._columns)) for name, read in _NUMBERS]
         seeds = sorted({one.case.seed for one in self.figures})
         protocols = ", ".join(dict.fromkeys(one.case.protocol for one in self.figures))
+        sets = ", ".join(dict.fromkeys(one.case.phrases for one in self.figures))
         misses = self.misses()
         return [
-            f"seeds {', '.join(map(str, seeds))}; {protocols}; % word for word in the next request after round "
-            f"{' / '.join(map(str, rounds))} (. nothing planted yet)",
+            f"seeds {', '.join(map(str, seeds))}; {protocols}; {sets} phrases; "
+            f"% word for word in the next request after round {' / '.join(map(str, rounds))} (. nothing planted yet)",
             "",
             *_aligned([*table, *found, *numbers]),
             "",
@@ -223,4 +224,4 @@ def _trouble_rows(figures: Sequence[Figures]) -> Iterator[str]:
 
 def describe(case: Case) -> str:
     """Return a case in a few words."""
-    return f"seed {case.seed}, window {case.window}, {case.summariser}, {case.protocol}"
+    return f"seed {case.seed}, window {case.window}, {case.summariser}, {case.protocol}, {case.phrases} phrases"

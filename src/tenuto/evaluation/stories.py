@@ -9,7 +9,9 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from tenuto.evaluation import phrases
+from tenuto.evaluation.phrases.sets import SETS, SetName
+from tenuto.evaluation.phrases.shape import Language
+from tenuto.evaluation.phrases.vocabulary import ADJECTIVES, NOUNS, PEOPLE
 
 Kind = Literal[
     "pin",
@@ -90,11 +92,15 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole session. Each round ends with a compaction: by the threshold inside its last turn, or asked for."""
+    """A whole session. Each round ends with a compaction: by the threshold inside its last turn, or asked for.
+
+    `go_on` is the prompt after each of them.
+    """
 
     seed: int
-    language: phrases.Language
+    language: Language
     window: int
+    go_on: str
     rounds: tuple[tuple[Turn, ...], ...]
 
     def log(self, number: int) -> str:
@@ -107,18 +113,20 @@ def log_chars(window: int) -> int:
     return min(30_000, max(1_600, window // 5))
 
 
-def make_story(seed: int, window: int, rounds: int) -> Story:
-    """Return the session of a seed; its texts fit a window of `window` tokens."""
-    return _Writer(seed, window).write(rounds)
+def make_story(seed: int, window: int, rounds: int, phrases: SetName = "known") -> Story:
+    """Return the session of a seed in the words of a set; its texts fit a window of `window` tokens."""
+    return _Writer(seed, window, phrases).write(rounds)
 
 
 class _Writer:
-    def __init__(self, seed: int, window: int) -> None:
+    def __init__(self, seed: int, window: int, phrases: SetName) -> None:
         self._random = Random(f"story {seed}")
         self._seed = seed
         self._window = window
-        self._language: phrases.Language = phrases.LANGUAGES[(seed - 1) % len(phrases.LANGUAGES)]
-        names = [f"{one}_{other}" for one in phrases.ADJECTIVES for other in phrases.NOUNS]
+        self._language: Language = SETS[phrases].language_of(seed)
+        self._phrases = SETS[phrases].languages[self._language]
+        self._printed = SETS[phrases].printed
+        names = [f"{one}_{other}" for one in ADJECTIVES for other in NOUNS]
         self._random.shuffle(names)
         self._names = iter(names)
         numbers = list(range(1_010, 9_990, 7))
@@ -136,7 +144,13 @@ class _Writer:
 
     def write(self, rounds: int) -> Story:
         written = tuple(self._round(number) for number in range(1, rounds + 1))
-        return Story(seed=self._seed, language=self._language, window=self._window, rounds=written)
+        return Story(
+            seed=self._seed,
+            language=self._language,
+            window=self._window,
+            go_on=self._phrases.go_on,
+            rounds=written,
+        )
 
     # --- a round ---
 
@@ -153,10 +167,10 @@ class _Writer:
     def _opening_turn(self, number: int) -> Turn:
         """A wish with a value in it, which may turn out wrong, or plain work; files are read."""
         facts: tuple[Fact, ...] = ()
-        prompt = self._next("work", phrases.WORK).format(a=next(self._names))
+        prompt = self._next("work", self._phrases.work).format(a=next(self._names))
         if number in CLAIM_ROUNDS:
             name, value = next(self._names), next(self._numbers)
-            template = phrases.FIRSTS[self._language] if number == 1 else self._next("claim", phrases.CLAIMS)
+            template = self._phrases.first if number == 1 else self._next("claim", self._phrases.claims)
             prompt = template.format(a=name, n=value)
             fact = _sentence("user short", prompt, f"{name} {value}")
             self._claims.append((name, fact))
@@ -165,14 +179,14 @@ class _Writer:
         reads = tuple(_of_path("read", path) for path in files)
         calls = tuple(Call("read", {"path": path}) for path in files)
         decided = (self._decide(),) if number % 2 == 1 else ()
-        said = " ".join((self._talk(), *(f"{fact.text}." for fact in decided)))
+        said = " ".join((self._talk(), *map(self._ended, decided)))
         steps = (Step(calls=calls, facts=reads), Step(text=said, facts=decided))
         return Turn(prompt=prompt, facts=facts, files=files, steps=steps)
 
     def _correction_turn(self) -> Turn:
         name, claim = self._claims.pop(0)
         value = next(self._numbers)
-        text = self._next("correction", phrases.CORRECTIONS).format(o=name, n=value)
+        text = self._next("correction", self._phrases.corrections).format(o=name, n=value)
         fact = _sentence("correction", text, f"{name} {value}", old=claim.text)
         return Turn(prompt=text, facts=(fact,), over=(claim,), steps=(Step(text=self._talk()),))
 
@@ -181,33 +195,33 @@ class _Writer:
         kinds: tuple[Kind, ...] = ("user head", "user middle", "user end")
         for kind in kinds:
             name, value = next(self._names), next(self._numbers)
-            day = self._random.choice(phrases.DAYS)
-            text = self._next("key", phrases.KEYS).format(a=name, n=value, d=day)
-            facts.append(_sentence(kind, text, f"{name} {day if day in text else value}"))
-        head, middle, end = (fact.text + ("。" if self._language == "ja" else ".") for fact in facts)
+            day = self._random.choice(self._phrases.days)
+            text = self._next("key", self._phrases.keys).format(a=name, n=value, d=day)
+            said = [str(word) for word in (day, value) if str(word) in text]
+            facts.append(_sentence(kind, text, " ".join((name, *said))))
+        head, middle, end = map(self._ended, facts)
         length = min(4_000, self._window // 6)
-        prose = [self._next("prose", phrases.PROSE) for _ in range(length // 75)]
+        prose = [self._next("prose", self._phrases.prose) for _ in range(length // 75)]
         half = len(prose) // 2
         first, second = _paragraphs(prose[:half]), _paragraphs([middle, *prose[half:]])
-        prompt = f"{phrases.PASTE[self._language]}\n\n{head} {first}\n\n{second} {end}"
+        prompt = f"{self._phrases.paste}\n\n{head} {first}\n\n{second} {end}"
         return Turn(prompt=prompt, facts=tuple(facts), steps=(Step(text=self._talk()),))
 
     def _rule_turn(self, number: int) -> Turn:
         """Rules and plain facts in a line or two; a file is changed."""
-        facts = [self._short("user short", phrases.RULES)]
+        facts = [self._short("user short", self._phrases.rules)]
         if number % 3 == 1:
-            others: tuple[tuple[Kind, dict[phrases.Language, tuple[str, ...]]], ...] = (
-                ("number", phrases.NUMBERS),
-                ("date", phrases.DATES),
-                ("name", phrases.NAMES),
+            others: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+                ("number", self._phrases.numbers),
+                ("date", self._phrases.dates),
+                ("name", self._phrases.names),
             )
             facts.append(self._short(*others[number // 3 % 3]))
         pins = (self._pin(),) if number in PIN_ROUNDS else ()
         changes = self._change_module() if number % 2 == 1 else ()
         content = self._change_content(number)
-        end = "。" if self._language == "ja" else "."
         return Turn(
-            prompt=" ".join(f"{fact.text}{end}" for fact in facts),
+            prompt=" ".join(map(self._ended, facts)),
             facts=tuple(facts),
             pins=pins,
             steps=(*changes, *content, self._todo_step(), Step(text=self._talk())),
@@ -223,12 +237,12 @@ class _Writer:
             back, fact = self._reverse()
             decisions.append(fact)
             over = (back,)
-        promises = (self._from_template("promise", phrases.PROMISES),) if number % 2 == 0 else ()
-        said = " ".join(f"{fact.text}." for fact in decisions)
+        promises = (self._from_template("promise", self._phrases.promises),) if number % 2 == 0 else ()
+        said = " ".join(map(self._ended, decisions))
         steps.append(Step(text=said, calls=(Call("bash", {"command": "ls logs"}),), facts=tuple(decisions), over=over))
-        said = " ".join((self._talk(), *(f"{fact.text}." for fact in promises)))
+        said = " ".join((self._talk(), *map(self._ended, promises)))
         steps.append(Step(text=said, facts=promises))
-        prompt = self._next("work", phrases.WORK).format(a=name)
+        prompt = self._next("work", self._phrases.work).format(a=name)
         return Turn(prompt=prompt, steps=tuple(steps), files=files, fills=number % 2 == 1)
 
     def _looking(self, number: int) -> tuple[dict[str, str], list[Step]]:
@@ -253,31 +267,34 @@ class _Writer:
 
     # --- pieces ---
 
-    def _next(self, name: str, texts: dict[phrases.Language, tuple[str, ...]]) -> str:
+    def _next(self, name: str, texts: tuple[str, ...]) -> str:
         """Return the next of the texts of a kind, in turn."""
         place = self._turn[name] = self._turn.get(name, -1) + 1
-        mine = texts[self._language]
-        return mine[(place + self._seed) % len(mine)]
+        return texts[(place + self._seed) % len(texts)]
+
+    def _ended(self, fact: Fact) -> str:
+        """Return a fact as a sentence that another may follow."""
+        return fact.text + self._phrases.stop
 
     def _talk(self) -> str:
-        return self._next("talk", phrases.TALK)
+        return self._next("talk", self._phrases.talk)
 
-    def _short(self, kind: Kind, texts: dict[phrases.Language, tuple[str, ...]]) -> Fact:
+    def _short(self, kind: Kind, texts: tuple[str, ...]) -> Fact:
         name, value = next(self._names), next(self._numbers)
-        day, person = self._random.choice(phrases.DAYS), self._random.choice(phrases.PEOPLE)
+        day, person = self._random.choice(self._phrases.days), self._random.choice(PEOPLE)
         text = self._next(kind, texts).format(a=name, n=value, d=day, p=person)
         return _sentence(kind, text, name)
 
-    def _from_template(self, kind: Kind, texts: dict[phrases.Language, tuple[str, ...]]) -> Fact:
+    def _from_template(self, kind: Kind, texts: tuple[str, ...]) -> Fact:
         name = next(self._names)
         return _sentence(kind, self._next(kind, texts).format(a=name), name)
 
     def _pin(self) -> Fact:
-        return msgspec.structs.replace(self._short("user short", phrases.RULES), kind="pin")
+        return msgspec.structs.replace(self._short("user short", self._phrases.rules), kind="pin")
 
     def _decide(self) -> Fact:
         name = next(self._names)
-        fact = _sentence("decision", self._next("decision", phrases.DECISIONS).format(a=name), name)
+        fact = _sentence("decision", self._next("decision", self._phrases.decisions).format(a=name), name)
         self._decisions.append((name, fact))
         return fact
 
@@ -285,7 +302,7 @@ class _Writer:
         """Return a decision and what the model decides in its place."""
         other, fact = self._decisions.pop(0)
         name = next(self._names)
-        text = self._next("reversal", phrases.REVERSALS).format(o=other, a=name)
+        text = self._next("reversal", self._phrases.reversals).format(o=other, a=name)
         return fact, _sentence("reversed", text, f"{other} {name}", old=fact.text)
 
     def _module(self) -> tuple[str, str]:
@@ -323,7 +340,7 @@ class _Writer:
         )
 
     def _todo_step(self) -> Step:
-        new = self._from_template("todo", phrases.TODOS)
+        new = self._from_template("todo", self._phrases.todos)
         gone = self._todo[: len(self._todo) + 1 - MAX_TODO]
         self._todo = [*self._todo[len(gone) :], new]
         states = ["done"] * (len(self._todo) - 2) + ["in_progress", "pending"]
@@ -335,8 +352,7 @@ class _Writer:
 
     def _fail(self) -> tuple[str, Fact]:
         name, one, other = next(self._names), next(self._numbers), next(self._numbers)
-        place = self._turn["error"] = self._turn.get("error", -1) + 1
-        text = phrases.ERRORS[(place + self._seed) % len(phrases.ERRORS)].format(a=name, n=one, m=other)
+        text = self._next("error", self._printed.errors).format(a=name, n=one, m=other)
         check = f"checks/{name}.sh"
         fact = Fact(kind="error", text=text, ask=f"{name} {one}")
         self._failing.append((check, fact))
@@ -346,7 +362,7 @@ class _Writer:
         size = log_chars(self._window)
         facts = tuple(self._identifier("identifier") for _ in range(count))
         lines = {
-            int(size * share): self._random.choice(phrases.LOG_LINES).format(x=fact.text)
+            int(size * share): self._random.choice(self._printed.log_lines).format(x=fact.text)
             for share, fact in zip((0.1, 0.8), facts, strict=False)
         }
         return _log(self._random, size, lines), facts
