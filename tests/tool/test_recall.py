@@ -259,3 +259,21 @@ def test_t7_a_page_has_the_oldest_and_the_newest_of_the_record(kinds: list[str],
     assert headings(text) == ([*older, *record[-limit:]] or summaries[-1:])
     assert ("There are older ones" in text) == (len(record) > limit)
     assert ("not the record" in text) == (bool(summaries) and not record)
+
+
+TOLD = "legal wants olive_basket gone by the 21st of May"
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.booleans())
+def test_t7_words_that_are_everywhere_do_not_hide_where_all_of_them_stand(
+    before: int, behind: int, in_one_line: bool
+) -> None:
+    """Of a long text the lines with most of the words are shown, and of a long line the part with most of them."""
+    filler = [f"number {n} of the parts, by the book" for n in range(before + behind)]
+    blank = ". " if in_one_line else "\n"
+    text = blank.join((*filler[:before], TOLD, *filler[before:]))
+    with tempfile.TemporaryDirectory() as folder:
+        bench = make_bench(Path(folder))
+        user(bench, text)
+        found = asyncio.run(bench.text("recall", query="olive_basket 21st of May by the"))
+    assert TOLD in found

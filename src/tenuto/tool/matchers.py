@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import re
 import subprocess
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +23,10 @@ from tenuto.tool.search import Stop
 _HELD_BLOCKS = 8
 """Blocks of a file that are kept while not all words have been seen in it."""
 _WORD = re.compile(r'"([^"]+)"|(\S+)')
+REACH = 160
+"""Characters within which words of a long line stand together."""
+_Line = tuple[int, int, str]
+"""Minus the words that a line has, its number from 1, its text."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -66,13 +72,13 @@ class WordMatcher:
         self._seen: Counter[str] = Counter()
 
     def scan(self, blocks: Iterable[list[str]]) -> Scan:
-        """Return the lines with any of the words, if the text has them all.
+        """Return the lines with any of the words, if the text has them all; of many those with most of the words.
 
         Lines are looked at one by one only when all words are known to be there; until then the last blocks are held.
         """
         missing = set(self._words)
         held: deque[tuple[int, list[str]]] = deque(maxlen=_HELD_BLOCKS)
-        hits: list[Hit] = []
+        best: list[_Line] = []
         total = before = 0
         for lines in blocks:
             folded = "\n".join(lines).casefold()
@@ -81,22 +87,41 @@ class WordMatcher:
                 held.append((before, lines))
             before += len(lines)
             while held and not missing:
-                found = list(self._hits(*held.popleft()))
+                found = list(self._lines_with_any(*held.popleft()))
                 total += len(found)
-                hits += found[: SHOWN - len(hits)]
+                best = heapq.nsmallest(SHOWN, (*best, *found))
         self._seen.update(word for word in self._words if word not in missing)
+        hits = (Hit(number, text, self._densest(text)) for _, number, text in sorted(best, key=itemgetter(1)))
         return Scan(total, tuple(hits))
 
     def can_match(self, texts: list[str]) -> bool:
         """Each has to be looked at: how often the words occur is told as well."""
         return bool(texts)
 
-    def _hits(self, before: int, lines: list[str]) -> Iterator[Hit]:
+    def _lines_with_any(self, before: int, lines: list[str]) -> Iterator[_Line]:
         for number, line in enumerate(lines, before + 1):
             folded = line.casefold()
-            column = min((place for word in self._words if (place := folded.find(word)) >= 0), default=-1)
-            if column >= 0:
-                yield Hit(number, line, column)
+            found = sum(word in folded for word in self._words)
+            if found:
+                yield -found, number, line
+
+    def _densest(self, line: str) -> int:
+        """Return where in a line the part of `REACH` characters begins that has most of the words."""
+        folded = line.casefold()
+        places = sorted((found.start(), word) for word in self._words for found in re.finditer(re.escape(word), folded))
+        inside: Counter[str] = Counter()
+        start, most, best = 0, 0, places[0][0]
+        for place, word in places:
+            inside[word] += 1
+            while place + len(word) - places[start][0] > REACH and places[start][0] < place:
+                first = places[start][1]
+                inside[first] -= 1
+                if not inside[first]:
+                    del inside[first]
+                start += 1
+            if len(inside) > most:
+                most, best = len(inside), places[start][0]
+        return best
 
     def explain_nothing(self) -> str:
         """Say how often each word occurs, where there are several."""
