@@ -248,3 +248,23 @@ def test_t2_property_what_must_stay_costs_what_the_floor_says(seed, budget, more
     assert needed == keep_ledger(said, 0, budget - LEDGER_TOKENS)
     ample = keep_ledger(said, 0, budget + more)
     assert sum(len(one.text) for one in ample) >= sum(len(one.text) for one in needed)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Sala 4, ore 18:30",
+        "la CI gira su sbx-8227",
+        "maintenance le 3 mars",
+        "Safari 14 unterstützen wir",
+        "周五晚上八点切流量",
+        "Pase lo que pase, la tabla se queda como está",
+        "nobody but the release bot tags",
+    ],
+)
+def test_t2_what_is_exact_in_a_long_text_is_kept_whatever_its_words(told: str):
+    """No list of words is complete, and what is exact cannot be guessed."""
+    filler = "we walked along and talked about the weather and the food and so on and so forth. "
+    text = f"{filler * 60}{told}. {filler * 60}"
+    kept = keep_ledger([Said(1, text)], 300)
+    assert told in kept[0].text

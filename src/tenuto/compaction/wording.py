@@ -52,7 +52,42 @@ _RULE = Vocabulary(
     "moet|moeten|nooit|altijd|alleen|in plaats|verboden|должен|должна|должны|никогда|всегда|только|вместо|нельзя",
     "срок|обязательно|必须|不要|不得|不能|禁止|永远|总是|只能|只用|仅|而不是|改为|改成|务必|一律|截止",
     "必ず|絶対|常に|だけ|のみ|ではなく|代わりに|しないで|期限|반드시|절대|항상|대신|말고|금지|마세요|기한",
+    # What is said of a rule without a word for it: out of bounds, whatever happens, not later than, not more than.
+    "out of the question|off limits|off-limits|hands off|stay away|stays away|stay out|untouched|as it is|as they are",
+    "whatever happens|no matter what|at all costs|by no means|on no account|nowhere else|nothing else|no other",
+    "at the latest|no later than|not later than|no more than|no less than|cut-off|cutoff|freeze|frozen|capped|ceiling",
+    "upper bound|lower bound|strictly|exclusively|supposed to|is to be|are to be|not to be|end of life|refuse",
+    "auf keinen fall|in keinem fall|unter keinen umständen|kommt nicht in frage|tabu|finger weg|unangetastet",
+    "spätestens|ausschließlich|lediglich|egal was|maximal|minimal|pflicht|zwingend|untersagt|so wie es ist",
+    "hors de question|en aucun cas|sous aucun prétexte|quoi qu'il arrive|au plus tard|au maximum|au minimum|au plus",
+    "au moins|obligatoire|impératif|impérativement|strictement|exclusivement|proscrit|exclu|nulle part|ne pas|ne plus",
+    "date limite|tel quel|telle quelle|tels quels|ne touche|ne touchez|pas question|doivent rester|doit rester",
+    "pase lo que pase|ni hablar|de ninguna manera|bajo ningún concepto|en ningún caso|a más tardar|como máximo",
+    "como mínimo|al menos|a lo sumo|obligatorio|imprescindible|exclusivamente|estrictamente|tal cual|intacto|sin tocar",
+    "no se toca|no toques|fecha límite|tiene que|tienen que|hace falta|ningún|ninguna|jamás|únicamente",
+    "in nessun caso|per nessun motivo|al massimo|al minimo|almeno|entro|obbligatorio|esclusivamente|divieto",
+    "non toccare|em hipótese alguma|de jeito nenhum|no máximo|no mínimo|pelo menos|obrigatório",
+    "exclusivamente|não mexa|não toque",
+    "in geen geval|onder geen beding|uiterlijk|maximaal|minimaal|hooguit|minstens|verplicht|uitsluitend|blijf af",
+    "ни в коем случае|ни при каких|не трогать|не трогай|не позднее|не более|не менее|исключительно|строго|запрещено",
+    "绝不|决不|切勿|切记|严禁|一定|无论如何|别动|不动|不准|不许|最晚|最迟|以前|之前|不超过|不低于|至多|上限|下限|仅限|唯一",
+    "要求|应当|必需|需要|除非|以外|厳禁|だめ|ダメ|触らない|触るな|そのまま|必須|までに|以上|以下|未満|上限|下限|最低|限り|限定",
+    "しか|以外|決して|何があっても|べき|なくていい|不要|凍結|절대로|안 됩니다|안 된다|하지 마|까지|이하",
+    "이상|최대|최소|필수|오직|그대로",
 )
+_QUANTITY = re.compile(
+    r"\d\s?(?:%|‰|°|ms\b|s\b|sec\b|min\b|h\b|[kmgt]i?b\b|fps\b|px\b|eur\b|usd\b|am\b|pm\b|uhr\b|[€$£¥]|ミリ秒|毫秒|秒|分|時|点|日|月|年)"
+    r"|[€$£¥]\s?\d|\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\bv\d|\b\d+\.\d+"
+    r"|\b(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zäöéû]*\.?,? (?:the )?\d"
+    r"|\d(?:st|nd|rd|th|er|º|\.)?,? (?:of |de |d')?(?:jan|feb|fév|m[aä]r|a[pvb]r|ma[iy]|ju[inl]|aug|août|ago|sep|o[ck]t"
+    r"|nov|d[eéi][czs]|ene|gen)"
+    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun|diens|donners|frei|sams|sonn)(?:day|tag)\b|\bmittwoch\b"
+    r"|\b(?:lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)\b"
+    r"|[月火水木金土日]曜|(?:周|星期|礼拜)[一二三四五六日天]|[월화수목금토일]요일"
+    r"|(?-i:\b[A-Z]\w+ \d)",
+    re.IGNORECASE,
+)
+"""A date, a time, a number with its unit, or a version."""
 _WEAK = Vocabulary(
     "not|no|should|prefer|avoid|before|after|until|limit|version|port|budget|important|keep|use|please|unless",
     "nicht|kein|keine|keinen|soll|sollen|sollte|bitte|bis|pas|devrait|avant|non|versión|puerto|não|versão|porta|niet",
@@ -144,10 +179,14 @@ def _sentences_between(text: str, start: int, end: int) -> Iterator[Sentence]:
 
 @lru_cache(maxsize=4_096)
 def weigh_rule(sentence: str) -> int:
-    """Return how much a sentence of the user sounds like a rule, a limit or a correction; 0: not at all."""
+    """Return how much a sentence of the user sounds like a rule, a limit or a correction; 0: not at all.
+
+    One that has an exact name, a date or a quantity weighs something whatever its words are: no list of words is
+    complete, and what is exact cannot be guessed.
+    """
     weight = 4 * _CORRECTION.is_in(sentence) + 3 * _RULE.is_in(sentence)
-    weak = _WEAK.is_in(sentence) + (_NAME.search(sentence) is not None)
-    return weight + weak if weight or weak > 1 else 0
+    exact = (_NAME.search(sentence) is not None) + (_QUANTITY.search(sentence) is not None)
+    return weight + exact + _WEAK.is_in(sentence) if weight or exact else 0
 
 
 def is_correction(sentence: str) -> bool:
