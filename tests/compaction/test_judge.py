@@ -19,7 +19,8 @@ LENGTH = 3_000
 
 
 def judge(text: str, instructions: str = FIRST, *, covered: int = COVERED, previous: str = "") -> str:
-    return find_weakness(text, expect(instructions, covered=covered, length=LENGTH, previous=previous))
+    fault = find_weakness(text, expect(instructions, covered=covered, length=LENGTH, previous=previous))
+    return fault.tell_model() if fault else ""
 
 
 BODY = {
@@ -128,7 +129,7 @@ def test_f8_the_floor_follows_what_is_replaced_and_never_the_wish_for_brevity():
     short = "## Goal\nFix the sort of the export.\n\n## Next Steps\n1. Run the tests."
     assert judge(short, covered=5_000) == ""
     assert "next to nothing" in judge(short, covered=60_000)
-    assert find_weakness(short, expect(FIRST, covered=60_000, length=40)) == "", "there is no room for more"
+    assert find_weakness(short, expect(FIRST, covered=60_000, length=40)) is None, "there is no room for more"
 
 
 def test_f8_an_update_does_not_lose_the_notes_before():
@@ -161,7 +162,7 @@ def test_prompts_of_the_users_own_are_judged_by_the_headings_that_they_name():
 @given(st.text(), st.integers(0, 200_000), st.integers(0, 4_000))
 def test_whatever_the_text_it_is_judged_in_one_line(text, covered, length):
     fault = find_weakness(text, expect(FIRST, covered=covered, length=length))
-    assert "\n" not in fault
+    assert fault is None or "\n" not in fault.tell_model()
 
 
 @given(st.permutations(list(BODY)), st.integers(1, 4))

@@ -38,16 +38,17 @@ ASKED = expect(FIRST, covered=10_000, length=2_000)
     ],
 )
 def test_r010_a_summary_that_is_not_complete_is_a_fault(answer, words):
-    assert words in find_fault(answer, 10_000, ASKED)
+    assert words in find_fault(answer, 10_000, ASKED).what
 
 
 def test_a_complete_summary_has_no_fault_and_one_longer_than_the_original_has():
-    assert find_fault(reply(SUMMARY), 10_000, ASKED) == ""
-    assert "longer than what it replaces" in find_fault(reply(SUMMARY), 20, ASKED)
+    assert find_fault(reply(SUMMARY), 10_000, ASKED) is None
+    assert "longer than what it replaces" in find_fault(reply(SUMMARY), 20, ASKED).what
 
 
 def test_a_summary_about_refusals_is_not_a_refusal():
-    assert find_fault(reply(SUMMARY.replace("Mend", "Handle 'I'm sorry, I cannot' answers; mend")), 10_000, ASKED) == ""
+    about = SUMMARY.replace("Mend", "Handle 'I'm sorry, I cannot' answers; mend")
+    assert find_fault(reply(about), 10_000, ASKED) is None
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,18 @@ async def test_r003_whatever_the_summariser_does_the_session_goes_on(tmp_path, b
         assert any("condensed without a model" in event.text for event in running.of(NoticeEvent))
 
 
+async def test_f14_no_words_meant_for_the_model_reach_the_user_or_the_log(tmp_path):
+    advice = "do not go on with the work"
+    async with agent(tmp_path, talk(summary="Ok, I run the tests now."), options={"window": 32_000}) as running:
+        await fill(running)
+        await compact(running)
+        assert any(advice in request.items[-1].text for request in running.server.requests), "the model reads it"
+        (notice,) = [event.text for event in running.of(NoticeEvent) if "condensed without a model" in event.text]
+        assert "does not have the headings that were asked for" in notice
+        assert not any(advice in repr(event) for event in running.events)
+        assert advice.encode() not in log_of(running)
+
+
 async def test_esc_during_a_threshold_compaction_gives_the_prompt_back(tmp_path):
     def script(request: Request):
         return Hang(30) if is_summary_request(request) else Reply("fine " * 2500)

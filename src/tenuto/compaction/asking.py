@@ -16,7 +16,7 @@ import msgspec
 
 from tenuto.compaction.budget import MIN_FREE
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.judge import Expected
+from tenuto.compaction.judge import Expected, Fault
 from tenuto.compaction.summary import find_fault, is_too_long, shorten, text_of_summary
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import RETRYABLE, ErrorKind, Finished, ModelClient, ModelError, ModelRequest, TextDelta
@@ -113,23 +113,24 @@ async def accept_summary(
 ) -> str:
     """Return a text of at most `length` estimated tokens that can stand for `replaced` ones (R-009, R-010).
 
-    `ask` is called with what to add to the request: nothing at first, then what was wrong with the first answer.
-    Raises `SummaryError`, and whatever `ask` raises.
+    `ask` is called with what to add to the request: nothing at first, then what was wrong with the first answer and
+    what to do instead. Raises `SummaryError` in words for the user, and whatever `ask` raises.
     """
-    too_long = ""
-    fault = ""
+    too_long = feedback = reason = ""
     for _attempt in range(MAX_ATTEMPTS):
-        answer = await ask(f"\n\nA first attempt could not be used: {fault}." if fault else "")
+        answer = await ask(feedback)
+        text = text_of_summary(answer)
         fault = find_fault(answer, replaced, expected)
-        text = "" if fault else text_of_summary(answer)
-        if text and not is_too_long(text, length):
-            return text
-        if text:
+        if fault is None:
+            if not is_too_long(text, length):
+                return text
             too_long = text
-            fault = f"it was about {estimate_text(text)} tokens long, and {length} is the most"
+            fault = Fault(f"it was about {estimate_text(text)} tokens long, and {length} is the most")
+        reason = fault.what
+        feedback = f"\n\nA first attempt could not be used: {fault.tell_model()}"
     if too_long:
         return shorten(too_long, length)
-    raise SummaryError(f"the summary could not be used: {fault}")
+    raise SummaryError(f"the summary could not be used: {reason}")
 
 
 def _lower(request: ModelRequest, error: ModelError) -> int:

@@ -35,6 +35,8 @@ MAX_REPEATED_SHARE = 0.3
 MIN_WORDS = 60
 MIN_DISTINCT_SHARE = 0.25
 """Of all runs of three words, in texts of at least `MIN_WORDS` words."""
+ONCE = "say each thing once"
+"""The advice against a loop."""
 _MAX_LABEL_WORDS = 8
 _HEADING = re.compile(r"^\s{0,3}(?:#{1,6}\s+(?P<mark>.*\S)|(?:\d+[.)]\s+)?(?P<bold>\*\*[^*]+\*\*|__[^_]+__)\s*:?)\s*$")
 _LABEL = re.compile(r"^[\s#>*_+\d.)-]*(?P<label>[^:：*_]{2,60})")
@@ -56,6 +58,20 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     template: frozenset[str] = frozenset[str]()
 
 
+class Fault(msgspec.Struct, frozen=True):
+    """Why a text cannot be used as a summary, each a clause without a full stop.
+
+    `what` is for everybody: what is wrong with it. `advice` is for the model that wrote it: what to do instead.
+    """
+
+    what: str
+    advice: str = ""
+
+    def tell_model(self) -> str:
+        """Return the sentence that the model's second attempt is asked for with."""
+        return f"{self.what}; {self.advice}." if self.advice else f"{self.what}."
+
+
 def expect(instructions: str, *, covered: int, length: int, previous: str = "") -> Expected:
     """Return what instructions ask for, of a summary of `covered` tokens that may have `length` (both estimates).
 
@@ -68,16 +84,16 @@ def expect(instructions: str, *, covered: int, length: int, previous: str = "") 
     return Expected(headings=headings, floor=floor, template=template)
 
 
-def find_weakness(summary: str, expected: Expected) -> str:
-    """Return why a text is not the notes that were asked for, in words for the model that wrote it; empty if it is."""
+def find_weakness(summary: str, expected: Expected) -> Fault | None:
+    """Return why a text is not the notes that were asked for; `None` if it is."""
     return (
         _find_loop(summary) or _find_missing_headings(summary, expected.headings) or _find_emptiness(summary, expected)
     )
 
 
-def _find_missing_headings(summary: str, wanted: Sequence[str]) -> str:
+def _find_missing_headings(summary: str, wanted: Sequence[str]) -> Fault | None:
     if not wanted:
-        return ""
+        return None
     lines = list(_lines_outside_code(summary))
     labels = [label for line in lines if (label := _label_of(line))]
     found = [heading for heading in wanted if any(_is_named(heading, label) for label in labels)]
@@ -86,23 +102,24 @@ def _find_missing_headings(summary: str, wanted: Sequence[str]) -> str:
         needed = [heading for heading in ESSENTIAL if heading in wanted]
         missing = [heading for heading in needed if heading not in found]
         if needed and not missing:
-            return ""
+            return None
         if not needed and 2 * len(found) >= len(wanted):
-            return ""
+            return None
         lacking = missing or [heading for heading in wanted if heading not in found]
-        return f"it lacks the heading {_listed(lacking)}"
+        return Fault(f"it lacks the heading {_listed(lacking)}")
     sections = _filled_sections(lines, headings)
     if sections < max(2, (len(wanted) + 1) // 2):
-        return (
-            f"it does not have the headings that were asked for ({_listed(wanted)}); "
-            "write notes under these headings, and do not go on with the work"
+        return Fault(
+            f"it does not have the headings that were asked for ({_listed(wanted)})",
+            "write notes under these headings, and do not go on with the work",
         )
     before = sum(len(line) for line in lines[: headings[0]])
     if 2 * before > sum(map(len, lines)):
-        return (
-            f"most of it stands before the first heading; begin with {_listed(wanted[:1])} and write nothing before it"
+        return Fault(
+            "most of it stands before the first heading",
+            f"begin with {_listed(wanted[:1])} and write nothing before it",
         )
-    return ""
+    return None
 
 
 def _filled_sections(lines: Sequence[str], headings: Sequence[int]) -> int:
@@ -111,32 +128,32 @@ def _filled_sections(lines: Sequence[str], headings: Sequence[int]) -> int:
     return sum(any(map(_bare, lines[start + 1 : end])) for start, end in zip(headings, ends, strict=False))
 
 
-def _find_emptiness(summary: str, expected: Expected) -> str:
+def _find_emptiness(summary: str, expected: Expected) -> Fault | None:
     content = [bare for line in summary.splitlines() if not _HEADING.match(line) and (bare := _bare(line))]
     if 2 * sum(line in expected.template for line in content) > len(content):
-        return "it repeats what the headings are for instead of saying what happened; fill each of them in"
+        return Fault("it repeats what the headings are for instead of saying what happened", "fill each of them in")
     tokens = estimate_text("\n".join(content))
     if tokens < max(1, expected.floor):
-        return (
-            f"it says next to nothing ({tokens} tokens below its headings); say what was done, decided and comes next"
+        return Fault(
+            f"it says next to nothing ({tokens} tokens below its headings)", "say what was done, decided and comes next"
         )
-    return ""
+    return None
 
 
-def _find_loop(text: str) -> str:
+def _find_loop(text: str) -> Fault | None:
     """Return that a text repeats itself: the same sentences again and again, or hardly any new run of words."""
     units = [unit for part in _SENTENCE.split(text) if len(unit := _bare(part)) >= MIN_UNIT]
     counted = Counter(units)
     again = sum((count - 1) * len(unit) for unit, count in counted.items() if count >= MIN_REPEATED)
     if again > MAX_REPEATED_SHARE * sum(map(len, units)):
         unit, count = counted.most_common(1)[0]
-        return f"it repeats itself ({count} times “{unit[:60]}”); say each thing once"
+        return Fault(f"it repeats itself ({count} times “{unit[:60]}”)", ONCE)
     words = [word.casefold() for word in _WORD.findall(text)]
     if len(words) >= MIN_WORDS:
         runs = set(zip(words, words[1:], words[2:], strict=False))
         if len(runs) < MIN_DISTINCT_SHARE * (len(words) - 2):
-            return f"it repeats itself (“{' '.join(words[-6:])[:60]}” again and again); say each thing once"
-    return ""
+            return Fault(f"it repeats itself (“{' '.join(words[-6:])[:60]}” again and again)", ONCE)
+    return None
 
 
 def _lines_outside_code(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tenuto.compaction.files import strip_file_lists
-from tenuto.compaction.judge import Expected, find_weakness
+from tenuto.compaction.judge import Expected, Fault, find_weakness
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import ToolCallPart, text_of
@@ -58,23 +58,23 @@ def text_of_summary(answer: AssistantMessage) -> str:
     return strip_file_lists(text)
 
 
-def find_fault(answer: AssistantMessage, replaced_tokens: int, expected: Expected) -> str:
-    """Return what is wrong with a summary, in words for the model that wrote it; empty when it can be used (R-010).
+def find_fault(answer: AssistantMessage, replaced_tokens: int, expected: Expected) -> Fault | None:
+    """Return what is wrong with a summary; `None` when it can be used (R-010).
 
     `replaced_tokens` is the estimate of what the summary stands for, `expected` what it has to look like. Length alone
     is no fault: see `shorten`.
     """
     if any(isinstance(part, ToolCallPart) for part in answer.parts):
-        return "it called a tool; notes are text only"
+        return Fault("it called a tool", "notes are text only")
     if answer.stop_reason in {"max_tokens", "window_exceeded", "pause", "interrupted"}:
-        return "it was cut off before its end; be shorter"
+        return Fault("it was cut off before its end", "be shorter")
     text = text_of_summary(answer)
     if answer.stop_reason == "refusal" or (len(text) < _REFUSAL_LENGTH and _REFUSAL.match(text)):
-        return "it was a refusal; the task is only to report what the transcript says"
+        return Fault("it was a refusal", "the task is only to report what the transcript says")
     if not text:
-        return "it was empty"
+        return Fault("it was empty")
     if estimate_text(text) >= replaced_tokens:
-        return "it was longer than what it replaces; keep only what is needed to go on"
+        return Fault("it was longer than what it replaces", "keep only what is needed to go on")
     return find_weakness(text, expected)
 
 
