@@ -223,6 +223,13 @@ class Around:
         self.scroll(rows)
         return True
 
+    def put_todo_away(self) -> bool:
+        """Put the todo list away; `False` where more of it can be shown, or none is."""
+        if not self._side.has_all:
+            return False
+        self._machine.handle(intents.ToggleTodo(has_all=True))
+        return True
+
     def toggle_whole_approval(self) -> None:
         """Show all of the command or change, or its head again."""
         self._full = not self._full

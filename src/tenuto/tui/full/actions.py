@@ -29,6 +29,7 @@ class ScreenActions:
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
+            "todo": around.put_todo_away,
             "approval.full": around.show_whole_approval,
             "help.up": lambda: around.scroll_help(-1),
             "help.down": lambda: around.scroll_help(1),

@@ -141,6 +141,10 @@ class Surroundings:
         self._wheel(rows)
         return True
 
+    def put_todo_away(self) -> bool:
+        """Put the todo list away; `False` where more of it can be shown, or none is."""
+        return self._around.put_todo_away()
+
     def show_whole_approval(self) -> bool:
         """Show all of the command or change, or its head again."""
         self._around.toggle_whole_approval()

@@ -36,6 +36,7 @@ class ScreenActions:
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
+            "todo": app.around.put_todo_away,
             "approval.full": self._show_whole_approval,
             "escape": app.around.leave_whole_approval,
             "help.up": lambda: app.around.scroll_help(-1),

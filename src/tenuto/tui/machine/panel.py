@@ -252,13 +252,13 @@ def close_picker(change: Change) -> None:
 
 
 @TABLE.on(ToggleTodo)
-def toggle_todo(change: Change, _intent: ToggleTodo) -> None:
+def toggle_todo(change: Change, intent: ToggleTodo) -> None:
     """Show all of the todo list, then put it away, then show what is open of it again."""
     state = change.state
     if not state.shows_todo:
         state.todo_away, state.todo_open = False, False
         state.todo_open = not state.shows_todo
-    elif state.todo_open:
+    elif state.todo_open or intent.has_all:
         state.todo_away, state.todo_open = True, False
     else:
         state.todo_open = True

@@ -19,11 +19,15 @@ ENTRY_MARGINS = 8
 
 
 class Panel(Struct, frozen=True):
-    """`choices` maps a row to the place of what a click on it chooses. `scrolled` says how far it really went."""
+    """`choices` maps a row to the place of what a click on it chooses. `scrolled` says how far it really went.
+
+    `has_all` says that there is nothing more of the list that it shows.
+    """
 
     lines: Sequence[Line] = ()
     choices: dict[int, int] = field(default_factory=dict[int, int])
     scrolled: int = 0
+    has_all: bool = False
 
 
 NOTHING = Panel()

@@ -32,18 +32,25 @@ def side_panel(
     items = state.todo if todo is None else todo
     shown = items if state.shows_todo else ()
     queue = queue_panel(state, width, max(1, rows - 1) if shown else rows)
-    lines = _todo(state, shown, width, glyphs, rows - len(queue.lines))
+    todo_rows = rows - len(queue.lines)
+    whole = _whole_todo(state, shown, width, glyphs, todo_rows)
+    lines = whole or _todo_head(state, shown, width, glyphs, todo_rows)
     choices = {len(lines) + row: seq for row, seq in queue.choices.items()}
-    return Panel(fit_lines([*lines, *queue.lines], width), choices)
+    return Panel(fit_lines([*lines, *queue.lines], width), choices, has_all=bool(whole))
 
 
-def _todo(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
-    """Return the list, or from what is open on as much of it as there is room for, and how much of it is done."""
-    if rows < 1 or not items:
+def _whole_todo(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
+    """Return all of the list; nothing where it has no room, or is long and was not asked for."""
+    if not state.todo_open and len(items) > TODO_ROWS:
         return []
     whole = todo_lines(items, width - 4, glyphs)
-    if (state.todo_open or len(items) <= TODO_ROWS) and len(whole) <= rows:
-        return [padded(line) for line in whole]
+    return [padded(line) for line in whole] if len(whole) <= rows else []
+
+
+def _todo_head(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
+    """Return from what is open on as much of the list as there is room for, and how much of it is done."""
+    if rows < 1 or not items:
+        return []
     finished = sum(item.status == "done" for item in items)
     done = f"{finished} of {len(items)} done"
     room = max(1, min(len(items), rows - 1 if state.todo_open else min(rows, TODO_ROWS) - 1))

@@ -32,7 +32,9 @@ class ShowEarlier(IntentBase, frozen=True):
 
 
 class ToggleTodo(IntentBase, frozen=True):
-    """Show the whole todo list, or its head (Ctrl+T)."""
+    """Show the whole todo list, put it away, show its head (Ctrl+T). `has_all`: the whole of it shows already."""
+
+    has_all: bool = False
 
 
 class HelpFilterChanged(IntentBase, frozen=True):
