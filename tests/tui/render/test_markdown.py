@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tenuto.tui.render.line import copy_text
 from tenuto.tui.render.markdown import render_markdown
+from tenuto.tui.render.options import RenderOptions
 from tests.tui.render.documents import documents
 
 CODE = st.text(st.sampled_from([*"abc \t(){}'\"#=", "\n", "日", "é"]), max_size=200)
@@ -99,6 +100,26 @@ def test_copying_a_fence_gives_its_code_verbatim(prefix, code, width):
     text = head + "\n" + "\n".join(indentation + line for line in lines)
     copied = copy_text([line for line in render_markdown(text, width) if line.gutter > 2 or not line.spans])
     assert copied.strip("\n") == code.strip("\n")
+
+
+@pytest.mark.parametrize("prefix", ["", "    "], ids=["fence", "indented"])
+@pytest.mark.parametrize(
+    ("options", "mark"),
+    [(RenderOptions(), "↳"), (RenderOptions(ascii=True), ">"), (RenderOptions(spoken=True), "")],
+    ids=["unicode", "ascii", "spoken"],
+)
+@given(words=st.lists(st.integers(1, 120), min_size=1), width=st.integers(20, 100))
+def test_f13_a_row_that_goes_on_with_a_line_of_code_is_marked_and_no_other(prefix, options, mark, words, width):
+    """Of `daily-user.md`: a long line of code was cut in the middle of a word, and nothing said so."""
+    code = ["x" * size for size in words]
+    text = "\n".join(prefix + line for line in code) if prefix else "\n".join(["```", *code, "```"])
+    continues = False
+    lines = render_markdown(text, width, options)
+    for line in lines:
+        shown = line.text.partition("x")[0].strip()
+        assert shown == (mark if continues else "")
+        continues = line.soft
+    assert copy_text(lines).split("\n") == code, "the mark is not copied"
 
 
 PAYLOADS = [

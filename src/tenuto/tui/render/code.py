@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.text.lexer import find_lexer, look_up_kind
 from tenuto.tui.render.line import Line, Span, indent
+from tenuto.tui.render.width import pad
 from tenuto.tui.render.wrap import wrap_code
 
 if TYPE_CHECKING:
@@ -75,13 +76,16 @@ def _span(text: str, style: str) -> Span:
     return text, style
 
 
-def code_lines(code: str, language: str, width: int) -> list[Line]:
-    """Return the rows of a block of code, indented by `CODE_INDENT` cells that copying leaves out."""
+def code_lines(code: str, language: str, width: int, continued: str) -> list[Line]:
+    """Return the rows of a block of code, indented by `CODE_INDENT` cells that copying leaves out.
+
+    `continued` is the mark that stands in those cells where a row goes on with the line of the one above.
+    """
     if any(len(line) > MAX_LINE for line in code.split("\n")):
         language = ""
     room = max(width - CODE_INDENT, 4)
+    blank, mark = (" " * CODE_INDENT, "code"), (pad(continued, CODE_INDENT), "faint")
     rows: list[Line] = []
     for spans in highlight(code, language):
-        rows.extend(wrap_code(spans, room))
-    blank = (" " * CODE_INDENT, "code")
-    return indent(rows, blank, blank)
+        rows.extend(indent(wrap_code(spans, room), blank, mark))
+    return rows

@@ -99,7 +99,7 @@ class BlockRenderer(Struct, frozen=True):
             case "fence":
                 return self.code(token.content.removesuffix("\n"), token.info)
             case "code_block":
-                return code_lines(token.content.removesuffix("\n"), "", self.wide)
+                return self.code(token.content.removesuffix("\n"), "")
             case _ if token.type in LIST_TYPES:
                 return self._list(extent)
             case "blockquote_open":
@@ -112,9 +112,9 @@ class BlockRenderer(Struct, frozen=True):
                 return wrap([(token.content, "text")], self.text)
 
     def code(self, code: str, info: str) -> list[Line]:
-        """Return the lines of a fence's code; the first word of `info` names its language."""
+        """Return the lines of code; the first word of `info` names its language."""
         words = info.replace("{", " ").replace(",", " ").split()
-        return code_lines(code, words[0] if words else "", self.wide)
+        return code_lines(code, words[0] if words else "", self.wide, self.glyphs.continued)
 
     def items(self, extent: Extent) -> list[Extent]:
         """Return the extents of a list's items."""

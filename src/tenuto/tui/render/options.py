@@ -58,6 +58,7 @@ class Glyphs(Struct, frozen=True):
     compaction: str = "◆"
     arrow: str = "→"
     left_arrow: str = "←"
+    continued: str = "↳"
     times: str = "×"
     minus: str = "−"
     ellipsis: str = "…"
@@ -86,12 +87,13 @@ ASCII = Glyphs(
     compaction="=",
     arrow="->",
     left_arrow="<-",
+    continued=">",
     times="x",
     minus="-",
     ellipsis="...",
     middle="-",
 )
-SPOKEN = replace(ASCII, rule="", column="", cross="")
+SPOKEN = replace(ASCII, rule="", column="", cross="", continued="")
 DEFAULT = RenderOptions()
 
 
