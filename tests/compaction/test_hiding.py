@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.compaction.hiding import (
-    MAX_NAMES,
     PRESERVED_GROUPS,
     hidden_text,
     hide_results,
@@ -16,6 +15,7 @@ from tenuto.compaction.hiding import (
     is_worth_a_cold_cache,
     saved_by,
 )
+from tenuto.compaction.summary import MAX_EXACT_NAMES
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
@@ -158,7 +158,7 @@ def test_t5_a_placeholder_is_always_the_same_recognised_and_shorter(texts):
     by_seq = {message.seq: message for message in view}
     for edit in edits:
         assert saved_by(edit, by_seq[edit.target]) > 0
-        assert edit.text.count("`") <= 2 * MAX_NAMES
+        assert edit.text.count("`") <= 2 * MAX_EXACT_NAMES
     if edits:
         hide(history)
         assert not hide(history)

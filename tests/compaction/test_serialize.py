@@ -59,6 +59,24 @@ def test_a_long_result_keeps_head_tail_and_the_error_between():
     assert "characters left out" in shown
 
 
+NAMES = ("ERR_20941", "10.52.79.7:14678", "f32fe93ef7de", "OPS-3493", "cus_703abcf88d", "/var/spool/rapid/part-606")
+
+
+@given(st.integers(0, 6_000), st.integers(0, 6_000), st.sampled_from(NAMES))
+def test_an_exact_name_stays_wherever_a_result_is_cut(before, after, name):
+    """Found at 16k: an address between head and end of a result was in no request for notes, and gone after it."""
+    value = f"{'x' * before} {name} {'y' * after}"
+    assert name in serialize([result(value)])
+    assert name in serialize([ShellEntry(command="make", output=value)])
+
+
+def test_of_many_names_a_bounded_number_stays_and_arguments_have_none():
+    value = "noise " * 800 + " ".join(f"ERR_{number}" for number in range(20_000, 20_200)) + " noise" * 800
+    assert 8 <= serialize([result(value)]).count("ERR_") <= 10
+    assert serialize([result(value)], BOUNDS.tightened(4)).count("ERR_") <= 3
+    assert "ERR_" not in serialize([call(json.dumps({"content": value}))])
+
+
 def test_a_giant_write_argument_is_bounded_and_its_path_kept():
     shown = serialize([call(json.dumps({"path": "big.py", "content": "x = 1\n" * 20_000}))])
     assert 'path="big.py"' in shown

@@ -16,12 +16,11 @@ import msgspec
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.failures import MAX_LINE, error_text, one_line
 from tenuto.compaction.files import FileOperations, with_file_lists
-from tenuto.compaction.hiding import exact_names
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
 from tenuto.compaction.said import PERSON_ORIGINS
 from tenuto.compaction.serialize import clip
-from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, names_in, shorten
+from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, exact_names, names_in, shorten
 from tenuto.compaction.view import Surroundings, surrounding_blocks
 from tenuto.compaction.wording import (
     MAX_SENTENCE,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tenuto.compaction.failures import error_text
 from tenuto.compaction.meter import Meter
-from tenuto.compaction.summary import IDENTIFIER_REACH, find_identifiers
+from tenuto.compaction.summary import exact_names
 from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
@@ -23,8 +23,6 @@ PRESERVED_GROUPS = 5
 MIN_WARM_SAVING = 12_500
 """Tokens: with a warm prefix cache a smaller saving costs more than it brings (DESIGN section 6)."""
 MIN_WARM_SAVING_SHARE = 0.05
-MAX_NAMES = 10
-_LONGEST_NAME = 80
 _LONGEST_ERROR = 200
 """Characters of one line of an error in a placeholder."""
 _HIDDEN = "[This result is hidden to save room; it was not empty."
@@ -68,23 +66,6 @@ def _hide(message: ToolResultMessage) -> ViewEdit | None:
         if saved_by(edit, message) > 0:
             return edit
     return None
-
-
-def exact_names(text: str) -> list[str]:
-    """Return up to ten exact names of a result, the latest first; a part of another name is not named beside it.
-
-    The end of a result is looked at first, where a command says what came of it, and then its beginning. Paths come
-    behind the rest: they are found again more easily than a number or a code.
-    """
-    beginning = text[:-IDENTIFIER_REACH][:IDENTIFIER_REACH]
-    found = sorted([*find_identifiers(text), *find_identifiers(beginning)], key=lambda name: "/" in name)
-    names: list[str] = []
-    for name in dict.fromkeys(found):
-        if len(names) == MAX_NAMES:
-            break
-        if len(name) <= _LONGEST_NAME and "`" not in name and not any(name in other for other in names):
-            names.append(name)
-    return names
 
 
 def saved_by(edit: ViewEdit, message: Message, meter: Meter | None = None) -> int:

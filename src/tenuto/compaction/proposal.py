@@ -9,7 +9,6 @@ import msgspec
 from tenuto.compaction.digest import FAILED, digest, list_items, list_room, open_errors
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.files import with_file_lists
-from tenuto.compaction.hiding import exact_names
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.serialize import SEPARATOR, serialize_blocks
@@ -20,6 +19,7 @@ from tenuto.compaction.summary import (
     add_context,
     add_identifiers,
     audit_identifiers,
+    exact_names,
     shorten,
 )
 from tenuto.compaction.view import Surroundings, build_replacement

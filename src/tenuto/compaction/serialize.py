@@ -1,7 +1,7 @@
 """A conversation as plain text for the summariser: something to report on, not something to continue (DESIGN 5).
 
 Pure. Everything is bounded: results and arguments by head and tail, thinking by its head, texts as a whole up to a
-limit, images by a placeholder (R-052). Error lines from what is left out of a result are kept.
+limit, images by a placeholder (R-052). Error lines and exact names from what is left out of a result are kept.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import msgspec
 
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.images import image_placeholder
+from tenuto.compaction.summary import LONGEST_NAME, MAX_EXACT_NAMES, exact_names
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart
@@ -32,12 +33,13 @@ _NO_ROOM = 200
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Characters that are kept of each kind of text."""
+    """Characters that are kept of each kind of text, and exact names of what is left out of a result."""
 
     result_head: int = 2_000
     result_tail: int = 500
     thinking: int = 1_000
     text: int = 8_000
+    names: int = MAX_EXACT_NAMES
 
     def tightened(self, divisor: int) -> Bounds:
         """Return bounds that are `divisor` times smaller, for a conversation that is far too large."""
@@ -46,6 +48,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
             result_tail=self.result_tail // divisor,
             thinking=self.thinking // divisor,
             text=self.text // divisor,
+            names=self.names // divisor,
         )
 
 
@@ -100,7 +103,7 @@ def _serialize_entry(entry: Visible, bounds: Bounds) -> str:
         case DeveloperMessage():
             return _labelled("Developer", _clip_middle(entry.text, bounds.text))
         case ShellEntry():
-            output = _clip_output(entry.output, bounds)
+            output = _clip_result(entry.output, bounds)
             status = f"\n(exit code {entry.exit_code})" if entry.exit_code else ""
             status = "\n(interrupted)" if entry.interrupted else status
             return _labelled("User ran", f"{entry.command}\n{output}{status}".rstrip())
@@ -150,7 +153,7 @@ def _argument(value: Any, bounds: Bounds) -> str:
 
 
 def _serialize_result(message: ToolResultMessage, bounds: Bounds) -> str:
-    text = _clip_output(_content(message.parts), bounds) or "(no output)"
+    text = _clip_result(_content(message.parts), bounds) or "(no output)"
     state = "(interrupted) " if message.interrupted else "(failed) " if message.is_error else ""
     return _labelled("Tool result", state + text)
 
@@ -172,13 +175,23 @@ def clip(text: str, head: int, tail: int) -> str:
     return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[len(text) - tail :]}"
 
 
-def _clip_output(text: str, bounds: Bounds) -> str:
-    """Bound an output or an argument, keeping error lines of the part that goes."""
+def _clip_result(text: str, bounds: Bounds) -> str:
+    """Bound an output, keeping exact names and error lines of the part that goes."""
+    return _clip_output(text, bounds, bounds.names)
+
+
+def _clip_output(text: str, bounds: Bounds, most_names: int = 0) -> str:
+    """Bound an output or an argument, keeping error lines and up to `most_names` exact names of the part that goes."""
     head, tail = bounds.result_head, bounds.result_tail
     if len(text) <= head + tail:
         return text
     errors = _error_lines(text, head, len(text) - tail)
-    left_out = f"[… {len(text) - head - tail} characters left out …]"
+    kept = "\n".join((text[:head], *errors, text[len(text) - tail :]))
+    # A name that is cut in two belongs to what goes.
+    going = text[max(0, head - LONGEST_NAME) : len(text) - tail + LONGEST_NAME] if most_names else ""
+    names = [name for name in exact_names(going) if name not in kept][:most_names]
+    had = f"; it had {', '.join(f'`{name}`' for name in names)}" if names else ""
+    left_out = f"[… {len(text) - head - tail} characters left out{had} …]"
     return "\n".join((text[:head], left_out, *errors, text[len(text) - tail :]))
 
 

@@ -20,6 +20,9 @@ MAX_IDENTIFIERS = 24
 IDENTIFIER_REACH = 8_000
 """Characters at the end of the summarised text whose exact names must not be lost."""
 LENGTH_TOLERANCE = 1.1
+MAX_EXACT_NAMES = 10
+"""Names that stay known of an output which is hidden, or of what is left out of one."""
+LONGEST_NAME = 80
 _MAX_IDENTIFIER = 120
 _REFUSAL_LENGTH = 600
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -142,6 +145,23 @@ def find_identifiers(text: str) -> list[str]:
             if 2 < len(name) <= _MAX_IDENTIFIER:
                 last_seen[name] = max(last_seen.get(name, 0), found.start())
     return sorted(last_seen, key=lambda name: -last_seen[name])
+
+
+def exact_names(text: str) -> list[str]:
+    """Return up to ten exact names of an output, the latest first; a part of another name is not named beside it.
+
+    The end is looked at first, where a command says what came of it, and then the beginning. Paths come behind the
+    rest: they are found again more easily than a number or a code.
+    """
+    beginning = text[:-IDENTIFIER_REACH][:IDENTIFIER_REACH]
+    found = sorted([*find_identifiers(text), *find_identifiers(beginning)], key=lambda name: "/" in name)
+    names: list[str] = []
+    for name in dict.fromkeys(found):
+        if len(names) == MAX_EXACT_NAMES:
+            break
+        if len(name) <= LONGEST_NAME and "`" not in name and not any(name in other for other in names):
+            names.append(name)
+    return names
 
 
 class Names(msgspec.Struct, frozen=True):
