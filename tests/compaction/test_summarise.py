@@ -95,15 +95,15 @@ async def test_a_split_turn_is_two_requests_one_after_the_other_joined():
     history.user("mend it")
     for _ in range(10):
         history.step(words(1_500))
-    client = ScriptedClient(reply(SUMMARY), reply(PREFIX))
+    client = ScriptedClient(reply(PREFIX), reply(SUMMARY))
     summary = await summariser(client).summarise(history.planned())
     assert summary.startswith(SUMMARY)
     assert summary.endswith(PREFIX)
-    first, second = map(prompt_of, client.requests)
-    assert "request 0" in first
-    assert "[User]: mend it" not in first
-    assert "[User]: mend it" in second
-    assert "## Original Request" in second
+    turn, before = map(prompt_of, client.requests)
+    assert "request 0" in before
+    assert "[User]: mend it" not in before
+    assert "[User]: mend it" in turn
+    assert "## Original Request" in turn
 
 
 async def test_a_short_prefix_takes_no_more_room_of_the_history_than_it_has():
@@ -118,8 +118,39 @@ async def test_a_short_prefix_takes_no_more_room_of_the_history_than_it_has():
     facts = "\n".join(f"- fact {number} is known" for number in range(room // 7 - 30))
     notes = f"{SUMMARY}\n{facts}"
     assert estimate_text(notes) > plan.allowance.summary - plan.allowance.turn_prefix
-    summary = await summariser(ScriptedClient(reply(notes), reply(PREFIX))).summarise(plan)
+    summary = await summariser(ScriptedClient(reply(PREFIX), reply(notes))).summarise(plan)
     assert summary.startswith(notes)
+
+
+def named_length(request: ModelRequest) -> int:
+    """The words that a request for notes allows."""
+    return int(prompt_of(request).rpartition("Keep the notes under ")[2].split()[0])
+
+
+@pytest.mark.parametrize("lines", [0, 20, 60, 400])
+async def test_notes_of_the_length_that_they_were_asked_for_lose_nothing_to_a_split_turn(lines):
+    """Found at 8k: the history's notes filled their length, and then gave lines up for those on the turn."""
+    history = conversation(3)
+    history.user("mend it")
+    for _ in range(10):
+        history.step(words(1_500))
+    plan = history.planned()
+    turn = f"{PREFIX}\n" + "\n".join(f"- {number} was seen in this turn" for number in range(lines))
+
+    def answer(request: ModelRequest) -> AssistantMessage:
+        if "## Original Request" in prompt_of(request):
+            return reply(turn)
+        room = named_length(request) * 3 // 2
+        facts = [f"- fact {number} is known" for number in range(room // 7)]
+        while estimate_text(notes := "\n".join((SUMMARY, *facts))) > room:
+            facts.pop()
+        return reply(notes)
+
+    client = ScriptedClient(answer)
+    summary = await summariser(client).summarise(plan)
+    notes = text_of(answer(client.requests[-1]).parts)
+    assert summary.startswith(notes)
+    assert estimate_text(summary) <= plan.allowance.summary + 10
 
 
 async def test_a_split_turn_without_history_keeps_the_previous_summary():

@@ -74,12 +74,12 @@ def shows(tokens: int) -> Condition:
     return saw(CompactionProgressEvent, lambda event: event.summary_tokens >= tokens)
 
 
-def prefix_hangs(request: Request):
-    return Hang(30) if is_prefix_request(request) else Reply(SUMMARY)
+def history_hangs(request: Request):
+    return Reply(TURN_PREFIX) if is_prefix_request(request) else Hang(30)
 
 
-def prefix_streams_slowly(request: Request):
-    return Reply(TURN_PREFIX, delay_per_event=0.5) if is_prefix_request(request) else Reply(SUMMARY)
+def history_streams_slowly(request: Request):
+    return Reply(TURN_PREFIX) if is_prefix_request(request) else Reply(SUMMARY, delay_per_event=0.5)
 
 
 def bad_first():
@@ -105,11 +105,13 @@ POINTS = {
         HttpError(429, "slow down", headers={"retry-after": "20"}), stage("waiting to try again"), 1, False
     ),
     "the second attempt after a bad summary": Point(bad_first(), asked(2), 2),
-    "between history and turn": Point(prefix_hangs, stage("summarising the present turn"), 1, False),
-    "the turn's first part is asked for": Point(prefix_hangs, asked(2), 2),
-    "the turn's first part streams": Point(
-        prefix_streams_slowly,
-        saw(CompactionProgressEvent, lambda event: "present turn" in event.stage and event.summary_tokens > 0),
+    "between turn and history": Point(
+        history_hangs, saw(CompactionProgressEvent, lambda event: event.stage == "summarising"), 1, False
+    ),
+    "what came before the turn is asked for": Point(history_hangs, asked(2), 2),
+    "the notes on what came before the turn stream": Point(
+        history_streams_slowly,
+        saw(CompactionProgressEvent, lambda event: event.stage == "summarising" and event.summary_tokens > 0),
         2,
     ),
 }

@@ -103,27 +103,31 @@ class Summariser:
 
         Raises `SummaryError`; cancelling closes the connection and leaves nothing behind.
         """
-        prompts = self._context.prompts
+        prefix = await self._summarise_turn(plan) if plan.turn_prefix else ""
+        room = plan.allowance.summary - estimate_text(join_summaries("", prefix))
         history = plan.previous_summary
         if any(not isinstance(entry, DeveloperMessage) for entry in plan.history):
+            prompts = self._context.prompts
             form = self._form(
                 "summarising",
                 prompts.update if history else prompts.first,
                 prompts.update,
-                limits=(plan.allowance.summary, plan.budget.max_summary, plan.replaced_tokens),
+                limits=(room, plan.budget.max_summary, plan.replaced_tokens),
             )
             history = await self._fold(plan.history, form, history)
-        prefix = ""
-        if plan.turn_prefix:
-            form = self._form(
-                "summarising the present turn",
-                prompts.turn_prefix,
-                prompts.turn_prefix,
-                limits=(plan.allowance.turn_prefix, plan.budget.max_turn_prefix, plan.replaced_tokens),
-            )
-            prefix = await self._fold(plan.turn_prefix, form, "")
-            history = shorten(history, plan.allowance.summary - estimate_text(join_summaries("", prefix)))
-        return join_summaries(history, prefix)
+        return join_summaries(shorten(history, room), prefix) if prefix else history
+
+    async def _summarise_turn(self, plan: CompactionPlan) -> str:
+        """Return the notes on a split turn's first part.
+
+        They are made first, because the notes on what came before have the room that these leave: asked for with that
+        length, they lose nothing to a cut afterwards.
+        """
+        instructions = self._context.prompts.turn_prefix
+        length = min(plan.allowance.turn_prefix, plan.allowance.summary // 2)
+        limits = (length, plan.budget.max_turn_prefix, plan.replaced_tokens)
+        form = self._form("summarising the present turn", instructions, instructions, limits=limits)
+        return await self._fold(plan.turn_prefix, form, "")
 
     async def summarise_entries(self, entries: Sequence[Visible], instructions: str, length: int, replaced: int) -> str:
         """Return notes on `entries` of at most `length` estimated tokens, by instructions of their own.
