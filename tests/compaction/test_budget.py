@@ -122,6 +122,14 @@ def test_a_manual_compaction_keeps_a_quarter():
     assert allowance_for(budget, fixed=5_000, manual=True).tail == pytest.approx(5_000, abs=2)
 
 
+@given(st.integers(8_000, 4_000_000))
+def test_r007_up_to_the_trigger_most_of_the_output_fits_in_windows_of_every_size(window):
+    """Found at 1M: the margin was as large as the reserve, and answers near the trigger were cut off at 256 tokens."""
+    budget = budget_for(ModelFacts(provider="p", name="m", context_window=window), CompactionSettings())
+    assert budget.output_for(budget.trigger) >= 0.7 * budget.output_budget
+    assert budget.margin >= min(4_096, window // 64)
+
+
 @given(st.integers(2_000, 2_000_000), st.floats(0, 1.1), st.floats(0, 1))
 def test_r007_what_is_only_estimated_leaves_room_for_its_error(window, filled, estimated):
     budget = budget_for(ModelFacts(provider="p", name="m", context_window=window), CompactionSettings())
@@ -130,7 +138,7 @@ def test_r007_what_is_only_estimated_leaves_room_for_its_error(window, filled, e
     output = budget.output_for(request, uncounted)
     assert 1 <= output <= max(MIN_OUTPUT, budget.output_budget)
     assert output <= budget.output_for(request), "never more than for a request that was counted"
-    left = window - request - window // 64
+    left = window - request - budget.margin
     assert output >= min(MIN_OUTPUT, budget.output_budget) or left < MIN_OUTPUT
     if left // 2 >= uncounted // 4 and left - uncounted // 4 >= MIN_OUTPUT:
         assert request + uncounted // 4 + output <= window, "a quarter more than estimated still fits"

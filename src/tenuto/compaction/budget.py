@@ -31,8 +31,9 @@ MIN_OUTPUT = 256
 """A request is never sent with room for less output than this."""
 
 
-MARGIN_DIVISOR = 64
-"""Part of the window that is left free, because not even a counted request is known to the token."""
+MARGIN_DIVISOR, MAX_MARGIN = 64, DEFAULT_RESERVE // 4
+"""Part of the window that is left free, because not even a counted request is known to the token; of a huge window no
+more than a part of the reserve, which is for the output."""
 ESTIMATE_ERROR_DIVISOR = 4
 """Part of an estimate by which it may be too low."""
 
@@ -55,13 +56,18 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     user_messages: int
     reserve_raised_from: int | None = None
 
+    @property
+    def margin(self) -> int:
+        """The tokens of the window that no request plans with."""
+        return min(self.window // MARGIN_DIVISOR, MAX_MARGIN)
+
     def output_for(self, request_tokens: int, uncounted_tokens: int = 0) -> int:
         """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007).
 
         `uncounted_tokens` of the request are an estimate and no provider's count: the more they are, the more stays
         free for their error, at most half of what is left.
         """
-        left = self.window - request_tokens - self.window // MARGIN_DIVISOR
+        left = self.window - request_tokens - self.margin
         margin = min(uncounted_tokens // ESTIMATE_ERROR_DIVISOR, max(left, 0) // 2)
         return max(MIN_OUTPUT, min(self.output_budget, left - margin))
 
