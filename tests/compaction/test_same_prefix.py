@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, SummaryModel
 from tenuto.compaction.errors import RungError
@@ -156,6 +158,36 @@ async def test_it_does_not_apply_without_room_for_the_summary_in_the_window():
     assert await run(context(client, plan, window=plan.size.tokens + 1_000), plan) is None
     assert not client.requests
     assert await run(context(client, plan, window=64_000), plan) is not None
+
+
+@settings(max_examples=60, deadline=None)
+@given(spare=st.integers(0, 16_000), before=st.sampled_from([0, 400, 1_000]), reasons=st.booleans())
+def test_where_the_window_leaves_less_than_planned_the_notes_are_asked_for_shorter(spare, before, reasons):
+    """Found at 16k: results near the trigger left 1 500 of 1 900 tokens, and all of it was sent again at full price."""
+    plan = conversation().planned(window=64_000, keep_tokens=2_000)
+    plan = msgspec.structs.replace(plan, previous_summary=words(before) if before else "")
+    window = plan.size.tokens + spare
+    client = ScriptedClient(reply(SUMMARY + "".join(f"\n- value {n} is {n * n}" for n in range(20))))
+    present = context(client, plan, window=window, max_output=16_000)
+    model = msgspec.structs.replace(present.environment.request.model, thinking=reasons)
+    present = replace(
+        present,
+        environment=replace(
+            present.environment,
+            request=msgspec.structs.replace(present.environment.request, model=model),
+        ),
+    )
+    planned, margin, question = plan.allowance.summary, budget(window).margin, 1_400
+    least = max(1_000, before * 5 // 4, planned // (2 if reasons else 5))
+    assert least < planned, "the test would say nothing"
+    outcome = asyncio.run(run(present, plan))
+    if spare - margin - question >= least:
+        assert outcome is not None
+    for request in client.requests:
+        (_, _, named) = prompt_of(request).rpartition("Keep the notes under ")
+        length = int(named.split()[0]) * 3 // 2
+        assert least - 2 <= length <= min(planned, request.max_output_tokens)
+        assert plan.size.tokens + request.max_output_tokens + margin <= window
 
 
 async def test_after_an_answer_that_ran_into_the_window_the_observed_number_counts():

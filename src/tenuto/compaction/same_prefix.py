@@ -13,7 +13,6 @@ from functools import partial
 import msgspec
 
 from tenuto.compaction.asking import Asker, SummaryError, accept_summary
-from tenuto.compaction.budget import MARGIN_DIVISOR
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel
 from tenuto.compaction.images import images_of
@@ -34,6 +33,11 @@ RUNG = "same prefix"
 STAGE = "summarising"
 FEEDBACK_ROOM = 100
 """Tokens that what was wrong with a first answer may add to the request."""
+LEAST_NOTES, GROWTH = 1_000, 1.25
+LEAST_SHARE, LEAST_SHARE_REASONING = 0.2, 0.5
+"""How short the notes may be where the window has no room for those that were planned: in estimated tokens, by the
+length of the notes that they bring up to date, and as a share of the planned length; a model that reasons does so in
+the same room. Shorter ones would lose more than the cache saves."""
 _QUOTED = 120
 """Characters of the kept tail's first words by which it is named."""
 
@@ -103,7 +107,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked | None:
-    """Return what to ask if the model's window has room for it and for a summary of the planned length.
+    """Return what to ask if the window has room for it and for a summary, a shorter one than planned if need be.
 
     After a request that the window cut off, only the provider's own number counts.
     """
@@ -111,18 +115,27 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     tokens = ctx.environment.observed if ctx.reason == "overflow" else size.tokens - size.queued
     if not tokens:
         return None
-    output = request.max_output_tokens
-    length = min(plan.allowance.summary, int(output / size.calibration))
-    instruction = instruct(ctx, plan, length)
-    asked = MESSAGE_OVERHEAD + int((estimate_text(instruction) + FEEDBACK_ROOM) * size.calibration)
-    room = model.budget.window - model.budget.window // MARGIN_DIVISOR - tokens - asked
-    if room < min(output, int(plan.allowance.summary * size.calibration)):
+    planned = plan.allowance.summary
+    asked = MESSAGE_OVERHEAD + int((estimate_text(instruct(ctx, plan, planned)) + FEEDBACK_ROOM) * size.calibration)
+    output = min(request.max_output_tokens, model.budget.window - model.budget.margin - tokens - asked)
+    length = min(planned, int(output / size.calibration))
+    if length < _least_length(request, plan):
         return None
     # What the server does to a context that has grown must not happen while the context is summarised.
     server = ServerContext(clear_over=request.server.clear_over, clear_at_least=request.server.clear_at_least)
     return _Asked(
-        msgspec.structs.replace(request, max_output_tokens=min(output, room), server=server), instruction, length
+        msgspec.structs.replace(request, max_output_tokens=output, server=server),
+        instruct(ctx, plan, length),
+        length,
     )
+
+
+def _least_length(request: ModelRequest, plan: CompactionPlan) -> int:
+    """Return how short notes may be asked for, in estimated tokens, before another way is better."""
+    planned = plan.allowance.summary
+    share = int(planned * (LEAST_SHARE_REASONING if request.model.thinking else LEAST_SHARE))
+    update = int(estimate_text(plan.previous_summary) * GROWTH)
+    return min(planned, max(LEAST_NOTES, share, update))
 
 
 def _with_instruction(request: ModelRequest, text: str) -> ModelRequest:
