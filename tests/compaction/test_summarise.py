@@ -153,6 +153,38 @@ async def test_notes_of_the_length_that_they_were_asked_for_lose_nothing_to_a_sp
     assert estimate_text(summary) <= plan.allowance.summary + 10
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(8_000, 200_000), st.integers(0, 6), st.integers(20, 2_000), st.booleans())
+def test_a_tail_that_is_shorter_than_its_room_leaves_the_rest_to_the_summary(window, turns, last, manual):
+    """F2 at 8k: notes and digests lost decisions for want of room, while a part of the tail's was left over."""
+    history = conversation(1)
+    while history.size().tokens < 0.7 * window:
+        history.user("go on")
+        history.step(words(max(300, window // 30)))
+        history.answer("fine")
+    for turn in range(turns):
+        history.user(f"request {turn}")
+        history.answer(words(last))
+    plan = history.plan(window=window, manual=manual)
+    if not isinstance(plan, CompactionPlan):
+        return
+    shares, most = plan.allowance, int(plan.budget.max_summary / plan.size.calibration)
+    taken = plan.kept_tokens + shares.summary + shares.user_messages + shares.extras
+    assert shares.summary <= most
+    if plan.turn_message is None:
+        assert taken <= shares.free + max(0, plan.kept_tokens - shares.tail_room)
+        assert shares.summary == most or taken >= 0.98 * shares.free, "nothing is left over"
+    # Notes that fill their room still leave the whole under its target.
+    facts = [f"- value {n} is {n * n}" for n in range(shares.summary // 4)]
+    while estimate_text(notes := "\n".join((SUMMARY, *facts))) > shares.summary:
+        del facts[: max(1, len(facts) // 10)]
+        if not facts:
+            return
+    proposal, flaw = gated(propose_summary(plan, notes, Surroundings(), Prompts()), plan)
+    assert flaw == ""
+    assert proposal.tokens_after <= max(plan.budget.target, plan.kept_tokens * 2)
+
+
 async def test_a_split_turn_without_history_keeps_the_previous_summary():
     plan = whole_turn_plan()
     plan = msgspec.structs.replace(plan, history=(), turn_prefix=plan.history, previous_summary="EARLIER NOTES")

@@ -232,6 +232,18 @@ def leave_room(allowance: Allowance, message: int) -> Allowance:
     )
 
 
+def lend_tail(allowance: Allowance, budget: Budget, kept: int, calibration: float) -> Allowance:
+    """Return the shares when the kept tail has `kept` estimated tokens: what it leaves of its room is the summary's.
+
+    Never more than the budget has for a summary.
+    """
+    most = int(budget.max_summary / calibration)
+    unused = allowance.tail_room - kept
+    if not allowance.lends or unused <= 0 or allowance.summary >= most:
+        return allowance
+    return msgspec.structs.replace(allowance, summary=min(most, allowance.summary + unused))
+
+
 def _take_from_tail(allowance: Allowance, tokens: int) -> Allowance:
     room = max(0, allowance.tail_room - tokens)
     return msgspec.structs.replace(

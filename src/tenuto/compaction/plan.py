@@ -19,6 +19,7 @@ from tenuto.compaction.budget import (
     Budget,
     allowance_for,
     leave_room,
+    lend_tail,
     reserve_words,
 )
 from tenuto.compaction.entries import (
@@ -161,7 +162,7 @@ def plan_compaction(
         tokens_before=size.tokens,
         size=size,
         budget=budget,
-        allowance=allowance,
+        allowance=lend_tail(allowance, budget, kept_tokens, size.calibration),
         previous=previous,
         previous_summary=strip_file_lists(previous.summary) if previous is not None else "",
         edits=shortened.edits(cut, by_seq),

@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from tenuto.compaction.asking import Asker, SummaryError, accept_summary
+from tenuto.compaction.budget import SUMMARY_SHARE
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel
 from tenuto.compaction.images import images_of
@@ -132,7 +133,8 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
 
 def _least_length(request: ModelRequest, plan: CompactionPlan) -> int:
     """Return how short notes may be asked for, in estimated tokens, before another way is better."""
-    planned = plan.allowance.summary
+    # Room that a short tail lends makes no longer notes necessary.
+    planned = min(plan.allowance.summary, int(SUMMARY_SHARE * plan.allowance.free))
     share = int(planned * (LEAST_SHARE_REASONING if request.model.thinking else LEAST_SHARE))
     update = int(estimate_text(plan.previous_summary) * GROWTH)
     return min(planned, max(LEAST_NOTES, share, update))
