@@ -81,7 +81,7 @@ async def run(ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | No
 async def test_the_request_is_the_next_steps_and_one_message():
     plan = conversation().planned()
     client = ScriptedClient(reply(SUMMARY))
-    ctx = context(client, plan, focus="the API names")
+    ctx = context(client, plan, focus="the API names", max_output=budget().output_budget)
     outcome = await run(ctx, plan)
     assert outcome is not None
     assert (outcome.rung, outcome.first_kept_index) == (RUNG, plan.cut)
@@ -159,6 +159,14 @@ async def test_it_does_not_apply_without_room_for_the_summary_in_the_window():
     assert await run(context(client, plan, window=plan.size.tokens + 1_000), plan) is None
     assert not client.requests
     assert await run(context(client, plan, window=64_000), plan) is not None
+
+
+async def test_an_output_limit_that_a_queue_has_lowered_does_not_bound_the_notes():
+    """A prompt over the trigger left its step 256 tokens, and the notes, which do not have it, as little."""
+    plan = conversation().planned(window=64_000, keep_tokens=2_000)
+    client = ScriptedClient(reply(SUMMARY))
+    assert await run(context(client, plan, window=64_000, max_output=256), plan) is not None
+    assert client.requests[0].max_output_tokens >= min(plan.allowance.summary, budget(64_000).output_budget) - 1 > 256
 
 
 @settings(max_examples=60, deadline=None)

@@ -116,11 +116,13 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     tokens = ctx.environment.observed if ctx.reason == "overflow" else size.tokens - size.queued
     if not tokens:
         return None
-    planned = plan.allowance.summary
+    planned = min(plan.allowance.summary, int(model.budget.output_budget / size.calibration))
     asked = MESSAGE_OVERHEAD + int((estimate_text(instruct(ctx, plan, planned)) + FEEDBACK_ROOM) * size.calibration)
-    output = min(request.max_output_tokens, model.budget.window - model.budget.margin - tokens - asked)
+    # The step's own output limit may have been lowered for a queue that is not in this request.
+    output = max(request.max_output_tokens, int(planned * size.calibration))
+    output = min(output, model.budget.window - model.budget.margin - tokens - asked)
     length = min(planned, int(output / size.calibration))
-    if length < _least_length(request, plan):
+    if length < min(planned, _least_length(request, plan)):
         return None
     # What the server does to a context that has grown must not happen while the context is summarised.
     server = ServerContext(clear_over=request.server.clear_over, clear_at_least=request.server.clear_at_least)
