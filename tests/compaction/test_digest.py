@@ -206,6 +206,33 @@ def test_t4_a_reason_stays_with_what_it_is_the_reason_of():
     assert "- I chose polling for `feed_reader`. The webhook drops events.\n" in shown
 
 
+TWO_SENTENCES = (
+    "{0} was measured again. {1} is the faster one",
+    "{0} sehe ich inzwischen anders. {1} passt besser",
+    "{0}を見直しました。{1}の方が合っています",
+    "{0} 重新看过了。{1} 更合适",
+)
+
+
+@pytest.mark.parametrize("saying", TWO_SENTENCES)
+def test_t4_a_thought_in_two_sentences_stays_one_through_every_digest(saying):
+    """Found at 16k: of a reversal in two sentences each half was kept in a place of its own, or one was lost."""
+    said = [saying.format(f"old_{letter}{letter}", f"new_{letter}{letter}") for letter in "abcdefgh"]
+    shown = ""
+    for thought in said:
+        shown = told(f"{thought}.", "ok", previous=shown)
+    assert [thought for thought in said if thought not in shown] == []
+
+
+def test_t4_what_stands_behind_an_announcement_is_not_taken_for_a_part_of_it():
+    made = History()
+    made.user("look at the parser")
+    made.step("x", arguments='{"path": "src/parse.py"}')
+    texts = (TextPart(text="Reading src/parse.py. The lock of feed_reader is its own."),)
+    made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(*texts, *made.path[-2].parts))
+    assert "The lock of feed_reader is its own." in digest_entries(made.path[1:], Surroundings(), "", 1_000)
+
+
 def test_t4_a_later_sentence_replaces_an_earlier_one_of_the_same_thing_only():
     before = told("I chose polling for feed_reader because the webhook drops events.")
     other = told("I chose polling for mail_reader because the webhook drops events.", previous=before)

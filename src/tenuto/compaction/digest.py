@@ -327,7 +327,7 @@ def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool], *, announ
         for entry in entries
         if isinstance(entry, AssistantMessage)
         for sentence, said in _sentences_of(entry)
-        if is_meant(sentence) and (announced or not _announces(sentence, entry.tool_calls))
+        if is_meant(sentence) and (announced or not _announces(said, entry.tool_calls))
     ]
     return found[-4 * MAX_TOLD :]
 
@@ -335,7 +335,8 @@ def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool], *, announ
 def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
     """Yield what an answer says, without code: each sentence, and the same with the one behind it if that goes with it.
 
-    In the same line, what names nothing itself does (a reason, mostly), and what follows on something taken back.
+    In the same line, what names nothing itself does (a reason, mostly), what follows on something taken back, and two
+    sentences of which neither is known for a decision or a promise: one thought is often told in two.
     """
     text = _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts)))
     spans = [span for span in sentences(text) if _is_statement(text[span.start : span.end])]
@@ -346,7 +347,8 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
         sentence = said = _plain(text[span.start : span.end])
         if following is not None:
             whole = text[span.start : following.end]
-            goes_with = is_correction(sentence) or not _has_sense(text[following.start : following.end])
+            behind = text[following.start : following.end]
+            goes_with = is_correction(sentence) or not _has_sense(behind) or (_is_noted(sentence) and _is_noted(behind))
             if goes_with and "\n" not in whole and len(whole) <= MAX_SENTENCE:
                 said, taken = _plain(whole), following.end
         yield sentence, said
