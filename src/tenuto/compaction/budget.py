@@ -151,7 +151,7 @@ def aim_for(budget: Budget, asked: int) -> Budget:
     These are the fixed parts and the queued texts. Where they leave too little under the trigger, nothing comes under
     it: then the limit is most of the window, or all that it has beside the least output.
     """
-    whole = budget.window - MIN_OUTPUT - budget.window // MARGIN_DIVISOR
+    whole = budget.window - MIN_OUTPUT - budget.margin
     crowded = int(CROWDED_SHARE * budget.window)
     if budget.trigger - asked >= 2 * MIN_FREE:
         target = max(int(TARGET_SHARE * budget.trigger), (asked + budget.trigger) // 2)
@@ -190,7 +190,7 @@ def allowance_for(
         turn_prefix=min(int(budget.max_turn_prefix / calibration), int(PREFIX_SHARE * free)),
         user_messages=min(int(budget.user_messages / calibration), int(USER_SHARE * free)),
         extras=int(EXTRAS_SHARE * free),
-        spare=int(max(0, budget.trigger - budget.window // MARGIN_DIVISOR - max(budget.target, asked)) / calibration),
+        spare=int(max(0, budget.trigger - budget.margin - max(budget.target, asked)) / calibration),
     )
 
 
@@ -239,7 +239,7 @@ def lend_tail(allowance: Allowance, budget: Budget, kept: int, calibration: floa
     """
     most = int(budget.max_summary / calibration)
     unused = allowance.tail_room - kept
-    if not allowance.lends or unused <= 0 or allowance.summary >= most:
+    if unused <= 0 or allowance.summary >= most:
         return allowance
     return msgspec.structs.replace(allowance, summary=min(most, allowance.summary + unused))
 

@@ -273,7 +273,7 @@ def _judge(fact: Fact, answer: str) -> Recalled:
     """Say what an answer of recall has of a fact: all its words in one block count."""
     words = [word.strip('"').casefold() for word in re.findall(r'"[^"]+"|\S+', fact.ask)]
     starts = [*_HEADING.finditer(answer)]
-    ends = [*(start.start() for start in starts[1:]), len(answer)]
+    ends = [*(start.start() for start in starts[1:]), len(answer)][: len(starts)]
     kinds = [
         start[1]
         for start, end in zip(starts, ends, strict=True)
