@@ -16,8 +16,8 @@ from tenuto.text.estimate import estimate_text
 
 SHORT_TOKENS = 60
 """A text of up to so many tokens is kept whole or not at all."""
-EDGE_TOKENS = 40
-"""What head and end of a long text have at first, each."""
+EDGE_TOKENS, MAX_EDGE_TOKENS = 40, 80
+"""What head and end of a long text have at first, each: sentences up to the first, or two of them up to the second."""
 MAX_EDGE_SENTENCES = 12
 LEDGER_TOKENS = 100
 """What the ledger costs beside its texts, in a view."""
@@ -43,10 +43,12 @@ class Excerpt(msgspec.Struct, frozen=True):
 def keep_ledger(said: Sequence[Said], budget: int, most: int | None = None) -> list[Excerpt]:
     """Return what stands of the user's texts, which are in time order, within `budget` estimated tokens.
 
-    What must stay may take `most` of them, if that is more.
+    What must stay may take `most` of them, if that is more, and what else may be a key sentence half of the difference.
     """
+    most = max(budget, most or 0)
     ledger = _Ledger(said)
-    ledger.take_what_must_stay(max(budget, most or 0))
+    ledger.take_what_must_stay(most)
+    ledger.take_keys((budget + most) // 2)
     ledger.take_the_rest(budget)
     return ledger.excerpts()
 
@@ -139,10 +141,14 @@ class _Ledger:
         if self._take_all(map(_whole, said)):  # a question is answered
             self._take_all(map(_whole, self._short))
 
-    def take_the_rest(self, budget: int) -> None:
-        """Take what else may be a key sentence, then long texts whole, the last one as far as there is room for it."""
+    def take_keys(self, budget: int) -> None:
+        """Take what else may be a key sentence."""
         self._budget = budget
         self._take_each((one, span) for weight, one, span in self._keys if weight < STRONG)
+
+    def take_the_rest(self, budget: int) -> None:
+        """Take long texts whole, the last one as far as there is room for it."""
+        self._budget = budget
         for one in self._long:
             if not self._take(*_whole(one)):
                 self._widen(one)
@@ -248,20 +254,20 @@ def _cost(text: str, span: Sentence) -> int:
 
 
 def _edges(text: str) -> Iterator[Sentence]:
-    """Yield head and end of a long text: whole sentences within `EDGE_TOKENS`, or a part of one that is longer."""
+    """Yield head and end of a long text: whole sentences, or a part of one that is longer than `MAX_EDGE_TOKENS`."""
     found = list(sentences(text))
     if not found:
         return
     first, last = found[0], found[-1]
-    head = first.start + _fitting(text[first.start : first.end], EDGE_TOKENS)
-    for one in found[1:MAX_EDGE_SENTENCES]:
-        if estimate_text(text[first.start : one.end]) > EDGE_TOKENS:
+    head = first.start + _fitting(text[first.start : first.end], MAX_EDGE_TOKENS)
+    for number, one in enumerate(found[1:MAX_EDGE_SENTENCES]):
+        if estimate_text(text[first.start : one.end]) > (EDGE_TOKENS if number else MAX_EDGE_TOKENS):
             break
         head = one.end
     yield Sentence(first.start, head)
-    end = last.end - _fitting(text[last.start : last.end][::-1], EDGE_TOKENS)
-    for one in found[-2:-MAX_EDGE_SENTENCES:-1]:
-        if estimate_text(text[one.start : last.end]) > EDGE_TOKENS:
+    end = last.end - _fitting(text[last.start : last.end][::-1], MAX_EDGE_TOKENS)
+    for number, one in enumerate(found[-2:-MAX_EDGE_SENTENCES:-1]):
+        if estimate_text(text[one.start : last.end]) > (EDGE_TOKENS if number else MAX_EDGE_TOKENS):
             break
         end = one.start
     yield Sentence(end, last.end)
