@@ -34,7 +34,7 @@ async def test_a_session_becomes_one_page_and_goes_on(tmp_path: Path) -> None:
         await running.ask("mend the <roof>")
         entries = len(list(running.session.entries()))
         outcome = await said(running, "/export")
-        (made,) = (tmp_path / "work").glob("*.html")
+        (made,) = (tmp_path / "home" / "exports").glob("*.html")
         assert str(made) in outcome.text and outcome.level == "info"
         assert made.name.startswith("mend-the-roof-20")
         page = check_page(made.read_text(encoding="utf-8"))
@@ -43,6 +43,28 @@ async def test_a_session_becomes_one_page_and_goes_on(tmp_path: Path) -> None:
         assert len(page.all("rect", "fresh")) == 1
         assert len(list(running.session.entries())) == entries, "an export is no part of the session"
         assert (await running.ask("go on")).outcome == "completed"
+
+
+@pytest.mark.parametrize("form", ["", *FORMATS])
+async def test_f13_without_a_path_nothing_is_written_where_the_user_works(tmp_path: Path, form: str) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        outcome = await said(running, f"/export {form}")
+        (made,) = (tmp_path / "home" / "exports").iterdir()
+        assert f"Exported to {made} (" in outcome.text, "the whole path"
+        assert made.stat().st_mode & 0o777 == 0o600 and made.parent.stat().st_mode & 0o777 == 0o700
+        assert list((tmp_path / "work").iterdir()) == []
+        await said(running, f"/export {form} .")
+        assert [file.name for file in (tmp_path / "work").iterdir()] == [made.name], "what is asked for is done"
+
+
+async def test_f13_a_home_that_takes_no_export_is_one_line_and_a_path_still_works(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        (running.runtime.home / "exports").write_text("in the way")
+        outcome = await said(running, "/export")
+        assert outcome.level == "warning" and "cannot write" in outcome.text and "\n" not in outcome.text
+        assert (await said(running, "/export notes.md")).level == "info"
 
 
 async def test_the_same_name_again_needs_force(tmp_path: Path) -> None:

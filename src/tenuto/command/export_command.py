@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
+
+import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.errors import UsageError
@@ -11,8 +15,11 @@ from tenuto.guard.sanitize import sanitize_line
 from tenuto.session.errors import SessionError
 from tenuto.session.exporters.export import Export, Wish
 from tenuto.session.exporters.target import FORMATS
+from tenuto.session.files import make_directory
 from tenuto.text.figures import format_bytes
 
+EXPORTS = "exports"
+"""The folder in Tenuto's home for what was given no place: in a working directory it would soon be committed."""
 _FLAGS = ("--force", "--active-path")
 
 
@@ -22,10 +29,23 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     session = runtime.live.session
     export, cwd = Export.of_session(session), session.cwd
     try:
+        if not wish.output:
+            wish = msgspec.structs.replace(wish, output=_own_folder(runtime.home))
         done = await asyncio.to_thread(export.write, wish, cwd)
     except SessionError as error:
         raise UsageError(sanitize_line(str(error))) from error
     return [Say(f"Exported to {sanitize_line(str(done.path))} ({format_bytes(done.size)}).")]
+
+
+def _own_folder(home: Path) -> str:
+    """Return the folder for exports, made if it is not there. Raises `UsageError`."""
+    folder = home.absolute() / EXPORTS
+    try:
+        make_directory(folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot make {folder}: {reason}; name a file: /export PATH") from error
+    return f"{folder}{os.sep}"
 
 
 def parse_wish(argument: str) -> Wish:
