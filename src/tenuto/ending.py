@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 
+from tenuto.last_acts import do_last_acts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _thread
@@ -29,14 +31,7 @@ SIGNAL_CODE = 128
 """Plus the signal's number: the exit code of a program that a signal ended."""
 ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGINT)
 
-_last_acts: list[Callable[[], None]] = []
 _is_timed = False
-
-
-def add_last_act(act: Callable[[], None]) -> Callable[[], None]:
-    """Have `act` done before an end by force, the newest first; it may be called in any thread. Returns its removal."""
-    _last_acts.append(act)
-    return lambda: _last_acts.remove(act)
 
 
 def limit_end(number: int) -> None:
@@ -56,7 +51,7 @@ def limit_end(number: int) -> None:
 
 def end_by_force(number: int) -> NoReturn:
     """End the process now, by the signal `number` where this is the main thread, with what it owes others done."""
-    _do_last_acts()
+    do_last_acts()
     _signal.signal(number, _signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(SIGNAL_CODE + number)
@@ -96,11 +91,5 @@ def _end_later(number: int) -> None:
     import time
 
     time.sleep(ORDERLY_SECONDS)
-    _do_last_acts()
+    do_last_acts()
     os._exit(SIGNAL_CODE + number)
-
-
-def _do_last_acts() -> None:
-    for act in reversed(_last_acts):
-        with suppress(Exception):
-            act()

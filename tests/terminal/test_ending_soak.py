@@ -36,6 +36,8 @@ class Wait:
     def find_spec(self, name, path, target=None):
         if name == "tenuto.cli.start":
             sys.meta_path.remove(self)
+            if os.path.exists({hold!r}):
+                open({held!r}, "w").close()
             while os.path.exists({hold!r}):
                 time.sleep(0.01)
 def stay(*_):
@@ -44,7 +46,11 @@ def stay(*_):
 sys.meta_path.insert(0, Wait())
 signal.signal(signal.SIGUSR1, stay)
 """
-"""Holds the import of the program while a file is there, and its event loop from SIGUSR1 on."""
+"""Holds the import of the program while a file is there, and its event loop from SIGUSR1 on.
+
+That it is held it says by a file of its own: before that the interpreter may still be busy with itself, which ends by a
+signal in its own ways (SIGINT in the `site` module: with 1), whatever the program does.
+"""
 STUBBORN = "trap '' TERM HUP INT; sleep {mark} & sleep {mark}"
 PATIENCE = 60.0
 """Seconds; a hang guard on a busy machine, not a measure."""
@@ -127,7 +133,7 @@ class Round:
         self.source = random.Random(seed)
         self.folder, self.server = folder, server
         self.mark = f"8{os.getpid()}{seed:04d}"
-        self.hold = folder / "hold"
+        self.hold, self.held = folder / "hold", folder / "held"
         self.is_screen = self.front in SCREENS
         self.run = self.start()
 
@@ -137,7 +143,7 @@ class Round:
     def start(self) -> Pseudo | Piped:
         hook = self.folder / "hook"
         hook.mkdir()
-        (hook / "sitecustomize.py").write_text(HOOK.format(hold=str(self.hold)))
+        (hook / "sitecustomize.py").write_text(HOOK.format(hold=str(self.hold), held=str(self.held)))
         if self.busy == "importing":
             self.hold.touch()
         environ = {
@@ -188,6 +194,7 @@ class Round:
             self.pause(2.0)
             return
         if self.busy == "importing":
+            self.until(self.held.exists, "the import")
             self.pause(1.0)
             return
         if self.is_screen:

@@ -7,9 +7,9 @@ import sys
 
 LEAVING = """
 import asyncio, signal, sys
-from tenuto.tui.terminal import Terminal, leave_on_signals
+from tenuto.tui.terminal import leave_on_signals
 async def main():
-    with leave_on_signals(asyncio.get_running_loop(), lambda: None, Terminal(sys.stderr, None)):
+    with leave_on_signals(asyncio.get_running_loop(), lambda: None):
         pass
     signal.raise_signal(signal.SIGHUP)
     print("what was to be kept is written")

@@ -9,9 +9,17 @@ import gc
 import os
 import sys
 
+from tenuto.last_acts import do_last_acts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
+    from types import FrameType
+    from typing import NoReturn
+
     from tenuto.tui.early.reader import EarlyReader
+else:
+    import _signal  # `signal` takes 3 ms to import
 
 INTERRUPTED = 130
 GC_THRESHOLDS = (100_000, 20, 50)
@@ -20,6 +28,8 @@ GC_THRESHOLDS = (100_000, 20, 50)
 
 def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
+    if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:  # else whoever started us has it ignored
+        _signal.signal(_signal.SIGINT, _end_at_once)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _fill_descriptors()
     if sys.stdout is not None and sys.stdout.isatty():  # pyright: ignore[reportUnnecessaryComparison] - it was closed
@@ -38,10 +48,17 @@ def _answer(arguments: list[str]) -> int:
         print(f"tenuto {__version__}")  # noqa: T201
         return 0
     gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        return _run(arguments)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return _run(arguments)
+
+
+def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End a program that is still starting. Whoever has something to end in order hears of signals itself.
+
+    A `KeyboardInterrupt` would not do: raised in a callback of an import Python drops it, in a class body 3.11 makes
+    a `RuntimeError` of it, and a library may take it for a module that is not there.
+    """
+    do_last_acts()
+    os._exit(INTERRUPTED)
 
 
 def _fill_descriptors() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from tenuto.guard.terminal import write_text
 from tenuto.tui.early.decide import IMMOVABLE, is_accessible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tenuto.tui.early.reader import EarlyReader
 
@@ -60,18 +60,8 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, i
 
 def run(options: Options, early: EarlyReader | None = None) -> int:
     """Run the front-end that fits and return the exit code. `early` has the terminal already, if it is there."""
-    if options.subcommand[:1] == ("import",):
-        from tenuto.cli.importing import run_import
-
-        return run_import(options.subcommand[1:], home_directory(os.environ), os.environ)
-    if options.subcommand[:1] == ("eval",):
-        from tenuto.cli.evaluating import run_eval
-
-        return run_eval(options.subcommand[1:])
     if options.subcommand:
-        from tenuto.cli.sessions import run_sessions
-
-        return run_sessions(options.subcommand[1:], home_directory(os.environ))
+        return run_subcommand(options.subcommand)
     cwd = working_directory(options.cwd)
     if isinstance(cwd, str):
         return complain(cwd)
@@ -94,6 +84,46 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     if choice in ("full", "inline", "plain"):
         return run_screen(choice, options, cwd, early)
     return complain(choice)
+
+
+def run_subcommand(words: tuple[str, ...]) -> int:
+    """Run `import`, `eval` or `sessions` and return the exit code, 128 and its number where a signal ended it.
+
+    A signal unwinds what runs, so that nothing half made is left; whatever becomes of the exception on its way, the
+    end comes in time and with this code.
+    """
+    from tenuto.ending import SIGNAL_CODE, ended_by_signals
+
+    carry_out = _subcommand(words)
+
+    def unwind(_number: int) -> NoReturn:
+        raise KeyboardInterrupt
+
+    code = 0
+    with ended_by_signals(unwind) as signals:
+        try:
+            code = carry_out()
+        except BaseException:
+            if not signals:
+                raise
+    return SIGNAL_CODE + signals[0] if signals else code
+
+
+def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
+    """Return what carries out a subcommand, imported."""
+    name, *rest = words
+    home = home_directory(os.environ)
+    if name == "import":
+        from tenuto.cli.importing import run_import
+
+        return lambda: run_import(rest, home, os.environ)
+    if name == "eval":
+        from tenuto.cli.evaluating import run_eval
+
+        return lambda: run_eval(tuple(rest))
+    from tenuto.cli.sessions import run_sessions
+
+    return lambda: run_sessions(tuple(rest), home)
 
 
 def working_directory(named: str) -> Path | str:

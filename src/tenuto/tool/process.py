@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tenuto.ending import add_last_act
+from tenuto.last_acts import add_last_act
 from tenuto.tool.collector import Collector
 from tenuto.tool.left_running import VARIABLE, RunningRecord
 from tenuto.tool.process_table import session_members

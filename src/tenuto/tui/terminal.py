@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Generator
 from typing import TextIO
 
-from tenuto.ending import add_last_act, ended_by_signals
+from tenuto.ending import ended_by_signals
+from tenuto.last_acts import add_last_act
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS
 from tenuto.tui.writer import TerminalWriter
 
@@ -77,6 +78,7 @@ def borrow_terminal(
     os.close(noise_descriptor)
     sys.__stderr__ = output  # pyright: ignore[reportConstantRedefinition]
     terminal = Terminal(output, attributes, restore)
+    forget = add_last_act(terminal.restore)
     orderly = False
     try:
         yield terminal
@@ -87,15 +89,14 @@ def borrow_terminal(
         _set_attributes(attributes)
         os.dup2(own, 2)
         sys.__stderr__, sys.stderr = before
+        forget()
         with contextlib.suppress(OSError, ValueError):
             output.close()
 
 
 @contextlib.contextmanager
-def leave_on_signals(
-    loop: asyncio.AbstractEventLoop, leave: Callable[[], None], terminal: Terminal
-) -> Generator[list[int]]:
-    """Let the signals that end a program end the app in order (`ending.py`); by force with the terminal put back.
+def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> Generator[list[int]]:
+    """Let the signals that end a program end the app in order (`ending.py`).
 
     Yields the numbers of the signals that came.
     """
@@ -103,12 +104,8 @@ def leave_on_signals(
     def on_signal(_number: int) -> None:
         loop.call_soon_threadsafe(leave)
 
-    remove = add_last_act(terminal.restore)
-    try:
-        with ended_by_signals(on_signal) as received:
-            yield received
-    finally:
-        remove()
+    with ended_by_signals(on_signal) as received:
+        yield received
 
 
 def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:

@@ -196,7 +196,7 @@ async def main(items: int) -> None:
 
     app = TenutoApp(late, opening, themes=ThemeChooser("dark", {}, runtime.home))
     runtime.app = app
-    with borrow_terminal() as terminal, leave_on_signals(asyncio.get_running_loop(), app.leave, terminal):
+    with borrow_terminal(), leave_on_signals(asyncio.get_running_loop(), app.leave):
         await app.run_async()
     await app.finish()
     if app.failure is not None:

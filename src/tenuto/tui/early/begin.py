@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import termios
 
+from tenuto.last_acts import add_last_act
 from tenuto.tui.early.decide import wanted_theme
 from tenuto.tui.early.reader import EarlyReader
 from tenuto.tui.early.screen import EarlyScreen
@@ -20,9 +21,7 @@ def begin_early(front_end: str, mode: str) -> EarlyReader | None:
     """Paint a front-end's first frame and let a child echo; `None`, and nothing changed, where the terminal cannot.
 
     `mode` is the name of the approval mode, empty where it is not known.
-    Ctrl+C ends the program without a word until the terminal is raw.
     """
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     environ = dict(os.environ)
     screen = None
     try:
@@ -37,12 +36,11 @@ def begin_early(front_end: str, mode: str) -> EarlyReader | None:
             screen.begin()
             reader = EarlyReader(screen)
             reader.start()
+            add_last_act(reader.close)
         finally:
             _signal.pthread_sigmask(_signal.SIG_UNBLOCK, waits)
     except (OSError, termios.error):
         if screen is not None:
             screen.leave()
         return None
-    finally:
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     return reader

@@ -59,7 +59,7 @@ async def _run(
         take_texts=opening.take_texts,
     )
     terminal.owed = lambda: app.outside.owed
-    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
+    with leave_on_signals(asyncio.get_running_loop(), app.leave) as signals:
         await app.run_async(mouse=ui.mouse != "off")
         await app.finish()
         hint = await opening.close(app.runner.state)

@@ -113,7 +113,7 @@ async def _run(
     loop = asyncio.get_running_loop()
     terminal.writer.drained = lambda: loop.call_soon_threadsafe(app.show)
     terminal.writer.gone = lambda: loop.call_soon_threadsafe(app.leave)
-    with leave_on_signals(loop, app.leave, terminal) as signals:
+    with leave_on_signals(loop, app.leave) as signals:
         await app.run()
         hint = await opening.close(app.runner.state)
         typed = app.application.end_reports()

@@ -362,7 +362,7 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     except OSError:
         columns = 80
     app = PlainApp(late, open_session, terminal.writer.write, ui=ui, columns=columns)
-    with leave_on_signals(asyncio.get_running_loop(), app.leave, terminal) as signals:
+    with leave_on_signals(asyncio.get_running_loop(), app.leave) as signals:
         await app.run()
         terminal.writer.close(PATIENCE)
         hint = await opening.close(app.runner.state)
