@@ -90,26 +90,30 @@ def import_source(
     started = heading.started or source.changed
     session_id = new_session_id(started or clock())
     _clear_staging(home)
-    staged = home / STAGING / session_id
     times = SourceClock(started or clock())
     directory = project_directory(home, place.absolute()) / session_id
-    make_new_directory(staged)
-    session = Session.create(home, place.absolute(), clock=times, durability="none", directory=staged)
-    try:
-        report = _fill(session, source, directory, times=times, accepts_model=accepts_model, now=clock())
-        unsaved = session.unsaved
-        session.close()
+    with _staging(home / STAGING / session_id) as staged:
+        session = Session.create(home, place.absolute(), clock=times, durability="none", directory=staged)
+        with contextlib.closing(session):
+            report = _fill(session, source, directory, times=times, accepts_model=accepts_model, now=clock())
+            unsaved = session.unsaved
         if unsaved is not None:
             raise OSError(f"the imported session cannot be written: {unsaved.reason}")
         with contextlib.suppress(OSError):
             os.utime(staged / LOG_NAME, (times.now, times.now))
         make_directory(directory.parent)
         staged.rename(directory)
-    except BaseException:
-        session.close()
-        shutil.rmtree(staged, ignore_errors=True)
-        raise
     return Imported(id=session_id, directory=directory, source=source, report=report)
+
+
+@contextlib.contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """Make a folder for a session that is being made. What has not been moved from there at the end is removed."""
+    try:
+        make_new_directory(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fill(
