@@ -175,6 +175,12 @@ def _stubs(group: Sequence[Figures]) -> int:
     return sum(len(one.stubs) for one in group)
 
 
+def _in_place(group: Sequence[Figures]) -> float:
+    """Return how many of the requests for a summary were the next step's and one message, in percent."""
+    asked = sum(one.summaries for one in group)
+    return round(100 * sum(len(one.prefix_shares) for one in group) / asked, 1) if asked else 100.0
+
+
 def _prefix(group: Sequence[Figures]) -> float:
     return _least(share for one in group for share in one.prefix_shares)
 
@@ -193,6 +199,7 @@ _NUMBERS = (
     ("told after, % off", _after_error),
     ("over the window", _over),
     ("results as stubs", _stubs),
+    ("summaries in place, %", _in_place),
     ("cached prefix, %", _prefix),
     ("cached of it all, %", _cached),
 )
