@@ -1,3 +1,5 @@
+import pytest
+
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.summary import join_summaries
 from tenuto.compaction.view import Surroundings, build_replacement
@@ -109,3 +111,20 @@ def test_only_the_request_before_the_cut_is_nothing_to_summarise():
     plan = history.planned(keep_tokens=300)
     assert plan.turn_prefix, "a step was made before the cut"
     assert plan.kept[0].seq > 2
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+def test_t10_a_paste_that_would_stay_with_its_turn_is_summarised_where_a_later_turn_begins(turns: int):
+    """Seen on a screen: "all of it is one message or one step", with whole turns behind the paste."""
+    history = History()
+    history.user("alpha beta gamma delta. " * 2_400)
+    history.answer("noted")
+    later = history.user("todo")
+    history.answer("done")
+    for number in range(turns):
+        history.user(f"more {number}")
+        history.answer("fine")
+    plan = history.planned(window=40_000, manual=True)
+    assert plan.cut >= later.seq
+    assert plan.turn_message is None
+    assert plan.history

@@ -135,10 +135,13 @@ def plan_compaction(
     basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens, divides)
     said = meter.texts.of(path)
     shares = _with_words(_allowance(size, budget, manual=manual, keep_tokens=keep_tokens), said, size, budget)
-    allowance, cut, shortened, split = _divide(basis, shares)
+    division = _divide(basis, shares)
+    if not _tells(basis, division):
+        division = _divide_later(basis, shares, division)
+    allowance, cut, shortened, split = division
     kept_tokens = shortened.tokens_from(cut)
     kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
-    if not _has_content(items[:cut], kept_whole):
+    if not _tells(basis, division):
         reason = _too_small_reason(items, previous, allowance) + _what_takes_room(size, budget)
         return NothingToCompact(reason=reason, edits=shortened.edits(0, by_seq))
     history_end = split.index if split.index is not None else cut
@@ -220,6 +223,32 @@ def _divide(basis: _Basis, allowance: Allowance) -> _Division:
     return division if left is allowance else _divide_within(basis, left)
 
 
+def _tells(basis: _Basis, division: _Division) -> bool:
+    """Say whether there is anything to summarise before the cut."""
+    message = _kept_whole(
+        division.split.message, basis, division.allowance, division.shortened.tokens_from(division.cut)
+    )
+    return _has_content(basis.items[: division.cut], message)
+
+
+def _divide_later(basis: _Basis, shares: Allowance, division: _Division) -> _Division:
+    """Return the first division behind one with nothing to summarise that has something; that one, if none has.
+
+    A message that stays whole as the request of a split turn is summarised with its turn where a later turn begins.
+    """
+    later = _first_cut_that_tells(basis, division.cut, _latest_cut(basis.items))
+    total = sum(item.tokens for item in basis.items)
+    if basis.first_kept or later == division.cut or later >= len(basis.items) or total <= shares.tail_ceiling:
+        return division
+    return _divide(msgspec.structs.replace(basis, first_kept=basis.items[later].entry.seq), shares)
+
+
+def _latest_cut(items: Sequence[Item]) -> int:
+    """Return the last index that may be a cut: a step whose results the model has not seen yet stays."""
+    unseen = first_unseen(items)
+    return unseen - 1 if any(isinstance(item.entry, ToolResultMessage) for item in items[unseen:]) else len(items)
+
+
 def _is_cut(items: Sequence[Item], seq: int) -> bool:
     """Say whether the kept tail may begin with `seq`, or behind everything."""
     entries = [item.entry for item in items]
@@ -249,7 +278,7 @@ def _choose_cut(basis: _Basis, allowance: Allowance) -> tuple[int, Shortening]:
     if basis.first_kept:
         cut = sum(item.entry.seq < basis.first_kept for item in items)
         return cut, shortened.fitting(cut, allowance.tail_ceiling)
-    latest = unseen - 1 if any(isinstance(item.entry, ToolResultMessage) for item in items[unseen:]) else len(items)
+    latest = _latest_cut(items)
     cut = find_cut(shortened.items, allowance.tail, allowance.tail_ceiling, latest)
     if basis.divides and shortened.tokens_from(cut) > allowance.tail:
         cut = _first_cut_that_tells(basis, cut, latest)
