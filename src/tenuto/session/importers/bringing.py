@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -107,7 +107,7 @@ def import_source(
 
 
 @contextlib.contextmanager
-def _staging(folder: Path) -> Iterator[Path]:
+def _staging(folder: Path) -> Generator[Path]:
     """Make a folder for a session that is being made. What has not been moved from there at the end is removed."""
     try:
         make_new_directory(folder)
