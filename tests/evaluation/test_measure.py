@@ -195,6 +195,13 @@ def test_figures_over_every_bar_miss_none():
     assert "all bars hold" in Report([figures_of()]).rows()
 
 
+@pytest.mark.parametrize(("summaries", "shown"), [(0, "100.0"), (1, "100.0"), (4, "25.0")])
+def test_the_share_of_summaries_in_place_is_of_all_requests_for_one(summaries, shown):
+    rows = Report([figures_of(summaries=summaries)]).rows()
+    (row,) = [row for row in rows if row.startswith("summaries in place")]
+    assert row.split()[-1] == shown
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
