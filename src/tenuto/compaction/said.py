@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
 import msgspec
@@ -17,6 +19,10 @@ MAX_TEXTS = 5_000
 """So many of the newest texts are looked at; a budget of 20 000 tokens cannot hold more."""
 MAX_REMEMBERED = 8_000_000
 """Characters; of a session with more than that the log is read again."""
+
+
+SLICE = 0.01
+"""Seconds of reading after which others run."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -36,12 +42,33 @@ class UserTexts:
     def of(self, path: Sequence[HistoryEvent]) -> tuple[Said, ...]:
         """Return the newest texts of the user on a path, in time order."""
         known = self._known(path)
+        return self._with(known, list(self._newer(path, known)), path[-1] if path else None)
+
+    async def read(self, path: Sequence[HistoryEvent]) -> None:
+        """Read what `of` will return, and let others run meanwhile: of a long log that takes seconds."""
+        known, last = self._known(path), path[-1] if path else None
+        found: list[UserMessage] = []
+        begun = time.monotonic()
+        for entry in self._newer(path, known):
+            found.append(entry)
+            if time.monotonic() - begun >= SLICE:
+                await asyncio.sleep(0)
+                begun = time.monotonic()
+        self._with(known, found, last)
+
+    def _newer(self, path: Sequence[HistoryEvent], known: Sequence[Said]) -> Iterator[UserMessage]:
+        """Yield the messages that are not known yet, the newest first."""
         last = self._last.seq if known and self._last is not None else 0
         newer = takewhile(lambda entry: entry.seq > last, newest_of_kind(path, UserMessage))
-        found = islice((entry for entry in newer if entry.origin in PERSON_ORIGINS), MAX_TEXTS)
-        said = (*known, *(Said(entry.seq, plain_text(entry)) for entry in reversed(list(found))))[-MAX_TEXTS:]
-        if path and sum(len(one.text) for one in said) <= MAX_REMEMBERED:
-            self._last, self._said = path[-1], said
+        return islice((entry for entry in newer if entry.origin in PERSON_ORIGINS), MAX_TEXTS)
+
+    def _with(
+        self, known: Sequence[Said], newest_first: Sequence[UserMessage], last: HistoryEvent | None
+    ) -> tuple[Said, ...]:
+        """Return what is known with what was read up to the entry `last`, and remember it."""
+        said = (*known, *(Said(entry.seq, plain_text(entry)) for entry in reversed(newest_first)))[-MAX_TEXTS:]
+        if last is not None and sum(len(one.text) for one in said) <= MAX_REMEMBERED:
+            self._last, self._said = last, said
         return said
 
     def _known(self, path: Sequence[HistoryEvent]) -> tuple[Said, ...]:

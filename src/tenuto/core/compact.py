@@ -15,6 +15,7 @@ from functools import partial
 
 import msgspec
 
+from tenuto.compaction.budget import aim_for
 from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
@@ -214,7 +215,9 @@ async def run_compaction(
         undoing=undoing,
     )
     result = await _compact_once(live, strategy, operation, bind)
-    is_over = reason in TO_A_LIMIT and live.measure().tokens > live.budget(successor).trigger
+    size = live.measure()
+    limit = aim_for(live.budget(successor), size.fixed + size.queued).trigger
+    is_over = reason in TO_A_LIMIT and size.tokens > limit
     if not is_over or type(strategy) is LadderCompaction:
         return result
     try:
@@ -246,6 +249,7 @@ async def begin_compaction(
     live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
     try:
         check_log(live)
+        await live.meter.texts.read(live.session.path())
         await _settle_preparation(live, reason, progress)
         hooked = await ask_before_compaction(live, bind(progress), operation, strategy)
         compaction = Compaction(live, hooked, strategy, operation)

@@ -47,7 +47,7 @@ class AgentTask:
     async def _work(self) -> None:
         """Loop over steps until an answer asks for no tool."""
         while True:
-            self._prepare_summary()
+            await self._prepare_summary()
             message = await self._run_step()
             calls = list(message.tool_calls)
             if not calls and message.stop_reason != "pause":
@@ -89,13 +89,14 @@ class AgentTask:
         if self._live.beside is not None:
             self._live.beside.store()
 
-    def _prepare_summary(self) -> None:
+    async def _prepare_summary(self) -> None:
         """Have the next compaction's summary written beside the task, when it is near (R-060)."""
         live = self._live
         if live.preparation is None and not live.is_preparation_due():
             return
         from tenuto.core.preparation import preparation_of
 
+        await live.meter.texts.read(live.session.path())
         preparation_of(live).at_boundary()
 
     async def _compact_between_steps(self) -> None:
