@@ -62,14 +62,17 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.window // MARGIN_DIVISOR, MAX_MARGIN)
 
     def output_for(self, request_tokens: int, uncounted_tokens: int = 0) -> int:
-        """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007).
+        """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007)."""
+        return max(MIN_OUTPUT, min(self.output_budget, self.room_behind(request_tokens, uncounted_tokens)))
+
+    def room_behind(self, request_tokens: int, uncounted_tokens: int = 0) -> int:
+        """Return the tokens that the window leaves behind a request; it may be less than none.
 
         `uncounted_tokens` of the request are an estimate and no provider's count: the more they are, the more stays
         free for their error, at most half of what is left.
         """
         left = self.window - request_tokens - self.margin
-        margin = min(uncounted_tokens // ESTIMATE_ERROR_DIVISOR, max(left, 0) // 2)
-        return max(MIN_OUTPUT, min(self.output_budget, left - margin))
+        return left - min(uncounted_tokens // ESTIMATE_ERROR_DIVISOR, max(left, 0) // 2)
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):

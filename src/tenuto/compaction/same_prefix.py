@@ -113,14 +113,15 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     After a request that the window cut off, only the provider's own number counts.
     """
     request, size = ctx.environment.request, plan.size
-    tokens = ctx.environment.observed if ctx.reason == "overflow" else size.tokens - size.queued
+    is_observed = ctx.reason == "overflow"
+    tokens = ctx.environment.observed if is_observed else size.tokens - size.queued
     if not tokens:
         return None
     planned = min(plan.allowance.summary, int(model.budget.output_budget / size.calibration))
     asked = MESSAGE_OVERHEAD + int((estimate_text(instruct(ctx, plan, planned)) + FEEDBACK_ROOM) * size.calibration)
     # The step's own output limit may have been lowered for a queue that is not in this request.
     output = max(request.max_output_tokens, int(planned * size.calibration))
-    output = min(output, model.budget.window - model.budget.margin - tokens - asked)
+    output = min(output, model.budget.room_behind(tokens + asked, 0 if is_observed else size.uncounted))
     length = min(planned, int(output / size.calibration))
     if length < min(planned, _least_length(request, plan)):
         return None
