@@ -209,7 +209,9 @@ def test_where_the_window_leaves_less_than_planned_the_notes_are_asked_for_short
         length = int(named.split()[0]) * 3 // 2
         assert least - 2 <= length <= min(planned, request.max_output_tokens)
         free = window - margin - plan.size.tokens - request.max_output_tokens
-        assert free >= min(uncounted // 4, request.max_output_tokens), "an estimate may be too low"
+        assert free >= 0
+        if request.max_output_tokens < int(usual * plan.size.calibration):
+            assert free >= min(uncounted // 4, request.max_output_tokens), "an estimate may be too low"
 
 
 async def test_after_an_answer_that_ran_into_the_window_the_observed_number_counts():

@@ -121,7 +121,10 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     asked = MESSAGE_OVERHEAD + int((estimate_text(instruct(ctx, plan, planned)) + FEEDBACK_ROOM) * size.calibration)
     # The step's own output limit may have been lowered for a queue that is not in this request.
     output = max(request.max_output_tokens, int(planned * size.calibration))
-    output = min(output, model.budget.room_behind(tokens + asked, 0 if is_observed else size.uncounted))
+    room = model.budget.room_behind(tokens + asked)
+    if room < int(_usual_length(plan) * size.calibration) and not is_observed:
+        room = model.budget.room_behind(tokens + asked, size.uncounted)
+    output = min(output, room)
     length = min(planned, int(output / size.calibration))
     if length < min(planned, _least_length(request, plan)):
         return None
@@ -136,11 +139,15 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
 
 def _least_length(request: ModelRequest, plan: CompactionPlan) -> int:
     """Return how short notes may be asked for, in estimated tokens, before another way is better."""
-    # Room that a short tail lends makes no longer notes necessary.
-    planned = min(plan.allowance.summary, int(SUMMARY_SHARE * plan.allowance.free))
+    planned = _usual_length(plan)
     share = int(planned * (LEAST_SHARE_REASONING if request.model.thinking else LEAST_SHARE))
     update = int(estimate_text(plan.previous_summary) * GROWTH)
     return min(planned, max(LEAST_NOTES, share, update))
+
+
+def _usual_length(plan: CompactionPlan) -> int:
+    """Return the length that is planned without what a short tail lends: that makes no longer notes necessary."""
+    return min(plan.allowance.summary, int(SUMMARY_SHARE * plan.allowance.free))
 
 
 def _with_instruction(request: ModelRequest, text: str) -> ModelRequest:
