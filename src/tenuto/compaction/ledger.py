@@ -17,7 +17,7 @@ from tenuto.text.estimate import estimate_text
 SHORT_TOKENS = 60
 """A text of up to so many tokens is kept whole or not at all."""
 EDGE_TOKENS, MAX_EDGE_TOKENS = 40, 80
-"""What head and end of a long text have at first, each: sentences up to the first, or two of them up to the second."""
+"""What head and end of a long text have at first, each, and what two sentences there may have where there is room."""
 MAX_EDGE_SENTENCES = 12
 LEDGER_TOKENS = 100
 """What the ledger costs beside its texts, in a view."""
@@ -132,7 +132,7 @@ class _Ledger:
         self._budget = budget
         if not self._take_all(self._rules()):
             return
-        self._take_each((one, edge) for one in self._long for edge in _edges(one.text))
+        self._take_each((one, edge) for one in self._long for edge in _edges(one.text, EDGE_TOKENS))
         with_number = [one for one in self._short if _has_number(one.text)]
         if not self._take_all(map(_whole, with_number)):
             return
@@ -142,8 +142,9 @@ class _Ledger:
             self._take_all(map(_whole, self._short))
 
     def take_keys(self, budget: int) -> None:
-        """Take what else may be a key sentence."""
+        """Take a second sentence of heads and ends, and what else may be a key sentence."""
         self._budget = budget
+        self._take_each((one, edge) for one in self._long for edge in _edges(one.text, MAX_EDGE_TOKENS))
         self._take_each((one, span) for weight, one, span in self._keys if weight < STRONG)
 
     def take_the_rest(self, budget: int) -> None:
@@ -253,21 +254,24 @@ def _cost(text: str, span: Sentence) -> int:
     return estimate_text(text[span.start : span.end]) + (0 if is_whole else GAP_TOKENS)
 
 
-def _edges(text: str) -> Iterator[Sentence]:
-    """Yield head and end of a long text: whole sentences, or a part of one that is longer than `MAX_EDGE_TOKENS`."""
+def _edges(text: str, most: int) -> Iterator[Sentence]:
+    """Yield head and end of a long text: sentences up to `EDGE_TOKENS`, or the first two, or a part of the first.
+
+    Two sentences, or the part of one, have `most` tokens.
+    """
     found = list(sentences(text))
     if not found:
         return
     first, last = found[0], found[-1]
-    head = first.start + _fitting(text[first.start : first.end], MAX_EDGE_TOKENS)
+    head = first.start + _fitting(text[first.start : first.end], most)
     for number, one in enumerate(found[1:MAX_EDGE_SENTENCES]):
-        if estimate_text(text[first.start : one.end]) > (EDGE_TOKENS if number else MAX_EDGE_TOKENS):
+        if estimate_text(text[first.start : one.end]) > (EDGE_TOKENS if number else most):
             break
         head = one.end
     yield Sentence(first.start, head)
-    end = last.end - _fitting(text[last.start : last.end][::-1], MAX_EDGE_TOKENS)
+    end = last.end - _fitting(text[last.start : last.end][::-1], most)
     for number, one in enumerate(found[-2:-MAX_EDGE_SENTENCES:-1]):
-        if estimate_text(text[one.start : last.end]) > (EDGE_TOKENS if number else MAX_EDGE_TOKENS):
+        if estimate_text(text[one.start : last.end]) > (EDGE_TOKENS if number else most):
             break
         end = one.start
     yield Sentence(end, last.end)
