@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tenuto.config.settings import UiSettings
@@ -36,6 +36,7 @@ def surroundings(machine: Machine) -> tuple[Around, Keyboard]:
     return around, keyboard
 
 
+@example(items=[("done", 4), ("done", 4), ("in_progress", 7)], width=20, height=12)
 @given(
     st.lists(st.tuples(st.sampled_from(["done", "in_progress", "pending"]), st.integers(1, 60)), min_size=1),
     st.integers(20, 200),

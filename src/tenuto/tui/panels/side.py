@@ -33,18 +33,21 @@ def side_panel(
     shown = items if state.shows_todo else ()
     queue = queue_panel(state, width, max(1, rows - 1) if shown else rows)
     todo_rows = rows - len(queue.lines)
-    whole = _whole_todo(state, shown, width, glyphs, todo_rows)
-    lines = whole or _todo_head(state, shown, width, glyphs, todo_rows)
+    whole = [padded(line) for line in todo_lines(shown, width - 4, glyphs)]
+    fits = len(whole) <= todo_rows
+    if fits and (state.todo_open or len(shown) <= TODO_ROWS):
+        lines, has_all = whole, bool(whole)
+    else:
+        lines = _todo_head(state, shown, width, glyphs, todo_rows)
+        room, most = (_room_for_items(len(shown), todo_rows, is_open=one) for one in (state.todo_open, True))
+        has_all = not fits and room == most
     choices = {len(lines) + row: seq for row, seq in queue.choices.items()}
-    return Panel(fit_lines([*lines, *queue.lines], width), choices, has_all=bool(whole))
+    return Panel(fit_lines([*lines, *queue.lines], width), choices, has_all=has_all)
 
 
-def _whole_todo(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
-    """Return all of the list; nothing where it has no room, or is long and was not asked for."""
-    if not state.todo_open and len(items) > TODO_ROWS:
-        return []
-    whole = todo_lines(items, width - 4, glyphs)
-    return [padded(line) for line in whole] if len(whole) <= rows else []
+def _room_for_items(count: int, rows: int, *, is_open: bool) -> int:
+    """Return how many items of a list that does not show as a whole show in `rows` rows."""
+    return max(1, min(count, rows - 1 if is_open else min(rows, TODO_ROWS) - 1))
 
 
 def _todo_head(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Glyphs, rows: int) -> list[Line]:
@@ -53,7 +56,7 @@ def _todo_head(state: UiState, items: Sequence[TodoItem], width: int, glyphs: Gl
         return []
     finished = sum(item.status == "done" for item in items)
     done = f"{finished} of {len(items)} done"
-    room = max(1, min(len(items), rows - 1 if state.todo_open else min(rows, TODO_ROWS) - 1))
+    room = _room_for_items(len(items), rows, is_open=state.todo_open)
     begin = next((place for place, item in enumerate(items) if item.status in OPEN_STATES), len(items))
     first = max(0, min(begin, len(items) - room))
     remark: tuple[Span, ...] = ((f"  {done}", "faint"),) if rows == 1 else ()
