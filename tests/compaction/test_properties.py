@@ -90,7 +90,7 @@ def estimated(view: list[Message]) -> int:
     return sum(map(estimate_message, view))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATIONS, min_size=8, max_size=60), st.sampled_from([16_000, 32_000, 100_000]))
 def test_every_compaction_of_any_history_fits_its_target_and_pairs_every_call(operations, window):
     history = History()
@@ -175,7 +175,7 @@ def next_entry(source: random.Random, session: Session) -> list[object]:
     return [BranchEntry(parent=source.choice(seqs))] if len(seqs) > 3 else []
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_r028_compact_reload_compact_reload_with_undos_and_branches(seed):
     source = random.Random(seed)
