@@ -136,7 +136,7 @@ def plan_compaction(
     said = meter.texts.of(path)
     shares = _with_words(_allowance(size, budget, manual=manual, keep_tokens=keep_tokens), said, size, budget)
     division = _divide(basis, shares)
-    if not _tells(basis, division):
+    if not _tells(basis, division) and not division.shortened.edits(0, by_seq):
         division = _divide_later(basis, shares, division)
     allowance, cut, shortened, split = division
     kept_tokens = shortened.tokens_from(cut)
