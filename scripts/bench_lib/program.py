@@ -24,7 +24,7 @@ class Surroundings:
         return self.directory / "project"
 
     def environ(self) -> dict[str, str]:
-        """A small, known environment: nothing of the person's own settings takes part."""
+        """A small, known environment: nothing of the user's own settings takes part."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         return kept | {
             "TERM": "xterm-256color",

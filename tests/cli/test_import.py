@@ -1,4 +1,4 @@
-"""`tenuto import` as a person and a script see it: a real process, and a real terminal for the list."""
+"""`tenuto import` as a user and a script see it: a real process, and a real terminal for the list."""
 
 from __future__ import annotations
 

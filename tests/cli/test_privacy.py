@@ -89,4 +89,4 @@ def test_t31_r075_files_are_0600_and_directories_0700_under_umask_000(tmp_path: 
         if mode != (0o700 if path.is_dir() else 0o600)
     }
     assert wrong == {}
-    assert stat.S_IMODE((work / "made/by/us.txt").stat().st_mode) == 0o666, "the person's own files go by the umask"
+    assert stat.S_IMODE((work / "made/by/us.txt").stat().st_mode) == 0o666, "the user's own files go by the umask"

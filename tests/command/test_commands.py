@@ -1,4 +1,4 @@
-"""Every slash command on a real runtime, with what a person might type behind it."""
+"""Every slash command on a real runtime, with what a user might type behind it."""
 
 from __future__ import annotations
 
@@ -385,7 +385,7 @@ async def test_compact_takes_a_focus_and_says_what_it_did(tmp_path: Path) -> Non
 
     def script(request: Request) -> Reply:
         summary = "summar" in request.last_user.lower()
-        return Reply("## Goal\nThe person wants words." if summary else f"Understood. {filler}")
+        return Reply("## Goal\nThe user wants words." if summary else f"Understood. {filler}")
 
     async with agent(tmp_path, script, options={"window": 60_000}) as running:
         assert not await compacted(running, "/compact")
@@ -544,7 +544,7 @@ async def test_jobs_are_listed_read_and_ended(tmp_path: Path) -> None:
         assert isinstance(said, Say) and said.text.startswith("Ended job-1: printf")
         assert not running.runtime.live.tool_context.jobs.running()
         await running.ask("go on")
-        assert any("was ended by the person" in item.text for item in running.server.requests[-1].items)
+        assert any("was ended by the user" in item.text for item in running.server.requests[-1].items)
         assert isinstance((await running.runtime.run_command("/jobs end 1"))[1], Say)
 
 

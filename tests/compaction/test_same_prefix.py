@@ -286,7 +286,7 @@ def test_what_stays_is_named_by_its_first_words():
     history.user("The last request, which is long: " + words(100))
     history.answer("done")
     plan = history.planned(keep_tokens=100, manual=True)
-    assert "the person's message “The last request, which is long: word and" in describe_kept(plan)
+    assert "the user's message “The last request, which is long: word and" in describe_kept(plan)
     assert "the last 2 messages" in describe_kept(plan)
     split = conversation(1)
     split.user("mend it")

@@ -1,4 +1,4 @@
-"""A setting that the screen keeps: in the person's own file, which stays theirs."""
+"""A setting that the screen keeps: in the user's own file, which stays theirs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NOTES = "## Goal\nNOTES-NONCE\n\n## Progress\n### Done\n- [x] tried it\n\n## Nex
 
 
 def said(request: Request) -> str:
-    """The person's last text in a request, without notes of the harness."""
+    """The user's last text in a request, without notes of the harness."""
     bare = (NOTE.sub("", item.text).strip() for item in reversed(request.items) if item.kind == "user")
     return next(text for text in bare if text)
 
@@ -55,7 +55,7 @@ async def command(running: Agent, line: str) -> list[CommandOutcome]:
 
 
 def message(running: Agent, text: str) -> UserMessage:
-    """The newest message of the person that begins with a text, on whatever branch."""
+    """The newest message of the user that begins with a text, on whatever branch."""
     found = [
         entry
         for entry in running.session.entries()
@@ -65,7 +65,7 @@ def message(running: Agent, text: str) -> UserMessage:
 
 
 def texts(entries: list[HistoryEvent]) -> list[str]:
-    """What the person said among some entries, without notes of the harness."""
+    """What the user said among some entries, without notes of the harness."""
     return [text_of(entry.parts).split("\n")[0] for entry in entries if isinstance(entry, UserMessage)]
 
 

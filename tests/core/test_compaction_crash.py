@@ -119,7 +119,7 @@ async def test_killed_between_start_and_end_the_session_is_as_before_and_what_wa
             check_as_before(running, view)
             queue = running.of(QueueChangedEvent)[-1]
             assert [text_of(item.parts) for item in queue.items] == ["one", "two", "three"]
-            assert queue.waiting, "the queue waits for the person after a resume"
+            assert queue.waiting, "the queue waits for the user after a resume"
             assert len(server.requests) == asked + 1
 
             await running.runtime.submit_prompt(())

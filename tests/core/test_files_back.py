@@ -18,7 +18,7 @@ from tests.server import Call, Reply, Request
 
 
 def script(request: Request) -> Reply:
-    """Do what the person's text says: `write NAME TEXT`, `edit NAME OLD NEW`, `run COMMAND`."""
+    """Do what the user's text says: `write NAME TEXT`, `edit NAME OLD NEW`, `run COMMAND`."""
     if any(item.kind == "result" for item in request.turn):
         return Reply("done")
     asked = next(item.text for item in reversed(request.items) if item.kind == "user")

@@ -1,4 +1,4 @@
-"""`/compact up-to` and `/compact from`: the person chooses the message that divides what stays from what does not."""
+"""`/compact up-to` and `/compact from`: the user chooses the message that divides what stays from what does not."""
 
 from __future__ import annotations
 

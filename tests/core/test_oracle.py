@@ -61,7 +61,7 @@ def call_of(values: dict[str, Any], path: str) -> Call:
 
 
 async def answers(tmp_path: Path, mode: str, spelling: str, values: dict[str, Any], *, person: bool) -> set[str]:
-    """What the model is told, whatever lies at the path. With a person, who is asked each time and says no."""
+    """What the model is told, whatever lies at the path. With a user, who is asked each time and says no."""
     outside = tmp_path / "outside" / "file"
     call = call_of(values, spelling.format(outside))
 

@@ -1,4 +1,4 @@
-"""A plan: handed over, answered by the person, followed, kept over a compaction, replayed."""
+"""A plan: handed over, answered by the user, followed, kept over a compaction, replayed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.server import Call, Reply, ScriptedServer
 PLAN = "# Make it quick\n\n1. Measure `start.py`.\n2. Import later.\n3. Measure again."
 HAND_OVER = Reply("Here is what I would do.", tool_calls=[Call("plan", {"plan": PLAN})])
 WAITED = 3600.0
-"""Seconds that the person takes to read a plan."""
+"""Seconds that the user takes to read a plan."""
 WRITE = Reply(tool_calls=[Call("write", {"path": "done.txt", "content": "done\n"})])
 
 
@@ -97,7 +97,7 @@ async def test_the_edited_plan_is_the_one_that_the_model_gets_and_the_log_keeps(
         clock.now += WAITED
         await answer(running, request, mode="edits", plan=edited)
         await settled(running)
-        assert plan_result(running).duration == 0, "waiting for the person is no running time"
+        assert plan_result(running).duration == 0, "waiting for the user is no running time"
         told = running.server.requests[1].items[-1].text
         assert "changed it first" in told and "4. Tell" in told
         assert told.count("</plan>") == 1

@@ -1,4 +1,4 @@
-"""The system prompt: small, stable, and with the instructions of the person and the project."""
+"""The system prompt: small, stable, and with the instructions of the user and the project."""
 
 from __future__ import annotations
 

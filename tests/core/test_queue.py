@@ -1,4 +1,4 @@
-"""What the person does to queued prompts is on disk at once, one line each, and in the order that they see (R-043)."""
+"""What the user does to queued prompts is on disk at once, one line each, and in the order that they see (R-043)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/rewind`: back to before a message of the person, with the files as they were then."""
+"""`/rewind`: back to before a message of the user, with the files as they were then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries in place in the running agent: several of them, a cold cache, overflow, and what the person is told."""
+"""Summaries in place in the running agent: several of them, a cold cache, overflow, and what the user is told."""
 
 from __future__ import annotations
 

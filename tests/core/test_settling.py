@@ -157,7 +157,7 @@ async def test_s1_a_prompt_that_cannot_be_taken_in_leaves_a_session_that_settles
             await running.send("go")
         monkeypatch.undo()
         await settled(running)
-        assert not running.server.requests, "what was refused is not sent behind the person's back"
+        assert not running.server.requests, "what was refused is not sent behind the user's back"
         assert running.session.state.queue, "and not lost"
         assert (await running.ask("")).outcome == "completed"
 

@@ -108,7 +108,7 @@ async def test_task_executor_overflow_compact_retry_in_every_form(tmp_path, prot
         assert not running.server.refusals
 
         assert not (tmp_path / "work" / "ran-too-early").exists(), "no tool of the failed attempt runs"
-        assert len(running.of(UserMessageEvent)) == 7, "the person's message is submitted once"
+        assert len(running.of(UserMessageEvent)) == 7, "the user's message is submitted once"
         steps = [event.step for event in running.of(StepStartedEvent) if event.submission_id == start.submission_id]
         assert steps == [1, 2], "the same step is repeated, not a new one begun"
         check_pairs(running.session.get_llm_history())

@@ -48,7 +48,7 @@ def part(heading: str) -> str:
 
 
 def install(tmp_path: Path, heading: str, name: str = "mine") -> None:
-    """Write the first Python example under a heading where a person would put it."""
+    """Write the first Python example under a heading where a user would put it."""
     example = re.search(r"^```python\n(.*?)^```", part(heading), re.MULTILINE | re.DOTALL)
     assert example, f"no example under {heading}"
     folder = tmp_path / "home" / "extensions"

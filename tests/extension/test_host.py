@@ -53,7 +53,7 @@ FAILED = SessionCompactFailed(**PLACE, reason="manual", error="no", aborted=Fals
 
 
 class Loaded:
-    """A host with extensions from files, and what it told the person."""
+    """A host with extensions from files, and what it told the user."""
 
     def __init__(self, host: ExtensionHost, said: list[str], faults: list[str]) -> None:
         self.host = host

@@ -63,7 +63,7 @@ def test_plan_mode_says_what_it_is_and_what_to_do() -> None:
     assert isinstance(verdict, Refuse)
     assert "Plan mode" in verdict.reason
     assert "/mode" in verdict.reason
-    assert "Shift+Tab" not in verdict.reason, "keys are the person's own"
+    assert "Shift+Tab" not in verdict.reason, "keys are the user's own"
 
 
 def test_a_standing_answer_allows_exactly_that_command() -> None:

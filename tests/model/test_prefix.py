@@ -31,7 +31,7 @@ TURN = st.fixed_dictionaries(
 
 
 def gap(number: int, turn: dict[str, object], calls: int) -> list[Message]:
-    """What comes between two answers: results, what the person says, developer texts in any place."""
+    """What comes between two answers: results, what the user says, developer texts in any place."""
     notes: list[Message] = [DeveloperMessage(text=f"note {number}.{place}") for place in range(int(str(turn["notes"])))]
     messages: list[Message] = [result(f"c{number}.{place}", f"out {number}.{place}") for place in range(calls)]
     if not calls or turn["steer"]:

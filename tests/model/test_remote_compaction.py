@@ -127,7 +127,7 @@ async def test_r058_a_compaction_is_asked_for_with_the_same_prefix(tmp_path: Pat
                 "type": "summarize",
                 "instructions": "Write notes.\n\nAdditional focus: the port",
             }
-            assert body["messages"][-1]["role"] == "assistant", "nothing is put into the person's mouth"
+            assert body["messages"][-1]["role"] == "assistant", "nothing is put into the user's mouth"
             assert asked.headers["anthropic-beta"] == COMPACTION_BETA
             assert "anthropic-beta" not in normal.headers
         else:

@@ -151,7 +151,7 @@ async def test_a_denied_call_is_taken_for_an_answer(talk: Talk) -> None:
     talk.add(UserMessage(parts=(TextPart(text="run `rm -rf x` then run `ls`"),)))
     message = await talk.step()
     call = next(part for part in message.parts if isinstance(part, ToolCallPart))
-    refusal = TextPart(text="Denied by the person: not now.")
+    refusal = TextPart(text="Denied by the user: not now.")
     talk.add(ToolResultMessage(call_id=call.id, name="bash", parts=(refusal,), is_error=True, denied=True))
     ending = await talk.step()
     assert ending.stop_reason == "end_turn"

@@ -19,7 +19,7 @@ NO_TMUX = "tmux is not installed: the tests in a real terminal are skipped"
 
 
 def said(request: Request) -> str:
-    """What the person said last, without the notes that go along with it."""
+    """What the user said last, without the notes that go along with it."""
     return request.last_user.partition("\n\n<harness-note>")[0].partition("\n<harness-note>")[0].strip()
 
 
@@ -55,7 +55,7 @@ class Workplace:
         return screen
 
     def settings(self, text: str) -> None:
-        """Write the person's settings."""
+        """Write the user's settings."""
         (self.home / "settings.toml").write_text(text)
 
     @property

@@ -1,4 +1,4 @@
-"""Slash commands, completion and the person's own shell commands."""
+"""Slash commands, completion and the user's own shell commands."""
 
 from __future__ import annotations
 

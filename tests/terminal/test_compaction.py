@@ -1,4 +1,4 @@
-"""Compaction as a person sees it: asked for, automatic, cancelled, in the middle of a task, and typing meanwhile."""
+"""Compaction as a user sees it: asked for, automatic, cancelled, in the middle of a task, and typing meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compaction that is looked at first, as a person does it: accept, edit, drop, Esc; and where to divide."""
+"""A compaction that is looked at first, as a user does it: accept, edit, drop, Esc; and where to divide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole jobs, as a person does them: ask, approve by key, see the change and the answer."""
+"""Whole jobs, as a user does them: ask, approve by key, see the change and the answer."""
 
 from __future__ import annotations
 

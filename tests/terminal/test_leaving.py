@@ -151,7 +151,7 @@ def test_t34_the_next_start_works_after_kill_9(place: Workplace) -> None:
     screen, _ = begin(place)
     os.kill(screen.program_pid(), signal.SIGKILL)
     screen.wait_for("exitcode=137")
-    # The shell is left in raw mode: a person types this, and a newline instead of Enter.
+    # The shell is left in raw mode: a user types this, and a newline instead of Enter.
     screen.type("stty sane")
     screen.keys("C-j")
     screen.start("--continue", "--model", MODEL)

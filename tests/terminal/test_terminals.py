@@ -128,7 +128,7 @@ def test_from_the_first_frame_to_the_last_in_a_real_terminal(
         assert terminal.output.rfind(b"\x1b[?1036r") > terminal.output.rfind(b"\x1b[?1036h")
         after.on.discard(XTERM_ALT)
     assert after.state() == before.state()
-    assert b"\x1b[?12l" not in terminal.output, "whether the cursor blinks is the person's"
+    assert b"\x1b[?12l" not in terminal.output, "whether the cursor blinks is the user's"
     assert not re.search(r"rgb:|\[\?|\$y|\d;\d+c", terminal.text()), "no answer is left on the screen"
 
 

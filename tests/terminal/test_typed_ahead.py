@@ -1,4 +1,4 @@
-"""The terminal goes to somebody else while it still speaks and a person types on: neither is in the other's way."""
+"""The terminal goes to somebody else while it still speaks and a user types on: neither is in the other's way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def begin(folder: Path, screen: str, **environ: str) -> Pseudo:
 
 
 def speak_and_type(program: Pseudo, before: str, after: str, since: int) -> None:
-    """Be a terminal that still speaks when it is asked how it is, and a person who types on meanwhile."""
+    """Be a terminal that still speaks when it is asked how it is, and a user who types on meanwhile."""
     program.read_until(QUESTION.encode(), after=since)
     asked = program.output.index(QUESTION.encode(), since)
     assert not termios.tcgetattr(program.slave)[3] & termios.ECHO

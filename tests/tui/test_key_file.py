@@ -1,4 +1,4 @@
-"""The person's own keys: what the file may say, and what is said of what it may not."""
+"""The user's own keys: what the file may say, and what is said of what it may not."""
 
 from __future__ import annotations
 

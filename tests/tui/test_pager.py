@@ -1,4 +1,4 @@
-"""The person's pager: a file by its name, a page that is still being written through a pipe."""
+"""The user's pager: a file by its name, a page that is still being written through a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which theme shows, and what becomes of the person's own theme files, whatever is in them."""
+"""Which theme shows, and what becomes of the user's own theme files, whatever is in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal says, and what a person types, while the terminal is given away."""
+"""What a terminal says, and what a user types, while the terminal is given away."""
 
 from __future__ import annotations
 

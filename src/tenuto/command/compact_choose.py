@@ -1,4 +1,4 @@
-"""`/compact up-to` and `/compact from`: the person chooses the message that divides what stays from what does not."""
+"""`/compact up-to` and `/compact from`: the user chooses the message that divides what stays from what does not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = {
 
 
 async def run_chosen(runtime: Runtime, word: str, seq: int, focus: str) -> list[CommandOutcome]:
-    """Compact up to the message with that seq, or from it on; without one, offer the person's messages."""
+    """Compact up to the message with that seq, or from it on; without one, offer the user's messages."""
     if not seq:
         return [offer_messages(runtime, word, runtime.live.session.get_llm_history())]
     session_id = runtime.session_id
@@ -55,7 +55,7 @@ async def ask_about_gain(runtime: Runtime, focus: str) -> CommandOutcome | None:
 
 
 def offer_messages(runtime: Runtime, word: str, view: Sequence[Message]) -> CommandOutcome:
-    """Return the person's messages of a view to choose from, the newest first, with what each choice comes to."""
+    """Return the user's messages of a view to choose from, the newest first, with what each choice comes to."""
     meter = runtime.live.meter
     calibration = runtime.live.measure().calibration
     rows: list[Choice] = []

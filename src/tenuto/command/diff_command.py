@@ -1,4 +1,4 @@
-"""/diff: what has changed in the work tree since the last commit, in the person's pager; new files count."""
+"""/diff: what has changed in the work tree since the last commit, in the user's pager; new files count."""
 
 from __future__ import annotations
 

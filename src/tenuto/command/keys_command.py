@@ -1,4 +1,4 @@
-"""/keys: which key does what, and the file in which the person changes that."""
+"""/keys: which key does what, and the file in which the user changes that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tenuto.core.runtime import Runtime
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """List the keys, or open the file of the person's own ones."""
+    """List the keys, or open the file of the user's own ones."""
     del runtime
     match argument.strip():
         case "":

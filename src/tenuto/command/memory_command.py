@@ -1,4 +1,4 @@
-"""/memory: the instruction files that hold here, to be changed in the person's editor."""
+"""/memory: the instruction files that hold here, to be changed in the user's editor."""
 
 from __future__ import annotations
 

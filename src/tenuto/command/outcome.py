@@ -14,7 +14,7 @@ MouseMode = Literal["full", "wheel", "off"]
 RowAct = Literal["rename", "delete", "fork", "end"]
 """What can be done with a row of a list beside taking it; the word behind the row's value says so to the command."""
 SURE = "yes"
-"""What stands behind `delete` once the person has been asked."""
+"""What stands behind `delete` once the user has been asked."""
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class RowFilter(msgspec.Struct, frozen=True):
-    """A choice of rows that the person can switch to: those of these kinds; all of them when there are none."""
+    """A choice of rows that the user can switch to: those of these kinds; all of them when there are none."""
 
     name: str
     kinds: tuple[str, ...] = ()
@@ -75,13 +75,13 @@ class RowChanged(msgspec.Struct, frozen=True):
 
 
 class ChangeTheme(msgspec.Struct, frozen=True):
-    """Show the screen in another theme, and keep that; without a name, let the person choose."""
+    """Show the screen in another theme, and keep that; without a name, let the user choose."""
 
     name: str
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """Put a text, and images that go with it, into the editor, for the person to change and send."""
+    """Put a text, and images that go with it, into the editor, for the user to change and send."""
 
     text: str
     images: tuple[ImagePart, ...] = ()
@@ -106,17 +106,17 @@ class ShowKeys(msgspec.Struct, frozen=True):
 
 
 class EditKeys(msgspec.Struct, frozen=True):
-    """Open the file of the person's own keys in their editor."""
+    """Open the file of the user's own keys in their editor."""
 
 
 class EditFile(msgspec.Struct, frozen=True):
-    """Open a file in the person's editor; it need not exist yet."""
+    """Open a file in the user's editor; it need not exist yet."""
 
     path: str
 
 
 class ReadOwnFiles(msgspec.Struct, frozen=True):
-    """Read again what belongs to the front-end alone: the person's keys."""
+    """Read again what belongs to the front-end alone: the user's keys."""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Show a file in the person's pager; whoever shows it removes it."""
+    """Show a file in the user's pager; whoever shows it removes it."""
 
     path: str
 

@@ -45,7 +45,7 @@ async def _wait_for(search: asyncio.Future[str], runtime: Runtime) -> str:
 
 
 def parse_question(argument: str) -> Question:
-    """Return what the person asks for. Raises `ToolError`."""
+    """Return what the user asks for. Raises `ToolError`."""
     if argument.startswith("#"):
         return Question(span=Span.parse(argument), private=True)
     if len(argument) > 2 and argument.startswith("/") and argument.endswith("/"):

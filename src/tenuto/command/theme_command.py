@@ -7,6 +7,6 @@ from tenuto.core.runtime import Runtime
 
 
 async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Change to the theme that is named; without a name, let the person look at all."""
+    """Change to the theme that is named; without a name, let the user look at all."""
     del runtime
     return [ChangeTheme(argument.strip())]

@@ -1,4 +1,4 @@
-"""/transcript: the whole conversation in the person's pager."""
+"""/transcript: the whole conversation in the user's pager."""
 
 from __future__ import annotations
 

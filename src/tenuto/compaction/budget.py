@@ -112,7 +112,7 @@ def budget_for(
     *,
     assumed: int = DEFAULT_CONTEXT_WINDOW,
 ) -> Budget:
-    """Return the budget of a model; `max_output_tokens` is the person's setting.
+    """Return the budget of a model; `max_output_tokens` is the user's setting.
 
     `assumed` is the window where the facts name none.
 

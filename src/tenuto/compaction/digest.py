@@ -18,7 +18,7 @@ from tenuto.compaction.failures import MAX_LINE, error_text, one_line
 from tenuto.compaction.files import FileOperations, with_file_lists
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import JOIN_LABEL
-from tenuto.compaction.said import PERSON_ORIGINS
+from tenuto.compaction.said import USER_ORIGINS
 from tenuto.compaction.serialize import clip
 from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, exact_names, names_in, shorten
 from tenuto.compaction.view import Surroundings, surrounding_blocks
@@ -205,7 +205,7 @@ def _goal(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> li
     said = [
         text
         for entry in entries
-        if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS and (text := text_of(entry.parts).strip())
+        if isinstance(entry, UserMessage) and entry.origin in USER_ORIGINS and (text := text_of(entry.parts).strip())
     ]
     before = list_items(_lines(earlier.get("Goal", "")))
     if not said:

@@ -104,7 +104,7 @@ class BoundContext(CompactionContext):
 
     @property
     def is_manual(self) -> bool:
-        """Whether a person asked for it: then it keeps less, and only has to make the context smaller."""
+        """Whether a user asked for it: then it keeps less, and only has to make the context smaller."""
         return self.reason == "manual"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 class RungError(Exception):
     """One way of making the view smaller came to nothing; `str(error)` says why in one line.
 
-    `notice` is what the person has to be told even when another way succeeds (empty: nothing).
+    `notice` is what the user has to be told even when another way succeeds (empty: nothing).
     """
 
     def __init__(self, reason: str, *, notice: str = "") -> None:

@@ -151,7 +151,7 @@ def view_after(outcome: CompactionOutcome, standing: Standing) -> list[Message]:
 
 
 def find_flaw(proposal: Proposal, standing: Standing) -> str:
-    """Return why a proposal must not be written, as one line for a person; empty when it may.
+    """Return why a proposal must not be written, as one line for a user; empty when it may.
 
     It has to be smaller than what there is, to begin its tail where a cut may fall, and to leave every call with its
     result (R-004, R-048).

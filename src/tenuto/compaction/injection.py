@@ -59,7 +59,7 @@ def _find_class(name: str, folder: Path | None) -> type[Any]:
 
 
 def _import(name: str, folder: Path | None) -> ModuleType:
-    """Import a module: a file of the person's own folder, else whatever Python finds."""
+    """Import a module: a file of the user's own folder, else whatever Python finds."""
     file = folder / f"{name}.py" if folder is not None else None
     if file is None or not file.is_file():
         return importlib.import_module(name)

@@ -42,7 +42,7 @@ async def _compact(ctx: BoundContext) -> CompactionOutcome:
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:
-    """Return rung 2 where the person chose it and it can be of use.
+    """Return rung 2 where the user chose it and it can be of use.
 
     It is not before another model takes over, which could not read it, nor after the provider refused a request as too
     long: its compaction would be one more.

@@ -52,7 +52,7 @@ from tenuto.session.path import newest_of_kind
 
 NOTHING_NEW = "nothing has been said since the last compaction"
 LEAST_GAIN = 0.1
-"""Of the context: what a compaction that a person asks for has to save to be worth a model's call."""
+"""Of the context: what a compaction that a user asks for has to save to be worth a model's call."""
 SHORT_SUMMARY, FRAME_TOKENS = 250, 120
 """What a short summary has in tokens, and what goes around it."""
 RESULT_SHARE_OF_KEEP = 4
@@ -292,7 +292,7 @@ def _choose_cut(basis: _Basis, allowance: Allowance) -> tuple[int, Shortening]:
 def _first_cut_that_tells(basis: _Basis, cut: int, latest: int) -> int:
     """Return the first place from `cut` on that leaves something to summarise; `cut` where there is none.
 
-    A person asked for it: a tail that is larger than its aim does not stay just because everything fits.
+    A user asked for it: a tail that is larger than its aim does not stay just because everything fits.
     """
     items = basis.items
     for later in valid_cuts([item.entry for item in items]):

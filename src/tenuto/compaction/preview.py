@@ -1,4 +1,4 @@
-"""What a compaction would do, as data, and what of a proposal a person may change. Pure."""
+"""What a compaction would do, as data, and what of a proposal a user may change. Pure."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ EARLIER_HINT = "Notes on what happened even earlier stand in the system prompt; 
 
 
 def is_chosen(request: ModelRequest) -> bool:
-    """Say whether the person lets the provider compact this conversation."""
+    """Say whether the user lets the provider compact this conversation."""
     return request.server.compaction in {"request", "endpoint"}
 
 
@@ -58,7 +58,7 @@ async def compact_remotely(
 ) -> CompactionOutcome | None:
     """Return what the provider made of the part before the cut, `None` where that was not chosen.
 
-    Raises `RungError` with a notice when nothing usable came: the person chose this way and learns why it was left.
+    Raises `RungError` with a notice when nothing usable came: the user chose this way and learns why it was left.
     """
     environment = ctx.environment
     request = environment.request
@@ -148,7 +148,7 @@ def remote_outcome(
     """Return the outcome of a provider's compaction of everything before the plan's cut.
 
     What the provider may not carry over stands beside its items as always: pins, todo list, jobs, file lists, the
-    person's words, and the last summary made here. A summary that cannot be read is told from data (rung 7).
+    user's words, and the last summary made here. A summary that cannot be read is told from data (rung 7).
     """
     facts, surroundings = environment.request.model, environment.surroundings
     room = list_room(plan, surroundings)

@@ -14,7 +14,7 @@ from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart
 from tenuto.session.path import find_on, newest_of_kind
 
-PERSON_ORIGINS = frozenset({"typed", "command"})
+USER_ORIGINS = frozenset({"typed", "command"})
 MAX_TEXTS = 5_000
 """So many of the newest texts are looked at; a budget of 20 000 tokens cannot hold more."""
 MAX_REMEMBERED = 8_000_000
@@ -60,7 +60,7 @@ class UserTexts:
         """Yield the messages that are not known yet, the newest first."""
         last = self._last.seq if known and self._last is not None else 0
         newer = takewhile(lambda entry: entry.seq > last, newest_of_kind(path, UserMessage))
-        return islice((entry for entry in newer if entry.origin in PERSON_ORIGINS), MAX_TEXTS)
+        return islice((entry for entry in newer if entry.origin in USER_ORIGINS), MAX_TEXTS)
 
     def _with(
         self, known: Sequence[Said], newest_first: Sequence[UserMessage], last: HistoryEvent | None

@@ -164,7 +164,7 @@ def instruct(ctx: BoundContext, plan: CompactionPlan, length: int) -> str:
 
 def describe_kept(plan: CompactionPlan) -> str:
     """Say what of the conversation stays word for word behind the summary, so that it is not repeated there."""
-    request = " The person's request of the present turn also stays word for word." if plan.turn_message else ""
+    request = " The user's request of the present turn also stays word for word." if plan.turn_message else ""
     count = len(plan.kept)
     if not count:
         return f"Nothing of the conversation stays behind the notes: they have to carry everything.{request}"
@@ -179,13 +179,13 @@ def _name(entry: Visible) -> str:
     """Return how a message is recognised by whoever has read it."""
     match entry:
         case UserMessage():
-            return f"the person's message {_quote(text_of(entry.parts))}"
+            return f"the user's message {_quote(text_of(entry.parts))}"
         case AssistantMessage():
             calls = "; ".join(f"{call.name} {_quote(call.arguments)}" for call in entry.tool_calls[:2])
             text = text_of(entry.parts).strip()
             return f"your answer {_quote(text)}" if text else f"your call of {calls}"
         case ShellEntry():
-            return f"the command {_quote(entry.command)}, which the person ran"
+            return f"the command {_quote(entry.command)}, which the user ran"
         case BranchSummaryEntry():
             return f"the notes on another branch, {_quote(entry.summary)}"
         case DeveloperMessage():

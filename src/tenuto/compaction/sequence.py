@@ -71,7 +71,7 @@ def _kept_from(proposed: Sequence[Message], view: Sequence[Message], standing: S
 
 
 def _readable(messages: Sequence[Message]) -> str:
-    """Return the replaced part as text: for the person, for search, and for the next summary."""
+    """Return the replaced part as text: for the user, for search, and for the next summary."""
     texts = [message.text for message in messages if isinstance(message, SystemMessage)]
     shown = [
         message

@@ -31,7 +31,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 def system(text: str) -> TextPart:
-    """Return a text that speaks for the harness and not for a tool or a person."""
+    """Return a text that speaks for the harness and not for a tool or a user."""
     return TextPart(text=f"<system>{text}</system>")
 
 

@@ -42,7 +42,7 @@ AMBIGUOUS_SHARE = 0.8
 class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
     """Who summarises and how. `budget` is the summariser's own; `calibration` real / estimated tokens of that model.
 
-    `constraints` is the text of the instruction files; `focus` what the person asked to stress.
+    `constraints` is the text of the instruction files; `focus` what the user asked to stress.
     """
 
     facts: ModelFacts

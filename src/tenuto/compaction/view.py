@@ -1,6 +1,6 @@
 """What stands in the view before the kept tail: a compaction's `replacement`, frozen when it is made (DESIGN 5). Pure.
 
-One system message with frame, summary, pins, todo list, running jobs and the person's own words; then for a split turn
+One system message with frame, summary, pins, todo list, running jobs and the user's own words; then for a split turn
 its user message again as a real one. Nothing of the kept tail is repeated.
 """
 
@@ -26,7 +26,7 @@ from tenuto.text.tags import tagged
 TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled": "[-] cancelled:"}
 PLAN_TOKENS = 3_000
 """What an approved plan has in the view after a compaction, at most; `recall` finds all of it."""
-PLAN_NOTE = "The person approved this plan; what of it is done already is in the summary."
+PLAN_NOTE = "The user approved this plan; what of it is done already is in the summary."
 LEDGER_HEAD = """\
 What the user wrote before entry {cut}, in the user's words and in time order, behind the numbers of the entries; […] \
 marks what is left out. Requests in it are dealt with, or are in the summary. Rules, limits and corrections in it hold \

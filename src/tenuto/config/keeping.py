@@ -1,4 +1,4 @@
-"""Puts a setting into the person's own `settings.toml`; everything else in it stays as they wrote it."""
+"""Puts a setting into the user's own `settings.toml`; everything else in it stays as they wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: what a person can set in `settings.toml` or by `TENUTO_SECTION__KEY`.
+"""Settings: what a user can set in `settings.toml` or by `TENUTO_SECTION__KEY`.
 
 Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project
 (what `config/trust.py` lets it set), environment variables. A broken file or a wrong value never stops the agent: that
@@ -44,7 +44,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ModelSettings(Section, frozen=True, kw_only=True):
-    """What the person knows better about one model than the lists do. Tokens."""
+    """What the user knows better about one model than the lists do. Tokens."""
 
     context_window: Window | None = None
     max_output_tokens: AnswerTokens | None = None
@@ -58,7 +58,7 @@ class ModelSettings(Section, frozen=True, kw_only=True):
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):
-    """A server of the person's own, named by its key; `api_key_env` is the variable that holds its key."""
+    """A server of the user's own, named by its key; `api_key_env` is the variable that holds its key."""
 
     kind: Literal["anthropic", "openai", "openai-chat"] = "openai-chat"
     base_url: str = ""
@@ -220,7 +220,7 @@ def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) 
 
 
 def _project_file(cwd: Path, home: Path) -> Path | None:
-    """Return the nearest settings file between `cwd` and the root of its repository; never the person's own."""
+    """Return the nearest settings file between `cwd` and the root of its repository; never the user's own."""
     root = project_root(cwd)
     for place in (cwd, *cwd.parents):
         file = place / PROJECT_FILE

@@ -59,7 +59,7 @@ class AheadOfTime:
         self.stop()
         if not live.interactive or not settings.enabled or not _said_since_compaction(live):
             return
-        if live.pending is not None:  # the person is looking at a proposal
+        if live.pending is not None:  # the user is looking at a proposal
             return
         if settings.ahead and live.measure().tokens >= PREPARE_SHARE * live.budget().trigger:
             self._work.append(asyncio.create_task(self._prepare(live)))

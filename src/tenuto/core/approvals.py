@@ -1,4 +1,4 @@
-"""Open approvals: questions to the person that a tool call waits for."""
+"""Open approvals: questions to the user that a tool call waits for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 
 
 class Answer(Struct, frozen=True):
-    """What the person said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan."""
+    """What the user said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan."""
 
     decision: Decision
     feedback: str = ""
@@ -25,7 +25,7 @@ class Answer(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What the person is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow.
+    """What the user is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow.
 
     `asked` and `behind` count the questions before it and behind it that calls of the same answer ask.
     """
@@ -53,11 +53,11 @@ class ApprovalDesk:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything waits for the person."""
+        """Whether anything waits for the user."""
         return bool(self._open)
 
     async def ask(self, question: Question, submission_id: str) -> Answer:
-        """Ask the person and wait. When the asking task is cancelled the question is closed as denied."""
+        """Ask the user and wait. When the asking task is cancelled the question is closed as denied."""
         request_id = uuid.uuid4().hex[:12]
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._open[request_id] = future

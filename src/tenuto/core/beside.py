@@ -1,4 +1,4 @@
-"""A command of the person that runs beside the session's task: whoever waits for an answer still looks around.
+"""A command of the user that runs beside the session's task: whoever waits for an answer still looks around.
 
 What came of it goes into the history at the next boundary only, before a request or behind the task: never between a
 call and its result, nor before an answer that was asked for without it (R-048, R-059). Until then it is written down

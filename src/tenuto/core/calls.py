@@ -181,7 +181,7 @@ class CallRunner:
         tool = prepared.subject.tool
         if answer.decision == "deny":
             said = f" They said: {answer.feedback}" if answer.feedback else ""
-            text = f"The person did not allow this {tool} call; it was not run.{said}"
+            text = f"The user did not allow this {tool} call; it was not run.{said}"
             return denied_result(prepared.call, text, answer.feedback)
         pattern = verdict.session_pattern
         if pattern and answer.decision in {"session", "project"}:

@@ -1,4 +1,4 @@
-"""Where the conversation goes on when the person chooses an entry of the tree (seed 003; DESIGN section 3)."""
+"""Where the conversation goes on when the user chooses an entry of the tree (seed 003; DESIGN section 3)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tenuto.protocol.entry import (
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart
 
-PERSON_ORIGINS = frozenset({"typed", "command", "skill"})
-"""Messages that are the person's own words: whoever goes back to one wants to say it differently."""
+USER_ORIGINS = frozenset({"typed", "command", "skill"})
+"""Messages that are the user's own words: whoever goes back to one wants to say it differently."""
 _PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, TodoEntry, PlanEntry)
 
 
@@ -36,7 +36,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
 def find_destination(live: LiveSession, seq: int) -> Destination:
     """Return where choosing the entry `seq` leads. Raises `TaskFailedError` when there is no such entry.
 
-    A message of the person leads to what came before it, with its text to be sent anew; everything else to itself, or
+    A message of the user leads to what came before it, with its text to be sent anew; everything else to itself, or
     to the end of its step.
     """
     entry = live.session.find(seq)
@@ -51,8 +51,8 @@ def find_destination(live: LiveSession, seq: int) -> Destination:
 
 
 def prompt_of(entry: HistoryEvent) -> UserMessage | None:
-    """Return `entry` if it is something that the person said."""
-    return entry if isinstance(entry, UserMessage) and entry.origin in PERSON_ORIGINS else None
+    """Return `entry` if it is something that the user said."""
+    return entry if isinstance(entry, UserMessage) and entry.origin in USER_ORIGINS else None
 
 
 def is_present(live: LiveSession, leaf: int) -> bool:

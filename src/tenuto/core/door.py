@@ -19,7 +19,7 @@ from tenuto.session.projection import cancelled_by_undo
 def pass_door(live: LiveSession, submission_id: str = "") -> None:
     """Shorten what is over the ceiling if the window is smaller than at the last request, or nobody has looked yet.
 
-    Does nothing where automatic compaction is switched off (R-015). What the person undid stays undone.
+    Does nothing where automatic compaction is switched off (R-015). What the user undid stays undone.
     """
     window, checked = live.budget().window, live.checked_window
     live.checked_window = window
@@ -39,6 +39,6 @@ def _last_model(path: Sequence[HistoryEvent]) -> str:
 
 
 def _undone_targets(path: Sequence[HistoryEvent]) -> set[int]:
-    """Return the results whose shortening the person undid."""
+    """Return the results whose shortening the user undid."""
     undone = (find_on(path, seq) for seq in cancelled_by_undo(path))
     return {edit.target for entry in undone if isinstance(entry, ViewEditEntry) for edit in entry.edits}

@@ -1,4 +1,4 @@
-"""What a resumed session shows at once, and what of it comes when the person goes there (DESIGN section 3, "Cost")."""
+"""What a resumed session shows at once, and what of it comes when the user goes there (DESIGN section 3, "Cost")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the core, and the one place that turns an error into a line for a person."""
+"""Errors of the core, and the one place that turns an error into a line for a user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TaskFailedError(TenutoError):
 
 
 class CompactionRefusedError(TaskFailedError):
-    """An extension cancelled a compaction; the text names it and says why. The person has been told."""
+    """An extension cancelled a compaction; the text names it and says why. The user has been told."""
 
 
 class MoveRefusedError(TaskFailedError):
@@ -25,20 +25,20 @@ class MoveRefusedError(TaskFailedError):
 
 
 class UsageError(TenutoError):
-    """The person asked for something that does not exist or does not fit (exit code 2)."""
+    """The user asked for something that does not exist or does not fit (exit code 2)."""
 
 
 EXPECTED_FAILURES = (TenutoError, ModelError, SessionError)
-"""Errors whose text is written for a person; every other one is a fault of ours."""
+"""Errors whose text is written for a user; every other one is a fault of ours."""
 
 
 def names_nothing(failure: BaseException) -> bool:
-    """Return whether a person asked for what there is not, or what does not fit: nothing has changed, nothing broke."""
+    """Return whether a user asked for what there is not, or what does not fit: nothing has changed, nothing broke."""
     return isinstance(failure, UsageError) or (isinstance(failure, ModelError) and failure.kind == "not_found")
 
 
 def describe_failure(failure: BaseException) -> str:
-    """Return one line for a person. An unexpected error names its place, so that a report of it is useful."""
+    """Return one line for a user. An unexpected error names its place, so that a report of it is useful."""
     if isinstance(failure, EXPECTED_FAILURES):
         return str(failure)
     frames = traceback.extract_tb(failure.__traceback__)

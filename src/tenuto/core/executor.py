@@ -60,7 +60,7 @@ _WITHOUT_WRITING = (
     RunShellOperation,
     ShowEarlierOperation,
 )
-"""What can be done in a session that is only read. A command of the person's is handed back by its own handler."""
+"""What can be done in a session that is only read. A command of the user's is handed back by its own handler."""
 
 
 class SessionOpener(Protocol):
@@ -225,7 +225,7 @@ class Executor(OperationHandler):
         return live
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
-        """Run a command of the person, beside what runs; not beside another one: then it goes back into the editor."""
+        """Run a command of the user, beside what runs; not beside another one: then it goes back into the editor."""
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
         one_runs = running is not None and (running.kind == "shell" or _is_beside(live))
@@ -344,7 +344,7 @@ class Executor(OperationHandler):
             self.go_on(live)
 
     async def stop(self, live: LiveSession) -> None:
-        """Cancel what runs in the session and wait until it has ended. What is queued then waits for the person."""
+        """Cancel what runs in the session and wait until it has ended. What is queued then waits for the user."""
         with self.holding(live):
             running = self.tasks.cancel(live.id)
             if running is not None:
@@ -371,7 +371,7 @@ class Executor(OperationHandler):
         self._bus.publish(live.settled_event())
 
     def _start_due(self, live: LiveSession) -> None:
-        """Start what is due: the queue, unless it waits for the person, then the command of theirs that still runs."""
+        """Start what is due: the queue, unless it waits for the user, then the command of theirs that still runs."""
         if live.session.state.queue and not live.queue_waiting:
             live.queue_waiting = True  # if it cannot be started; the task takes it back
             submission_id = new_submission_id()
@@ -387,7 +387,7 @@ class Executor(OperationHandler):
         self.tasks.start(live.id, submission_id, kind, body, partial(self._wind_up, live))
 
     def _wind_up(self, live: LiveSession, event: TaskFinishedEvent) -> None:
-        """Put down how a task ended, and go on. Behind one that did not complete the queue waits for the person."""
+        """Put down how a task ended, and go on. Behind one that did not complete the queue waits for the user."""
         live.last_outcome, live.last_error = event.outcome, event.error
         if event.outcome == "failed" and event.error and event.kind != "compaction":  # a compaction's end has said why
             failure = NoticeEntry(text=event.error, level="error", kind=FAILED_KIND)
@@ -401,5 +401,5 @@ class Executor(OperationHandler):
 
 
 def _is_beside(live: LiveSession) -> bool:
-    """Say whether a command of the person runs beside the session's task."""
+    """Say whether a command of the user runs beside the session's task."""
     return live.beside is not None and live.beside.is_running

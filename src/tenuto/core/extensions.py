@@ -33,7 +33,7 @@ class Extensions:
         self._refused: set[Path] = set()
 
     def begin(self, live: LiveSession) -> None:
-        """A session was opened: say what of its project is not run, and load the person's own files."""
+        """A session was opened: say what of its project is not run, and load the user's own files."""
         self._live = live
         if not self._settings.enabled:
             return

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tenuto.tool.jobs import Job
 
 MODE_TEXTS: Mapping[Mode, str] = {
-    "ask": "Approval mode: ask. The person is asked before each edit and each command.",
+    "ask": "Approval mode: ask. The user is asked before each edit and each command.",
     "edits": "Approval mode: edits. Edits inside the working directory need no approval; commands do.",
-    "auto": "Approval mode: auto. Edits and commands run without approval; be as careful as the person would be.",
+    "auto": "Approval mode: auto. Edits and commands run without approval; be as careful as the user would be.",
     "plan": (
         "Approval mode: plan. Only look: read, search, and work out a plan. When it is complete, hand it over with the "
-        "plan tool; the person approves it or says what to change. Edits and commands that change anything are refused "
+        "plan tool; the user approves it or says what to change. Edits and commands that change anything are refused "
         "until then. A question that needs no change is answered as always, without a plan."
     ),
 }
@@ -142,7 +142,7 @@ def names_in(notes: Sequence[DeveloperMessage], kind: str) -> set[str]:
 
 def describe_job(job: Job) -> str:
     """Return one line on a background job."""
-    ended = "was ended by the person" if job.stopped else f"ended with exit code {job.exit_code}"
+    ended = "was ended by the user" if job.stopped else f"ended with exit code {job.exit_code}"
     state = "running" if job.is_running else ended
     output = f"; its output is in {job.log}" if job.log else ""
     return f"{job.id} ({job.text}) {state}{output}"

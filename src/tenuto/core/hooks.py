@@ -52,7 +52,7 @@ class Hooked:
     supplied: Sequence[tuple[str, SuppliedCompaction]] = ()
 
     def take(self, live: LiveSession) -> CompactionOutcome | None:
-        """Return the first supplied compaction that may be written; the others are named to the person."""
+        """Return the first supplied compaction that may be written; the others are named to the user."""
         for extension, supplied in self.supplied:
             try:
                 return take_supplied(self.context, supplied, extension)
@@ -68,7 +68,7 @@ async def ask_before_compaction(
 ) -> Hooked:
     """Ask every extension once. Raises `CompactionRefusedError` when one cancels the compaction.
 
-    A person's `/compact` that will only be told that there is nothing to compact asks nobody.
+    A user's `/compact` that will only be told that there is nothing to compact asks nobody.
     """
     host = await live.extensions.host() if live.extensions is not None else None
     if host is None or not host.listens("session_before_compact"):

@@ -11,7 +11,7 @@ from tenuto.core.live import LiveSession
 
 
 def check_log(live: LiveSession) -> None:
-    """Give every open call a result, and try again to write what is not on disk; the person is told of what is not."""
+    """Give every open call a result, and try again to write what is not on disk; the user is told of what is not."""
     live.session.close_open_calls()
     live.session.retry_save()
     live.watch_saving()

@@ -21,7 +21,7 @@ class ModelSwitchTask:
     async def run(self) -> None:
         """Compact, then change. Cancelled, the session keeps its model.
 
-        A compaction that comes to nothing has said why, and the change is made: the person asked for it, and before
+        A compaction that comes to nothing has said why, and the change is made: the user asked for it, and before
         the next request the new model gets to make room.
         """
         live, change = self._live, self._change

@@ -144,7 +144,7 @@ class OverflowChain:
         return None
 
     def _describe(self, error: ModelError, request: ModelRequest, failure: TaskFailedError) -> str:
-        """Return the last word of a chain: what was tried, the sizes, and what a person can do."""
+        """Return the last word of a chain: what was tried, the sizes, and what a user can do."""
         tried = "; results over the ceiling were shortened" if self._is_shortened else ""
         said = str(error).rstrip(". ")
         sizes = describe_sizes(self._live, refused=True)

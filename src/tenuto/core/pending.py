@@ -1,4 +1,4 @@
-"""A compaction that is made, shown, and written only when the person accepts it (DESIGN section 6, "Preview").
+"""A compaction that is made, shown, and written only when the user accepts it (DESIGN section 6, "Preview").
 
 What the calls cost counts from the moment they are made; accepting moves it into the entry.
 """

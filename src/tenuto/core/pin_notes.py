@@ -81,11 +81,11 @@ def _all_pins(session: Session) -> list[PinEntry]:
 
 
 def _pinned(entry: PinEntry) -> DeveloperMessage:
-    text = f"The person pinned this; it holds until they take it back:\n<pin>\n{entry.text}\n</pin>"
+    text = f"The user pinned this; it holds until they take it back:\n<pin>\n{entry.text}\n</pin>"
     return DeveloperMessage(text=text, kind=f"{_PINNED}{entry.seq}")
 
 
 def _taken_back(entry: PinEntry) -> DeveloperMessage:
     beginning = shorten(entry.text, _TAKEN_BACK_CHARS)
-    text = f"The person took back this pin; it no longer holds:\n<pin>\n{beginning}\n</pin>"
+    text = f"The user took back this pin; it no longer holds:\n<pin>\n{beginning}\n</pin>"
     return DeveloperMessage(text=text, kind=f"{_TAKEN_BACK}{entry.seq}")

@@ -1,4 +1,4 @@
-"""Pins: texts of the person that stay word for word through any number of compactions (DESIGN section 6).
+"""Pins: texts of the user that stay word for word through any number of compactions (DESIGN section 6).
 
 How the model learns of them: `pin_notes.py`, and a compaction's `replacement` (`compaction/view.py`).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.compaction.said import PERSON_ORIGINS
+from tenuto.compaction.said import USER_ORIGINS
 from tenuto.core.errors import UsageError
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
@@ -22,7 +22,7 @@ PIN_SHARE = 20
 
 
 def pin(live: LiveSession, text: str = "", target: int = 0) -> PinEntry:
-    """Pin a text, the message with the seq `target`, or without either the last message of the person.
+    """Pin a text, the message with the seq `target`, or without either the last message of the user.
 
     Raises `UsageError` when it cannot be kept.
     """
@@ -38,7 +38,7 @@ def pin(live: LiveSession, text: str = "", target: int = 0) -> PinEntry:
 
 
 def _message(live: LiveSession, seq: int) -> UserMessage | AssistantMessage:
-    """Return a message of the active path: what the person or the model wrote."""
+    """Return a message of the active path: what the user or the model wrote."""
     entry = live.session.find(seq)
     is_there = any(on_path is entry for on_path in live.session.path())
     if is_there and isinstance(entry, UserMessage | AssistantMessage) and text_of(entry.parts).strip():
@@ -48,7 +48,7 @@ def _message(live: LiveSession, seq: int) -> UserMessage | AssistantMessage:
 
 def _last_message(live: LiveSession) -> UserMessage:
     for entry in newest_of_kind(live.session.path(), UserMessage):
-        if entry.origin in PERSON_ORIGINS and text_of(entry.parts).strip():
+        if entry.origin in USER_ORIGINS and text_of(entry.parts).strip():
             return entry
     raise UsageError("there is no message to pin yet; /pin TEXT pins a text")
 
@@ -80,7 +80,7 @@ def unpin(live: LiveSession, number: int) -> PinEntry:
 
 
 def tell_pins(live: LiveSession) -> None:
-    """Put into the history what the model has yet to be told of pins; tell the person of those that do not fit."""
+    """Put into the history what the model has yet to be told of pins; tell the user of those that do not fit."""
     window = live.budget().window
     notes = live.pin_notes.due(live.session, window)
     if notes is None:

@@ -21,7 +21,7 @@ from tenuto.tool.output import ToolOutput
 DEFAULT_MODE: Mode = "edits"
 """The mode after a plan was approved without a word on it."""
 MODE_WORDS: dict[Mode, str] = {
-    "ask": "the person is asked before each edit and each command",
+    "ask": "the user is asked before each edit and each command",
     "edits": "edits inside the working directory need no approval, commands do",
     "auto": "edits and commands run without approval",
     "plan": "nothing may be changed",
@@ -29,19 +29,19 @@ MODE_WORDS: dict[Mode, str] = {
 ASIDE = "Plan mode is off (mode {mode}), so nobody was asked about this plan. Go on with the work."
 UNASKED = (
     "Nobody can be asked in this run: the plan was printed as the answer, and is not approved. "
-    "The work begins when the person says so, in another mode."
+    "The work begins when the user says so, in another mode."
 )
 GO_AHEAD = (
-    "The person approved the plan. Plan mode is off; the approval mode is now {mode}: {words}. Carry the plan out now; "
+    "The user approved the plan. Plan mode is off; the approval mode is now {mode}: {words}. Carry the plan out now; "
     "for more than a few steps keep a todo list."
 )
 CHANGED = "They changed it first. This is the plan that holds:"
 REVISE = "They changed it as far as this; revise it from here:"
-CONTINUE = "The person wants to go on planning; nothing may be changed yet. Revise the plan and hand it over again."
+CONTINUE = "The user wants to go on planning; nothing may be changed yet. Revise the plan and hand it over again."
 
 
 async def present_plan(live: LiveSession, plan: str, *, call_id: str, submission_id: str) -> ToolOutput:
-    """Ask the person about a plan and return what the model is told. Approving switches the session's mode."""
+    """Ask the user about a plan and return what the model is told. Approving switches the session's mode."""
     if live.mode != "plan":
         return _output(ASIDE.format(mode=live.mode), PlanView(text=plan))
     if not live.interactive:

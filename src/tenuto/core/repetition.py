@@ -60,7 +60,7 @@ class RepeatedCalls:
         self._compactions = 0
 
     def clear(self) -> None:
-        """The person said something: what comes now is a new attempt."""
+        """The user said something: what comes now is a new attempt."""
         self._last, self._times = frozenset(), 0
 
     def find(

@@ -21,7 +21,7 @@ DROPPED_KIND = "server_dropped"
 
 
 def server_context(live: LiveSession) -> ServerContext:
-    """Return what the person lets this model's provider do.
+    """Return what the user lets this model's provider do.
 
     `[models] remote_compaction` decides; where it is unset, `compaction.remote` does for every provider that has a
     compaction of its own.
@@ -54,7 +54,7 @@ def _chosen_compaction(live: LiveSession) -> RemoteWay | Literal["automatic"]:
 
 
 def tell_edit(live: LiveSession, edit: ServerEdit) -> None:
-    """Tell the person, once a session, that the server left old results out of a request."""
+    """Tell the user, once a session, that the server left old results out of a request."""
     text = (
         f"{live.facts.provider} left {edit.cleared_results} old tool results ({edit.cleared_tokens:,} tokens) out of "
         "what the model reads, as clear_tool_uses asks for. The session keeps them; this is not said again."
@@ -63,7 +63,7 @@ def tell_edit(live: LiveSession, edit: ServerEdit) -> None:
 
 
 def tell_ignored(live: LiveSession, field: str) -> None:
-    """Tell the person, once a session, that the server does not know what the settings ask it for."""
+    """Tell the user, once a session, that the server does not know what the settings ask it for."""
     text = (
         f"{live.facts.provider} does not take {field}, which the settings of {live.facts.id} ask for; the context is "
         "kept small here instead."

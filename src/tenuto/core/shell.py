@@ -1,4 +1,4 @@
-"""The person's own commands: `!command` goes into the conversation, `!!command` stays out of it."""
+"""The user's own commands: `!command` goes into the conversation, `!!command` stays out of it."""
 
 from __future__ import annotations
 

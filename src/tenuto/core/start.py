@@ -29,7 +29,7 @@ class Start(Struct, frozen=True):
     """Go on in a copy of the session that is resumed; it may be open elsewhere."""
     temporary: bool = False
     names_directory: bool = False
-    """The person named `cwd`: a session whose own directory is gone goes on there."""
+    """The user named `cwd`: a session whose own directory is gone goes on there."""
     interactive: bool = True
     extra_prompt: str = ""
     compaction: CompactionStrategy | None = None

@@ -30,7 +30,7 @@ async def submit_prompt(
     """Queue a prompt and see that it is worked on; return the submission that will serve it.
 
     While something runs the prompt only joins the queue: it is on disk, shown, and sent in order. Empty `parts`
-    continue with what is queued (the person pressed Enter at a waiting queue). `before` is the seq of the queued prompt
+    continue with what is queued (the user pressed Enter at a waiting queue). `before` is the seq of the queued prompt
     that it stands in front of (0: at the end).
     """
     queued = None

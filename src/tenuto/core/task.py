@@ -85,7 +85,7 @@ class AgentTask:
         return message
 
     def _store_beside(self) -> None:
-        """What a command of the person said beside the task stands before what they say after it."""
+        """What a command of the user said beside the task stands before what they say after it."""
         if self._live.beside is not None:
             self._live.beside.store()
 
@@ -127,7 +127,7 @@ class AgentTask:
         return False
 
     async def _send_steering(self) -> None:
-        """Deliver the texts that the person wants heard at this tool boundary."""
+        """Deliver the texts that the user wants heard at this tool boundary."""
         self._store_beside()
         for entry in self._live.session.state.queue:
             if entry.steer:

@@ -1,6 +1,6 @@
 """The one task manager: which task serves which operation, at most one a session at a time.
 
-Agent tasks, compactions and the person's shell commands are all asyncio tasks started here, so waiting and
+Agent tasks, compactions and the user's shell commands are all asyncio tasks started here, so waiting and
 cancelling are the same for each.
 """
 

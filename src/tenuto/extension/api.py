@@ -72,7 +72,7 @@ class ExtensionApi:
         return add
 
     def notify(self, text: str, level: Level = "info") -> None:
-        """Show the person a line. From any thread."""
+        """Show the user a line. From any thread."""
         self._notify(text, level)
 
     def handlers(self, hook: HookName) -> tuple[Handler, ...]:

@@ -1,7 +1,7 @@
 """The loaded extensions: their hooks are asked one after the other, and whatever is wrong with one is told once.
 
 Nothing that an extension does raises out of here: a handler that throws, hangs or answers badly is named to the
-person, and everything goes on as if it had not been there.
+user, and everything goes on as if it had not been there.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class ExtensionHost:
             return None
 
     def _report(self, text: str) -> None:
-        """Tell the person, once."""
+        """Tell the user, once."""
         if text not in self._told:
             self._told.add(text)
             self._report_fault(text)

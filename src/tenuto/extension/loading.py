@@ -43,7 +43,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_extensions(home: Path, settings: ExtensionSettings) -> Found:
-    """Return every extension that the person installed or named, in the order in which they are asked."""
+    """Return every extension that the user installed or named, in the order in which they are asked."""
     problems: list[str] = []
     candidates = [*_installed(), *map(_file_source, list_files(home / FOLDER))]
     for text in settings.paths:

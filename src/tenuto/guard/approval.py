@@ -25,7 +25,7 @@ _KINDRED = (frozenset({"write", "edit"}), frozenset({"read", "grep", "glob"}))
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
     "with read, grep, glob and simple read-only commands, then hand the finished plan over with the plan tool: the "
-    "person approves it there, or chooses another mode (/mode, --mode), and the work may begin."
+    "user approves it there, or chooses another mode (/mode, --mode), and the work may begin."
 )
 
 

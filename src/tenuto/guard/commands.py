@@ -1,7 +1,7 @@
 """Which commands need nobody's leave, told from their text alone (R-083, R-084, first form).
 
 Only *simple* commands are ever allowed: one program, plain words. Whatever the shell would interpret makes a command
-not simple, also inside quotes, and then a person decides.
+not simple, also inside quotes, and then a user decides.
 """
 
 from __future__ import annotations

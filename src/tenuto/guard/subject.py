@@ -38,7 +38,7 @@ class Allow(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A person has to say yes. `session_pattern` is what "always for this session" would allow (empty: not offered).
+    """A user has to say yes. `session_pattern` is what "always for this session" would allow (empty: not offered).
 
     `allowed_by` is the mode that would not ask, empty when every mode does.
     """

@@ -1,4 +1,4 @@
-"""Keys that a person stored: `$TENUTO_HOME/auth.json`, mode 0600. The environment comes first."""
+"""Keys that a user stored: `$TENUTO_HOME/auth.json`, mode 0600. The environment comes first."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ ProviderKind = Literal["anthropic", "openai", "openai-chat"]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One provider as the person named it. `key_name` is the variable that holds the key, for messages."""
+    """One provider as the user named it. `key_name` is the variable that holds the key, for messages."""
 
     provider: str
     kind: ProviderKind

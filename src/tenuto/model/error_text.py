@@ -68,7 +68,7 @@ class Said:
 
     @property
     def shown(self) -> str:
-        """The innermost message on one line, bounded: what a person should read."""
+        """The innermost message on one line, bounded: what a user should read."""
         best = next((text for text in reversed(self.messages) if " " in text), "")
         best = best or (self.messages[-1] if self.messages else "") or ", ".join(sorted(self.codes))
         line = " ".join(best.split())

@@ -1,6 +1,6 @@
 """How a view is laid out for a wire: the head, then gaps and answers in turn (DESIGN section 3). Pure.
 
-A gap is what stands between two answers: tool results first, then what the person said. Developer texts of the gap
+A gap is what stands between two answers: tool results first, then what the user said. Developer texts of the gap
 are attached to its last message, so nothing before them changes.
 """
 
@@ -37,7 +37,7 @@ class Gap(Struct, frozen=True):
 
 
 def frame_note(text: str) -> str:
-    """Return a developer text as the model sees it: told by the harness, not by the person."""
+    """Return a developer text as the model sees it: told by the harness, not by the user."""
     return f"<{NOTE_TAG}>\n{text}\n</{NOTE_TAG}>"
 
 

@@ -1,4 +1,4 @@
-"""What the offline model understands: a text of a person becomes a list of wishes. Pure; no tool is known here.
+"""What the offline model understands: a text of a user becomes a list of wishes. Pure; no tool is known here.
 
 A wish is data; `offline_rules.py` carries it out. Names and texts may be quoted with backticks or any usual quotes,
 which is needed where they contain spaces.
@@ -65,7 +65,7 @@ def unquote(text: str) -> str:
 
 
 def parse(text: str) -> list[Wish]:
-    """Return the wishes in a person's text, in order; never empty. `then` divides two wishes."""
+    """Return the wishes in a user's text, in order; never empty. `then` divides two wishes."""
     whole = _parse_one(text)
     if not isinstance(whole, Unknown) and not _THEN.search(text):
         return [whole]
@@ -192,7 +192,7 @@ def _replace(match: re.Match[str]) -> Wish | None:
 
 
 def _exact(text: str) -> str:
-    """Return a text to be replaced: only quotes go, punctuation is the person's own."""
+    """Return a text to be replaced: only quotes go, punctuation is the user's own."""
     fence = _FENCE.match(text)
     if fence:
         return fence[1]

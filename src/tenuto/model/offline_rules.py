@@ -1,6 +1,6 @@
 """The offline model's mind: a conversation in, an answer with text and tool calls out. Pure and deterministic.
 
-The newest request of the person is parsed into wishes (`offline_requests.py`); each wish asks for one call after the
+The newest request of the user is parsed into wishes (`offline_requests.py`); each wish asks for one call after the
 other until it has what it needs, then reports. What was done already is read from the results in the conversation, so
 nothing is kept between two calls of the model.
 """
@@ -92,7 +92,7 @@ def answer(messages: Sequence[Message]) -> Answer:
 
 
 def _counts(message: Message) -> bool:
-    """Interrupted calls are made again when the person says go on."""
+    """Interrupted calls are made again when the user says go on."""
     return isinstance(message, ToolResultMessage) and not message.interrupted
 
 

@@ -1,4 +1,4 @@
-"""What a person can ask of the offline model, as data."""
+"""What a user can ask of the offline model, as data."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class ModelRegistry:
     def facts(self, model_id: str) -> ModelFacts:
         """Return what is known of a model without asking anybody.
 
-        Window: the provider's stored list, else the catalogue, lowered by what a refusal named; the person's settings
+        Window: the provider's stored list, else the catalogue, lowered by what a refusal named; the user's settings
         win over all but what this process was refused. Raises `ModelError` for an unknown provider.
         """
         provider, name = split_id(model_id)

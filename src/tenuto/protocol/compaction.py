@@ -90,7 +90,7 @@ class CompactionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A proposal in full: `replacement` stands before the entries from `first_kept_index` (a seq) on.
 
     With `first_kept_index == 0` nothing is replaced and only `edits` apply. `rung` names what made it; `usage` is what
-    that cost; `notes` are lines for the person. `from_extension` names the extension that supplied it.
+    that cost; `notes` are lines for the user. `from_extension` names the extension that supplied it.
     """
 
     replacement: tuple[Message, ...] = ()

@@ -178,7 +178,7 @@ class TodoEntry(Entry, frozen=True, kw_only=True, tag="todo"):
 
 
 class PlanEntry(Entry, frozen=True, kw_only=True, tag="plan"):
-    """A plan that the person approved, as approved: it holds until the next one, or until its todo list is done."""
+    """A plan that the user approved, as approved: it holds until the next one, or until its todo list is done."""
 
     text: str
 
@@ -233,16 +233,16 @@ class TitleEntry(Entry, frozen=True, kw_only=True, tag="title"):
 
 
 class LabelEntry(Entry, frozen=True, kw_only=True, tag="label"):
-    """A person's mark on an entry; an empty text takes it away."""
+    """A user's mark on an entry; an empty text takes it away."""
 
     target: int
     text: str = ""
 
 
 class ApprovalEntry(Entry, frozen=True, kw_only=True, tag="approval"):
-    """A standing answer of the person: calls of `tool` that match `pattern` are allowed for this session.
+    """A standing answer of the user: calls of `tool` that match `pattern` are allowed for this session.
 
-    With `withdrawn` it takes such an answer back. One of scope "project" is in no log: it stands in the person's own
+    With `withdrawn` it takes such an answer back. One of scope "project" is in no log: it stands in the user's own
     file (`config/standing.py`) and holds for every session in one directory.
     """
 
@@ -261,7 +261,7 @@ class UsageEntry(Entry, frozen=True, kw_only=True, tag="usage"):
 
 
 class NoticeEntry(Entry, frozen=True, kw_only=True, tag="notice"):
-    """Something that the person was told and the model was not."""
+    """Something that the user was told and the model was not."""
 
     text: str
     level: Level = "info"

@@ -33,7 +33,7 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
     """A session is open: everything that the screen shows around the transcript. A replay of its entries follows.
 
     `missing` says that its working directory is not there any more. `read_only`: nothing can be sent, because it is
-    open elsewhere; with `locked` the person has not been asked yet what is to be done about that. `sees_images` says
+    open elsewhere; with `locked` the user has not been asked yet what is to be done about that. `sees_images` says
     whether the model takes images. `began` is how the conversation began, for want of a title.
     """
 
@@ -137,7 +137,7 @@ class TaskStartedEvent(Event, frozen=True, kw_only=True, tag="task_started"):
 
 
 class TaskFinishedEvent(Event, frozen=True, kw_only=True, tag="task_finished"):
-    """The task of this submission ended; `error` is one line for a person when it failed."""
+    """The task of this submission ended; `error` is one line for a user when it failed."""
 
     kind: Literal["agent", "compaction", "shell"]
     outcome: Outcome
@@ -213,7 +213,7 @@ class ToolStartedEvent(Event, frozen=True, kw_only=True, tag="tool_started"):
 class CallRefusedEvent(Event, frozen=True, kw_only=True, tag="call_refused"):
     """A call was refused in a run where nobody can be asked; `summary` is as of its start, `reason` says why.
 
-    `allowed_by` is the mildest mode that allows it, `None` where none does without a person.
+    `allowed_by` is the mildest mode that allows it, `None` where none does without a user.
     """
 
     call_id: str
@@ -237,7 +237,7 @@ class ToolResultEvent(Event, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
-    """A call waits for the person. `detail` is the exact command or the text that decides; `diff` for edits.
+    """A call waits for the user. `detail` is the exact command or the text that decides; `diff` for edits.
 
     `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered),
     and "always in this project" as well where `lasting` says so. Of `kind` "plan" it is no call that asks but a plan,
@@ -284,7 +284,7 @@ class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueChangedEvent(Event, frozen=True, kw_only=True, tag="queue_changed"):
-    """What is queued now. `waiting`: nothing will send it by itself, the person has to (Enter)."""
+    """What is queued now. `waiting`: nothing will send it by itself, the user has to (Enter)."""
 
     items: tuple[QueueItem, ...]
     waiting: bool = False
@@ -298,14 +298,14 @@ class PromptReturnedEvent(Event, frozen=True, kw_only=True, tag="prompt_returned
 
 
 class NoticeEvent(Event, frozen=True, kw_only=True, tag="notice"):
-    """Something to tell the person; an error names what to do."""
+    """Something to tell the user; an error names what to do."""
 
     text: str
     level: Level = "info"
     kind: str = ""
 
 
-# --- the person's own shell ---
+# --- the user's own shell ---
 
 
 class ShellStartedEvent(Event, frozen=True, kw_only=True, tag="shell_started"):
@@ -351,7 +351,7 @@ class CompactionProgressEvent(Event, frozen=True, kw_only=True, tag="compaction_
 
 
 class CompactionProposedEvent(Event, frozen=True, kw_only=True, tag="compaction_proposed"):
-    """A compaction is ready and waits for the person: accept, edit or drop. Its end event comes after that.
+    """A compaction is ready and waits for the user: accept, edit or drop. Its end event comes after that.
 
     `entry` is what would be written (its `seq` is 0); `kept_tokens` is the estimated size of what stays word for word.
     `summary` is the part of the entry's summary that can be edited (empty: none of it).
@@ -366,7 +366,7 @@ class CompactionEndEvent(Event, frozen=True, kw_only=True, tag="compaction_end")
     """A compaction ended. `entry` is what was written; nothing was when `aborted`, nor when there is only an `error`.
 
     `needless` with an `error`: there was nothing to make smaller, which is an answer and no fault.
-    `aborted` with an `error`: not the person cancelled it, but an extension, for that reason.
+    `aborted` with an `error`: not the user cancelled it, but an extension, for that reason.
     With an `entry`, `error` says that the context is still over its limit: it may not be shown as a plain success.
     """
 

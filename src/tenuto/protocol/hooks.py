@@ -65,7 +65,7 @@ class CompactionPreparation(msgspec.Struct, frozen=True, kw_only=True):
 class SessionBeforeCompact(HookEvent, frozen=True, kw_only=True):
     """A compaction is about to begin, whatever its reason. Asked once, before the first attempt.
 
-    `branch_entries` are all entries from the root to the leaf. `signal` is set when the person cancels or the time is
+    `branch_entries` are all entries from the root to the leaf. `signal` is set when the user cancels or the time is
     up; an `async` handler is cancelled as well. With `will_retry` the refused request is repeated afterwards.
     """
 
@@ -96,7 +96,7 @@ class SuppliedCompaction(Answer, frozen=True, kw_only=True):
 
 
 class BeforeCompactAnswer(Answer, frozen=True, kw_only=True):
-    """`cancel` ends the compaction with nothing written; `cancel_reason` is shown to the person.
+    """`cancel` ends the compaction with nothing written; `cancel_reason` is shown to the user.
 
     `add_focus` goes into the summary request as further focus; `add_text` stands in the view word for word, beside
     the summary. `compaction` is used in the place of ours.
@@ -119,7 +119,7 @@ class SessionCompact(HookEvent, frozen=True, kw_only=True):
 
 
 class SessionCompactFailed(HookEvent, frozen=True, kw_only=True):
-    """A compaction came to nothing: `aborted` by the person or by an extension, or for the reason in `error`."""
+    """A compaction came to nothing: `aborted` by the user or by an extension, or for the reason in `error`."""
 
     reason: CompactionReason
     error: str
@@ -142,14 +142,14 @@ class TreePreparation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionBeforeTree(HookEvent, frozen=True, kw_only=True):
-    """The leaf is about to move, whether the person wants a summary of what is left or not."""
+    """The leaf is about to move, whether the user wants a summary of what is left or not."""
 
     preparation: TreePreparation
     signal: threading.Event = msgspec.field(default_factory=threading.Event)
 
 
 class SuppliedBranchSummary(Answer, frozen=True, kw_only=True):
-    """A summary of the branch that is left; used only where the person wants one."""
+    """A summary of the branch that is left; used only where the user wants one."""
 
     summary: str
     details: dict[str, Any] = {}

@@ -64,7 +64,7 @@ class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
 class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
     """Something that the harness tells the model (mode, todo, date, changed files); belongs to its gap (DESIGN 3).
 
-    `files` are those whose content it gives (what the person mentioned).
+    `files` are those whose content it gives (what the user mentioned).
     """
 
     role: ClassVar[str] = "developer"
@@ -74,7 +74,7 @@ class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
 
 
 class UserMessage(Entry, frozen=True, kw_only=True, tag="user"):
-    """What the person, or something in the person's name, said. `from_queued` is the seq of its `queued` entry."""
+    """What the user, or something in the user's name, said. `from_queued` is the seq of its `queued` entry."""
 
     role: ClassVar[str] = "user"
     parts: tuple[ContentPart, ...]
@@ -122,7 +122,7 @@ class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FilesEntry(Entry, frozen=True, kw_only=True, tag="files"):
-    """Files that the person took back to what they were at entry `target`; `turn` says that it was one turn's edits.
+    """Files that the user took back to what they were at entry `target`; `turn` says that it was one turn's edits.
 
     What the agent knows of the files stays as it was: the difference is told to it like any other change.
     """
@@ -161,7 +161,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
     `outcome`: "approved" with the `mode` that the work begins in; "continued" when planning goes on, for `feedback`;
     "unasked" where nobody could be asked; "aside" when it was handed over outside plan mode. `edited` says that the
-    person changed the text.
+    user changed the text.
     """
 
     text: str
@@ -172,7 +172,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
 
 class DenialView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="denial", tag_field="kind"):
-    """What the person said when they did not allow a call."""
+    """What the user said when they did not allow a call."""
 
     feedback: str
 

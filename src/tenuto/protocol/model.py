@@ -56,7 +56,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The model as the person writes it: `provider/name`."""
+        """The model as the user writes it: `provider/name`."""
         return f"{self.provider}/{self.name}"
 
 
@@ -74,7 +74,7 @@ nobody chose it, and only the strategy of that name does it."""
 
 
 class ServerContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person lets the provider do with the context. Tokens; 0: not asked for.
+    """What the user lets the provider do with the context. Tokens; 0: not asked for.
 
     `compaction` is how a compaction of ours asks for the provider's. `compact_over`: the server compacts by itself in
     a normal request that is larger. `clear_over`: it hides old tool results in one that is larger, if at least
@@ -135,7 +135,7 @@ class ServerEdit(msgspec.Struct, frozen=True, kw_only=True):
 class CompactedItems(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's own compaction: `items` are sent first in later requests, in the place of what it covers.
 
-    `text` is the summary as far as it can be read (empty: it cannot). `has_user_messages`: the person's own messages
+    `text` is the summary as far as it can be read (empty: it cannot). `has_user_messages`: the user's own messages
     are among the items.
     """
 
@@ -167,7 +167,7 @@ class ModelError(Exception):
     """A model call that failed, classified once, where it happened.
 
     `observed` and `limit` are token numbers that the provider named; `retry_after` is seconds. `text` is the
-    provider's own message, bounded; `str(error)` is one line for a person. `param` is the field of the request that
+    provider's own message, bounded; `str(error)` is one line for a user. `param` is the field of the request that
     the error object names, with dots (empty: none).
     """
 
@@ -229,7 +229,7 @@ class RemoteCompactor(Protocol):
     async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
         """Return what stands for the whole conversation of `request`, asked for by `request.server.compaction`.
 
-        `instructions` is how a summary is to be written, for a provider that can be told; `focus` what the person
+        `instructions` is how a summary is to be written, for a provider that can be told; `focus` what the user
         wants stressed. Raises `ModelError`, also when nothing usable comes back; never retries by itself.
         """
         ...

@@ -96,7 +96,7 @@ class CompactFromOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
 
 
 class MoveLeafOperation(Operation, frozen=True, kw_only=True, tag=OperationType.MOVE_LEAF.value):
-    """Go on from the entry `target`, on whatever branch; from before it where it is a message of the person.
+    """Go on from the entry `target`, on whatever branch; from before it where it is a message of the user.
 
     With `notes` a summary of what is left goes along, `focus` is extra guidance for it. With `files` the agent's edits
     since `target` are taken back as well.
@@ -128,7 +128,7 @@ class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=Operatio
     """Answer an open approval; `feedback` goes to the model with a denial.
 
     A plan is approved with the `mode` that the work begins in (`None`: the settings' own), and with the `plan` as the
-    person changed it (empty: as it was).
+    user changed it (empty: as it was).
     """
 
     request_id: str
@@ -149,7 +149,7 @@ class EditQueueOperation(Operation, frozen=True, kw_only=True, tag=OperationType
 
 
 class RunShellOperation(Operation, frozen=True, kw_only=True, tag=OperationType.RUN_SHELL.value):
-    """Run a `!command` of the person; `excluded` (`!!`) keeps it from the model."""
+    """Run a `!command` of the user; `excluded` (`!!`) keeps it from the model."""
 
     command: str
     excluded: bool = False
@@ -164,7 +164,7 @@ class SetTitleOperation(Operation, frozen=True, kw_only=True, tag=OperationType.
 class OpenSessionOperation(Operation, frozen=True, kw_only=True, tag=OperationType.OPEN_SESSION.value):
     """Leave `session_id` (may be empty) and open `target`: to go on with it, to read it, or a copy of it.
 
-    `take_over` goes on with it although a process that cannot be seen is named as its owner: a person knows it gone.
+    `take_over` goes on with it although a process that cannot be seen is named as its owner: a user knows it gone.
     """
 
     target: str
@@ -289,7 +289,7 @@ class OperationHandler(Protocol):
         ...
 
     async def handle_run_shell(self, operation: RunShellOperation) -> None:
-        """Run a command of the person."""
+        """Run a command of the user."""
         ...
 
     async def handle_set_title(self, operation: SetTitleOperation) -> None:

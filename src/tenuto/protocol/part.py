@@ -41,7 +41,7 @@ NO_BLOCK = msgspec.Raw(b"")
 class ThinkingPart(Part, frozen=True, kw_only=True, tag="thinking"):
     """A model's reasoning.
 
-    `text` is what a person may read (possibly empty: redacted or encrypted). `block` is the provider's own JSON,
+    `text` is what a user may read (possibly empty: redacted or encrypted). `block` is the provider's own JSON,
     signature or encrypted content included, sent back unchanged or not at all.
     """
 

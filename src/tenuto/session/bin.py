@@ -14,7 +14,7 @@ from tenuto.session.place import SESSIONS
 BIN = "bin"
 
 
-class SessionNotMoved(SessionError):  # noqa: N818 - named as the person is told
+class SessionNotMoved(SessionError):  # noqa: N818 - named as the user is told
     """A session could not be moved to the bin or back."""
 
 

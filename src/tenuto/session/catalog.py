@@ -48,7 +48,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a person calls the session: its title, else how it began, on one line."""
+        """What a user calls the session: its title, else how it began, on one line."""
         return " ".join((self.title or self.first_text or self.id).split())
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a session, as types. Each text is one line for a person and names what to do."""
+"""What can go wrong with a session, as types. Each text is one line for a user and names what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str = ""
 
     def __str__(self) -> str:
-        """Return the owner as a person reads it."""
+        """Return the owner as a user reads it."""
         return f"process {self.pid} on {self.host}" if self.pid else "another process"
 
 
@@ -22,10 +22,10 @@ class SessionError(Exception):
     """Base of all errors of this room."""
 
 
-class SessionLocked(SessionError):  # noqa: N818 (a state of the session, named as the person is told)
+class SessionLocked(SessionError):  # noqa: N818 (a state of the session, named as the user is told)
     """The session is open for writing elsewhere (R-066).
 
-    `can_take_over` says that a person who knows the owner to be gone may take it over.
+    `can_take_over` says that a user who knows the owner to be gone may take it over.
     """
 
     def __init__(self, directory: Path, owner: Owner, *, can_take_over: bool = False) -> None:

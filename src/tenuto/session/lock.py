@@ -43,7 +43,7 @@ class SessionLock:
         """Take the lock and write down who has it.
 
         Raises `SessionLocked` when another process (or another session object) has it. An owner that is named and
-        cannot be seen, because it is on another host, is believed to live unless a person said `take_over`. Where the
+        cannot be seen, because it is on another host, is believed to live unless a user said `take_over`. Where the
         file cannot be made the session goes on without a lock: saving it will say what is wrong.
         """
         try:

@@ -37,7 +37,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
     def __str__(self) -> str:
-        """Return the damage as a person reads it."""
+        """Return the damage as a user reads it."""
         return f"line {self.line} ({self.size} bytes): {self.reason}"
 
 

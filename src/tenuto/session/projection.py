@@ -193,7 +193,7 @@ def _framed(entry: ShellEntry | BranchSummaryEntry | ExtensionEntry, parts: tupl
 
 
 def frame_shell(entry: ShellEntry) -> str:
-    """Return the text by which the model learns of a command that the person ran."""
+    """Return the text by which the model learns of a command that the user ran."""
     status = "did not finish" if entry.exit_code is None else f"exit code {entry.exit_code}"
     status = "interrupted; may have taken effect" if entry.interrupted else status
     lines = ["The user ran a command in this directory:", "<command>", entry.command, "</command>"]

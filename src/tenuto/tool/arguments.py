@@ -119,13 +119,13 @@ class TodoItemArguments(Arguments):
 
 
 class TodoArguments(Arguments):
-    """Replace the todo list that the person sees. Send the whole list each time; keep one item in_progress."""
+    """Replace the todo list that the user sees. Send the whole list each time; keep one item in_progress."""
 
     items: list[TodoItemArguments]
 
 
 class PlanArguments(Arguments):
-    """In plan mode: hand the finished plan to the person, who approves it, changes it or asks for another. Look around
+    """In plan mode: hand the finished plan to the user, who approves it, changes it or asks for another. Look around
     first; call it once, when the plan is complete. Outside plan mode nobody is asked.
     """
 

@@ -93,7 +93,7 @@ class ToolContext:
         self.private_hosts: set[str] = set()
         """Hosts that turned out to have a private address: the next call asks for them."""
         self.present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
-        """Has the person say what becomes of a plan; of one call."""
+        """Has the user say what becomes of a plan; of one call."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 

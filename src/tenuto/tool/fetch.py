@@ -162,13 +162,13 @@ def _refuse_private(url: SplitResult, address: str, context: ToolContext) -> Non
     if address:
         context.private_hosts.add(url.hostname or "")
         raise ToolError(
-            f"{url.hostname} has the private address {address}; nothing was fetched. That needs the person's leave: "
+            f"{url.hostname} has the private address {address}; nothing was fetched. That needs the user's leave: "
             "call fetch again with the same address and they will be asked."
         )
 
 
 def _uses_proxy(url: SplitResult) -> bool:
-    """Whether a proxy of the person's makes the connection: then addresses are its business."""
+    """Whether a proxy of the user's makes the connection: then addresses are its business."""
     from urllib.request import getproxies, proxy_bypass
 
     proxies = getproxies()

@@ -134,7 +134,7 @@ def change_subject(
 ) -> ApprovalSubject:
     """Return what the planned change amounts to. Raises `ToolError` when there is none to make.
 
-    Outside the workspace that is a question as well, with the reason for the person: an answer without one would say
+    Outside the workspace that is a question as well, with the reason for the user: an answer without one would say
     what is in the file.
     """
     try:

@@ -34,7 +34,7 @@ RECALL = "recall"
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """One text of an entry. `paths` are files under `outputs/` that belong to it; `is_whole`: they have all of it.
 
-    `is_private`: the person kept it from the model. `is_echo`: an earlier recall, which a search must not find.
+    `is_private`: the user kept it from the model. `is_echo`: an earlier recall, which a search must not find.
     `is_summary`: a paraphrase of entries before it, which are pieces themselves.
     """
 
@@ -72,7 +72,7 @@ def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:
         case TodoEntry():
             yield Piece(kind="todo", text="\n".join(f"{item.status}: {item.text}" for item in entry.items))
         case NoticeEntry():
-            yield Piece(kind="notice to the person", text=entry.text, is_private=True)
+            yield Piece(kind="notice to the user", text=entry.text, is_private=True)
         case _:
             return
 
@@ -123,7 +123,7 @@ def _named_files(text: str, outputs: Path) -> tuple[Path, ...]:
 
 def _shell(entry: ShellEntry) -> Piece:
     return Piece(
-        kind="command of the person",
+        kind="command of the user",
         text=f"{entry.command}\n{entry.output}",
         paths=(Path(entry.output_path),) if entry.output_path else (),
         is_private=entry.excluded,

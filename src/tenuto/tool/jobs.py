@@ -26,7 +26,7 @@ class Job(Struct, eq=False):
     reported: bool = False
     started: float = field(default_factory=time.monotonic)
     stopped: bool = False
-    """The person ended it."""
+    """The user ended it."""
 
     @property
     def pid(self) -> int:

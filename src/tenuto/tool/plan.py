@@ -1,4 +1,4 @@
-"""The `plan` tool: a finished plan for the person to approve. Asking is the core's business and is passed in."""
+"""The `plan` tool: a finished plan for the user to approve. Asking is the core's business and is passed in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlanTool(BuiltinTool):
-    """Hands a plan over and returns what the person made of it."""
+    """Hands a plan over and returns what the user made of it."""
 
     name = "plan"
     parallel = False

@@ -59,7 +59,7 @@ class Span(msgspec.Struct, frozen=True):
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What to look for. Without a `query` everything in `span` is shown. `limit` is the most entries of a search.
 
-    `private` also looks at what the person kept from the model: for the person's own questions only.
+    `private` also looks at what the user kept from the model: for the user's own questions only.
     """
 
     query: str = ""

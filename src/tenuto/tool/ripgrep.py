@@ -1,4 +1,4 @@
-"""Searching with ripgrep. The person's own configuration does not count: results must not depend on it."""
+"""Searching with ripgrep. The user's own configuration does not count: results must not depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running one command from start to end: for the `bash` tool and for the person's own `!command`."""
+"""Running one command from start to end: for the `bash` tool and for the user's own `!command`."""
 
 from __future__ import annotations
 

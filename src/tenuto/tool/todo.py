@@ -1,4 +1,4 @@
-"""The `todo` tool: the list that the person sees. The core makes the session's entry from the view."""
+"""The `todo` tool: the list that the user sees. The core makes the session's entry from the view."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Takes out of the terminal's input what is no key: its answers about its background. Whole or in any pieces.
 
-An answer may come late, when the person has been typing for a while, and parted at any byte; no piece of it may be
+An answer may come late, when the user has been typing for a while, and parted at any byte; no piece of it may be
 taken for a key, and no key for a piece of it.
 """
 

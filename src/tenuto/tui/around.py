@@ -50,7 +50,7 @@ MARKED = ReadingPanels(_search_hints, panels.block_panel)
 
 
 class Machine(Protocol):
-    """What is shown, and who hears what the person does."""
+    """What is shown, and who hears what the user does."""
 
     state: UiState
 
@@ -62,7 +62,7 @@ class Machine(Protocol):
 class Around:
     """Remembers what belongs to the screen alone: a toast, how far a panel is scrolled, whether it shows all.
 
-    `command` is what the person's own status command printed.
+    `command` is what the user's own status command printed.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Around:
         if self._toast is not None and self._clock() >= self._toast[1]:
             self._toast = None
 
-    # --- what the person does here; what shows has to be asked for anew afterwards ---
+    # --- what the user does here; what shows has to be asked for anew afterwards ---
 
     def scroll_page(self, direction: int) -> bool:
         """Scroll the open panel by a page; `False` when it is not one that scrolls."""
@@ -254,7 +254,7 @@ class Around:
             self._scroll = max(0, self._scroll + rows)
 
     def note_focus(self, looked_at: bool) -> None:
-        """The terminal got, or lost, the person's eyes."""
+        """The terminal got, or lost, the user's eyes."""
         self._looked_at_since = self._clock() if looked_at else float("inf")
 
     @property

@@ -1,4 +1,4 @@
-"""Which key does what: the table of `tui/keys.py` with what the person has changed, as one value.
+"""Which key does what: the table of `tui/keys.py` with what the user has changed, as one value.
 
 The state of the screen has it (`UiState.keys`), so that the keyboard, both screens, every hint and the help say the
 same.
@@ -37,7 +37,7 @@ class Key(Struct, frozen=True):
 
 
 class Bindings:
-    """Looks keys up. `changed` are the ids that the person has bound otherwise."""
+    """Looks keys up. `changed` are the ids that the user has bound otherwise."""
 
     def __init__(
         self, rows: Sequence[Key], defaults: Sequence[Key] | None = None, changed: Collection[str] = ()

@@ -28,7 +28,7 @@ from tenuto.tui.machine.state import CompletionItem, UiState
 DRAFT_PAUSE = 1.0
 """Seconds without a key after which a draft is written."""
 DRAFT_LATEST = 5.0
-"""Seconds after which it is written although the person types on."""
+"""Seconds after which it is written although the user types on."""
 NO_DRAFT = ("", (), "")
 """Text, images and what was put aside."""
 

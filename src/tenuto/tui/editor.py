@@ -1,4 +1,4 @@
-"""The person's own editor, on a text."""
+"""The user's own editor, on a text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def edit_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 async def edit_file(path: str, environ: Mapping[str, str]) -> str:
-    """Open a file in the person's editor; return what went wrong, empty when nothing did."""
+    """Open a file in the user's editor; return what went wrong, empty when nothing did."""
     command = find_program(environ, VARIABLES, USUAL)
     if not command:
         return f"No editor found: set VISUAL or EDITOR, or edit {path} yourself"

@@ -114,7 +114,7 @@ def in_screen(environ: Mapping[str, str]) -> bool:
 
 
 def is_over_ssh(environ: Mapping[str, str]) -> bool:
-    """Say whether the person sits at another machine.
+    """Say whether the user sits at another machine.
 
     tmux gives a new window SSH_CONNECTION as its client has it, and SSH_TTY as it was when the server began.
     """

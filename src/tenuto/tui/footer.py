@@ -25,13 +25,13 @@ GAP = "gap"
 """Not an item: what comes after it stands at the right edge."""
 COMMAND = "command"
 ITEMS = ("mode", "model", "directory", "branch", GAP, "queue", "jobs", "tokens", "cost", "context")
-"""What shows where nobody has said anything; the person's own command comes behind the branch."""
+"""What shows where nobody has said anything; the user's own command comes behind the branch."""
 DROPPED = ("bar", "tokens", "cost", "branch", "jobs", COMMAND, "directory", "effort", "queue", "context", "model")
 """What goes where there is no room, first to last; the mode stays."""
 
 
 class FooterFacts(Struct, frozen=True):
-    """What the items are made of. `gone` are those that have no room; `command` is what the person's own printed."""
+    """What the items are made of. `gone` are those that have no room; `command` is what the user's own printed."""
 
     state: UiState
     home: str
@@ -47,7 +47,7 @@ class FooterFacts(Struct, frozen=True):
 def footer_line(state: UiState, width: int, home: str, items: Sequence[str] = (), command: Sequence[Span] = ()) -> Line:
     """Return the line, never wider than `width` cells: what does not fit goes in the order of its worth.
 
-    `items` are the names of what to show, in order; empty: all. `command` is what the person's own command printed.
+    `items` are the names of what to show, in order; empty: all. `command` is what the user's own command printed.
     """
     shown = choose_items(items, has_command=bool(command))
     left: list[Span] = []

@@ -1,4 +1,4 @@
-"""The person's own keys: `$TENUTO_HOME/keys.toml` read line by line, laid over the table of `tui/keys.py`.
+"""The user's own keys: `$TENUTO_HOME/keys.toml` read line by line, laid over the table of `tui/keys.py`.
 
 Whatever is wrong with a line costs that line alone, and is said in one line that names file and line.
 """
@@ -37,7 +37,7 @@ FIRST_CHARACTERS = frozenset("/@!")
 
 
 class Override(Struct, frozen=True):
-    """What the person wrote for one binding; `line` counts from 1."""
+    """What the user wrote for one binding; `line` counts from 1."""
 
     id: str
     keys: tuple[str, ...]
@@ -176,7 +176,7 @@ def _closest(id: str, defaults: Sequence[Key]) -> str:
 
 
 class _Changes:
-    """The table in the making. `_lines` says where the person bound an id."""
+    """The table in the making. `_lines` says where the user bound an id."""
 
     def __init__(self, defaults: Sequence[Key], problems: list[str]) -> None:
         self._defaults = {row.id: row for row in defaults}
@@ -196,7 +196,7 @@ class _Changes:
         return [replace(row, keys=tuple(self._keys[id])) for id, row in self._defaults.items()]
 
     def apply(self, overrides: Sequence[Override]) -> None:
-        """Give what the person has bound its keys. What nobody can do without has the first choice."""
+        """Give what the user has bound its keys. What nobody can do without has the first choice."""
         last = {override.id: override for override in overrides}
         for override in overrides:
             if last[override.id] is not override:
@@ -245,7 +245,7 @@ class _Changes:
         ]
 
     def _wins(self, id: str, other: str) -> bool:
-        """Say whether a binding of the person gets a key that another has."""
+        """Say whether a binding of the user gets a key that another has."""
         mine, theirs = self._defaults[id].context, self._defaults[other].context
         if other in REQUIRED and len(self._keys[other]) == 1:
             return False
@@ -254,7 +254,7 @@ class _Changes:
         return mine not in ALWAYS_OPEN or ALWAYS_OPEN.index(mine) < ALWAYS_OPEN.index(theirs)
 
     def _keep_required(self) -> None:
-        """Give what must have a key its usual ones back, if the person has left it without any."""
+        """Give what must have a key its usual ones back, if the user has left it without any."""
         for id, purpose in REQUIRED.items():
             row = self._defaults.get(id)
             if row is None or self._keys[id]:

@@ -114,7 +114,7 @@ def normal_key(name: str) -> str:
 
 
 def parse_keys(text: str) -> str:
-    """Return the canonical name of the key or chord that a person wrote. Raises `KeyNameError`."""
+    """Return the canonical name of the key or chord that a user wrote. Raises `KeyNameError`."""
     parts = text.split() if text.strip() else [text]
     if len(parts) > MAX_CHORD:
         raise KeyNameError(f"“{text}” is a chord of {len(parts)} keys; {MAX_CHORD} are the most")

@@ -37,6 +37,6 @@ MOTIONS: Final = {
 
 
 def motion_of(ui: UiSettings) -> Motion:
-    """Return what the person wants; `true` and `false` are `on` and `off`."""
+    """Return what the user wants; `true` and `false` are `on` and `off`."""
     wanted = ui.reduce_motion
     return MOTIONS[wanted if isinstance(wanted, str) else "on" if wanted else "off"]

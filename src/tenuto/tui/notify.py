@@ -18,7 +18,7 @@ QUIET_SECONDS = 3.0
 """After a notification, none of the same or of lesser urgency for so long."""
 URGENCY: dict[BellReason, int] = {"finished": 0, "failed": 1, "compaction": 1, "approval": 2}
 WAITING: frozenset[BellReason] = frozenset({"approval"})
-"""What stops until the person answers: called for even where nobody knows whether the terminal is looked at."""
+"""What stops until the user answers: called for even where nobody knows whether the terminal is looked at."""
 
 
 class Notification(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Notification(Struct, frozen=True):
 
 
 class Calls:
-    """Decides whether the person is to be called. `after` is the seconds from which a finished run is worth it."""
+    """Decides whether the user is to be called. `after` is the seconds from which a finished run is worth it."""
 
     def __init__(self, after: float) -> None:
         self._after = after
@@ -100,7 +100,7 @@ def notification_sequence(notification: Notification, form: NotificationForm) ->
         case "osc777":
             return f"\x1b]777;notify;{title.replace(';', ',')};{body.replace(';', ',')}{BEL}"
         case "osc99":
-            # o=unfocused: the terminal knows best whether the person looks.
+            # o=unfocused: the terminal knows best whether the user looks.
             return f"\x1b]99;i=tenuto:d=0:o=unfocused;{title}\x1b\\\x1b]99;i=tenuto:p=body;{body}\x1b\\"
         case "":
             return ""

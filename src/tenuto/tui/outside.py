@@ -1,4 +1,4 @@
-"""What reaches the person beyond the screen: the terminal's title and progress, a call, the clipboard.
+"""What reaches the user beyond the screen: the terminal's title and progress, a call, the clipboard.
 
 Shared by both screens. Everything here is written in order with what is painted.
 """
@@ -19,7 +19,7 @@ from tenuto.tui.footer import describe_unknown, unknown_items
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.multiplexer import ask_outer, wrap
 from tenuto.tui.notify import BEL, Calls, Notification, describe_bell, notification_sequence
-from tenuto.tui.person_command import PersonCommand
+from tenuto.tui.user_command import UserCommand
 from tenuto.tui.render.line import Span
 from tenuto.tui.status_command import StatusCommand
 
@@ -40,7 +40,7 @@ _PROGRESS = {"": "0", "running": "3", "waiting": "4;100", "failed": "2;100"}
 class Outside:
     """`write` takes control sequences; `spawn` runs work beside everything else; `clock` is seconds.
 
-    `toast(text, style)` shows a line for a few seconds, `show_command` what the person's status command printed.
+    `toast(text, style)` shows a line for a few seconds, `show_command` what the user's status command printed.
     `copied` is the last text that was copied.
     """
 
@@ -72,7 +72,7 @@ class Outside:
             complain=self._warn,
             clock=clock,
         )
-        self._notifier = PersonCommand(
+        self._notifier = UserCommand(
             "ui.notification_command", ui.notification_command, seconds=COMMAND_SECONDS, complain=self._warn
         )
         self._has_title = ui.title and environ.get("TERM", "") not in NO_TITLE
@@ -88,7 +88,7 @@ class Outside:
     # --- life ---
 
     def begin(self) -> None:
-        """Remember what the person will want back; the terminal is ours from now on."""
+        """Remember what the user will want back; the terminal is ours from now on."""
         self._begun = True
         self._write(SAVE_TITLE if self._has_title else "")
         unknown = unknown_items(self._ui.status_items)
@@ -145,7 +145,7 @@ class Outside:
         return in_ascii(text) if in_screen(self._environ) else text
 
     def follow(self) -> None:
-        """The state may have changed: tell the person's status command, and the terminal what goes on."""
+        """The state may have changed: tell the user's status command, and the terminal what goes on."""
         self._command.follow(self._state())
         if self._has_progress:
             self._show_progress(self._state(), self._clock())

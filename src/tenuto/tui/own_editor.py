@@ -1,4 +1,4 @@
-"""The person's own editor takes the screen's place for a while: on the prompt, on a plan, on a file. Both screens."""
+"""The user's own editor takes the screen's place for a while: on the prompt, on a plan, on a file. Both screens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Machine(Protocol):
         ...
 
     def read_own_files(self) -> None:
-        """Read the person's own files again."""
+        """Read the user's own files again."""
         ...
 
 
@@ -61,7 +61,7 @@ class OwnEditor:
         self._show = show
 
     async def edit(self, text: str, plan: str = "") -> None:
-        """Let the person write the prompt, or a request's plan; the app goes on behind it."""
+        """Let the user write the prompt, or a request's plan; the app goes on behind it."""
         async with self._lend():
             edited, problem = await edit_text(text, os.environ)
         if problem:
@@ -74,7 +74,7 @@ class OwnEditor:
         self._show()
 
     async def edit_file(self, path: str) -> None:
-        """Let the person edit a file of theirs; what it says holds afterwards."""
+        """Let the user edit a file of theirs; what it says holds afterwards."""
         async with self._lend():
             problem = await edit_file(path, os.environ)
         if problem:

@@ -1,4 +1,4 @@
-"""Where the person's own keys are, and what the runner does with them."""
+"""Where the user's own keys are, and what the runner does with them."""
 
 from __future__ import annotations
 

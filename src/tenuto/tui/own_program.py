@@ -1,4 +1,4 @@
-"""The person's own programs, editor and pager: which they are, and how they get the terminal."""
+"""The user's own programs, editor and pager: which they are, and how they get the terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def could_not_run(command: Sequence[str], error: OSError) -> str:
 
 
 def write_passing(text: str, suffix: str) -> Path:
-    """Put a text into a new file that only the person can read; the caller removes it. Raises `OSError`."""
+    """Put a text into a new file that only the user can read; the caller removes it. Raises `OSError`."""
     import tempfile
 
     handle, name = tempfile.mkstemp(prefix="tenuto-", suffix=suffix)

@@ -1,4 +1,4 @@
-"""The person's pager, for what is too long for the screen."""
+"""The user's pager, for what is too long for the screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenuto.tui.render.options import RenderOptions
 VARIABLES = ("PAGER",)
 USUAL = ("less", "more")
 LESS_OPTIONS = "-R"
-"""Colours as colours; used where the person has set none of their own."""
+"""Colours as colours; used where the user has set none of their own."""
 
 
 class Page(NamedTuple):

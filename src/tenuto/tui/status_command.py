@@ -1,4 +1,4 @@
-"""The person's own status command: it runs when something changed, one at a time, and never while nothing happens."""
+"""The user's own status command: it runs when something changed, one at a time, and never while nothing happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.person_command import PersonCommand
+from tenuto.tui.user_command import UserCommand
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.line import Span
 
@@ -31,7 +31,7 @@ class StatusCommand:
         complain: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
-        self._command = PersonCommand("ui.status_command", command, seconds=SECONDS, complain=complain)
+        self._command = UserCommand("ui.status_command", command, seconds=SECONDS, complain=complain)
         self._interval = interval
         self._spawn = spawn
         self._show = show

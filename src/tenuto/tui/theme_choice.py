@@ -36,12 +36,12 @@ def offer_themes(present: str, home: Path) -> ChoiceOffered:
 
 
 def own_choices(home: Path) -> tuple[Choice, ...]:
-    """Return the person's own themes, those in `home`. Reads its directory."""
+    """Return the user's own themes, those in `home`. Reads its directory."""
     return tuple(Choice(name, name, "your own") for name in own_themes(home))
 
 
 def keep_theme(name: str, home: Path, cwd: Path, environ: Mapping[str, str]) -> list[str]:
-    """Put the name into the settings; return what the person has to know if it will not hold at the next start."""
+    """Put the name into the settings; return what the user has to know if it will not hold at the next start."""
     from tenuto.config.keeping import SettingNotKept, keep_setting
 
     try:

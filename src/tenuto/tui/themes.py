@@ -1,4 +1,4 @@
-"""Which theme shows: what the person wants, what the terminal says of itself, and the person's own theme files."""
+"""Which theme shows: what the user wants, what the terminal says of itself, and the user's own theme files."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ThemeChooser:
 
 
 def find_any(name: str, home: Path, environ: Mapping[str, str], *, light: bool) -> Found:
-    """Return the theme of that name: one of ours, or the person's own; for want of it what `auto` gives."""
+    """Return the theme of that name: one of ours, or the user's own; for want of it what `auto` gives."""
     if name in THEME_NAMES:
         return Found(find_theme(name))
     if name in AUTOMATIC:
@@ -145,7 +145,7 @@ def load_theme(home: Path, name: str) -> tuple[Theme | None, tuple[str, ...]]:
 
 
 def own_themes(home: Path) -> tuple[str, ...]:
-    """Return the names of the person's own themes. A file with the name of one of ours counts for nothing."""
+    """Return the names of the user's own themes. A file with the name of one of ours counts for nothing."""
     try:
         files = sorted((home / FOLDER).iterdir())
     except OSError:

@@ -1,4 +1,4 @@
-"""Before the terminal is somebody else's: what it still has to say is dropped, what a person has typed is kept.
+"""Before the terminal is somebody else's: what it still has to say is dropped, what a user has typed is kept.
 
 A terminal that was told to speak (of the focus, the mouse, its size, its colours, keys as sequences) goes on doing so
 until it has read that it is not to; what comes then would be echoed, and typed into the shell. So whoever gives the
@@ -43,7 +43,7 @@ def patience(environ: Mapping[str, str]) -> float:
 
 
 def hear_out(descriptor: int, end_modes: Callable[[str], object], seconds: float) -> str:
-    """Let the terminal say what it has to say, and return what a person has typed meanwhile, for `give_back`.
+    """Let the terminal say what it has to say, and return what a user has typed meanwhile, for `give_back`.
 
     `end_modes` gets the question, to be written behind what ends the modes. Nobody else reads meanwhile. Nothing is
     asked where the answer would be seen: of a terminal that echoes, or that is another job's.
@@ -78,7 +78,7 @@ def give_back(descriptor: int, typed: str) -> None:
 
 
 def typed_text(data: bytes) -> str:
-    """Return what of the terminal's input a person has typed, as text: no reports, no pastes, no other keys."""
+    """Return what of the terminal's input a user has typed, as text: no reports, no pastes, no other keys."""
     text = _PASTE.sub("", data.decode("utf-8", "replace"))
     return _NOT_TYPED.sub("", _SEQUENCE.sub("", text))
 

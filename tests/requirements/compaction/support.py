@@ -94,7 +94,7 @@ def reads(count: int, path: str = "big.txt", done: str = "done") -> Answering:
 
 
 def last_instruction(request: Request) -> str:
-    """Return the newest text of a person; notes of the program (mode, date) are attached to it."""
+    """Return the newest text of a user; notes of the program (mode, date) are attached to it."""
     texts = (NOTE.sub("", item.text).strip() for item in reversed(request.items) if item.kind == "user")
     return next((text for text in texts if text), "")
 

@@ -85,7 +85,7 @@ async def test_r043_after_a_compaction_that_came_to_nothing_the_texts_are_queued
         await asyncio.wait_for(running.runtime.wait_settled(), 10)
         if how == "cancelled":
             assert queued_texts(running) == list(THREE)
-            assert running.of(QueueChangedEvent)[-1].waiting, "the queue waits for the person"
+            assert running.of(QueueChangedEvent)[-1].waiting, "the queue waits for the user"
             await running.runtime.submit_prompt(())
             await asyncio.wait_for(running.runtime.wait_settled(), 10)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-3:] == list(THREE)
@@ -113,7 +113,7 @@ async def test_r043_killed_during_the_compaction_the_texts_are_there_in_order_af
         assert queued_texts(again) == list(THREE)
         assert not starts(again)
         assert not compactions(again)
-        assert not server.requests, "nothing is sent before the person says so"
+        assert not server.requests, "nothing is sent before the user says so"
         await again.runtime.submit_prompt(())
         await asyncio.wait_for(again.runtime.wait_settled(), 10)
         assert [text_of(event.parts) for event in again.of(UserMessageEvent)][-3:] == list(THREE)

@@ -114,7 +114,7 @@ async def test_d1_a_mode_changed_in_mid_task_is_told_with_the_next_request(tmp_p
         expected: list[Mode] = []
 
         def change(event: object) -> None:
-            """Every seventh step changes the mode, as a key of the person would."""
+            """Every seventh step changes the mode, as a key of the user would."""
             if isinstance(event, StepStartedEvent):
                 if len(expected) % 7 == 6:
                     mode = MODES[len(expected) // 7 % len(MODES)]

@@ -1,4 +1,4 @@
-"""What a request looks like around a compaction, and what the person sees of it (R-048 to R-057)."""
+"""What a request looks like around a compaction, and what the user sees of it (R-048 to R-057)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_r052_the_summary_request_carries_no_images(tmp_path, protocol):
         assert "screenshot 3" in request.items[-1].text
 
 
-# --- R-055, R-057: what the person sees ---
+# --- R-055, R-057: what the user sees ---
 
 
 class Screen:

@@ -175,7 +175,7 @@ async def test_r040_an_open_approval_outlives_the_wish_to_compact_unanswered(tmp
         compacting = asyncio.ensure_future(begin_compaction(running))
         await asyncio.sleep(0.3)
         assert any("waits for your answer" in event.text for event in running.of(NoticeEvent))
-        assert not running.of(ApprovalResolvedEvent), "nobody answered for the person"
+        assert not running.of(ApprovalResolvedEvent), "nobody answered for the user"
         assert not starts(running)
         assert running.runtime.live.desk.is_open
         session_id = running.runtime.session_id

@@ -195,7 +195,7 @@ def made_smaller(running: Agent) -> list[CompactionEntry | ViewEditEntry]:
 
 
 def told(running: Agent) -> list[str]:
-    """What the person was told about compacting, beside the block that shows it."""
+    """What the user was told about compacting, beside the block that shows it."""
     return [event.text for event in running.of(NoticeEvent) if "ompact" in event.text or "condensed" in event.text]
 
 

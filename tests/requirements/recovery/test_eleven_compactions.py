@@ -1,6 +1,6 @@
 """A session that is compacted eleven times, with restarts between: all that was promised is in the last request.
 
-Read from the bytes that the server got: instructions, pins, plan, file lists, the person's words, mode and approvals
+Read from the bytes that the server got: instructions, pins, plan, file lists, the user's words, mode and approvals
 (T-07, R-030 to R-033, R-036, R-037).
 """
 
@@ -136,7 +136,7 @@ def check_last_request(request: Request, work_directory: Path, rounds: int = ROU
     assert in_the_list == set(listed)
     assert len(listed) + left_out + len(in_the_tail) == rounds
     assert listed_in(text, "read-files") == ({"read.txt"}, 0)
-    assert text.count("FIRST-WORDS: build it, keep `legacy/` as it is.") == 1, "the first words of the person"
+    assert text.count("FIRST-WORDS: build it, keep `legacy/` as it is.") == 1, "the first words of the user"
     assert f"round {rounds} begins" in text
     assert "Approval mode: edits." in text
     assert last_instruction(request) == "what now?"

@@ -28,7 +28,7 @@ SHOT = 800_000
 
 
 def screenshots(tmp_path, model: str, count: int, size: int = SHOT, results: bool = False) -> None:
-    """Write a session whose person (or whose tools) showed so many pictures, one a turn."""
+    """Write a session whose user (or whose tools) showed so many pictures, one a turn."""
     source = random.Random(7)
     session = seeded_session(tmp_path, model)
     for number in range(count):

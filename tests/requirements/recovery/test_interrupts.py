@@ -78,7 +78,7 @@ def test_t10_r043_typed_during_a_compaction_killed_and_resumed_three_messages_ar
             for text in TYPED:
                 shown = again.wait_for(text)
             assert [shown.find(text) for text in TYPED] == sorted(shown.find(text) for text in TYPED)
-            assert len(server.requests) == seen, "nothing is sent before the person says so"
+            assert len(server.requests) == seen, "nothing is sent before the user says so"
             again.write(b"\r")
             again.wait_for("well done")
             deadline = time.monotonic() + 20

@@ -50,7 +50,7 @@ async def meanwhile(running: Agent, number: int, directory: Path) -> None:
         case 7:
             await run_command(running.runtime, "/pin the port is 8443")
         case 9:
-            await running.runtime.submit(RunShellOperation(session_id=session_id, command="echo from the person"))
+            await running.runtime.submit(RunShellOperation(session_id=session_id, command="echo from the user"))
             await running.runtime.wait_settled()
         case 11:
             await running.runtime.submit(SetTitleOperation(session_id=session_id, title="a name"))

@@ -64,7 +64,7 @@ class Weather:
 
 
 async def act(running: Agent, weather: Weather) -> None:
-    """Do something that a person does."""
+    """Do something that a user does."""
     source = weather.source
     weather.fault = source.choice(["", "", *FAULTS])
     chance = source.random()
@@ -95,7 +95,7 @@ async def weather_through(seed: int, tmp_path: Path) -> None:
     listed = source.choice([window, window, 200_000])
     options = {"window": window, "listed_window": listed, "check_thinking": True}
     has_stopped = False
-    """After two compactions of no use the person has to act (R-005), and only a refusal compacts."""
+    """After two compactions of no use the user has to act (R-005), and only a refusal compacts."""
     async with ScriptedServer(answering(weather.step, weather.summary), **options) as server:
         for run in range(3):
             async with reopened(tmp_path, server, model=model, resume_latest=run > 0) as running:

@@ -97,7 +97,7 @@ async def test_r066_inside_tenuto_one_may_look_fork_or_stay(tmp_path):
                 own = running.session.id
                 (choose,) = await running.runtime.run_command(f"/resume {directory.name}")
                 assert isinstance(choose, Choose)
-                assert running.session.id == own, "nothing is left before the person has chosen"
+                assert running.session.id == own, "nothing is left before the user has chosen"
                 look, fork, cancel = (row.value for row in choose.choices)
                 assert cancel == ""
                 await running.runtime.run_command(f"/resume {look}")

@@ -94,7 +94,7 @@ def said(text: str) -> Line:
 
 
 def claude_session() -> list[Line]:
-    """Two parallel calls, an image, a queued text, a command of the person, a title, a sub-agent's lines."""
+    """Two parallel calls, an image, a queued text, a command of the user, a title, a sub-agent's lines."""
     made = Claude()
     made.bare(type="file-history-snapshot", messageId="u1", snapshot={"messageId": "u1"}, isSnapshotUpdate=False)
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_TEXT}}
@@ -280,7 +280,7 @@ def pi_result(name: str, parent: str, second: int, call_id: str, text: str) -> L
 
 
 def pi_session() -> list[Line]:
-    """A branch that was left with a summary, a command of the person, a label, a name, an extension's message."""
+    """A branch that was left with a summary, a command of the user, a label, a name, an extension's message."""
     picture = {"type": "image", "data": PNG_TEXT, "mimeType": "image/png"}
     shell = {"role": "bashExecution", "command": "ls -la", "output": "total 4", "exitCode": 0, "cancelled": False}
     thought = {"type": "thinking", "thinking": "Look first.", "thinkingSignature": "c2ln"}

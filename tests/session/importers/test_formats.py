@@ -1,4 +1,4 @@
-"""Each agent's file becomes the session that its person had."""
+"""Each agent's file becomes the session that its user had."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def settle(self, look: Look) -> list[Extent]:
 
 Shall I go on with the *second* one? See <https://example.org/notes>.
 """
-THOUGHT = "The person wants to know about the stream. Let me look at the file first."
+THOUGHT = "The user wants to know about the stream. Let me look at the file first."
 DIFF = "@@ -1,4 +1,5 @@\n import os\n-VALUE = 1\n+VALUE = 2\n+OTHER = 3\n \n def main():\n"
 
 

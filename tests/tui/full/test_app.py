@@ -1,4 +1,4 @@
-"""The app as a person meets it: keys in, rows on the screen and operations out."""
+"""The app as a user meets it: keys in, rows on the screen and operations out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The person's keys and the queue on the full screen."""
+"""The user's keys and the queue on the full screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The app with a keyboard and a terminal: what a person sees of it, and what it asks of the core."""
+"""The app with a keyboard and a terminal: what a user sees of it, and what it asks of the core."""
 
 from __future__ import annotations
 

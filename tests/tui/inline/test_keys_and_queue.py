@@ -1,4 +1,4 @@
-"""The person's keys and the queue on the inline screen, with the bytes that terminals send."""
+"""The user's keys and the queue on the inline screen, with the bytes that terminals send."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One long story: the same items in the same order on both screens, after a resume, and in the events as JSON lines.
 
-The story has what a session has: thinking, calls side by side, one that fails, an approval, the person's own command, a
+The story has what a session has: thinking, calls side by side, one that fails, an approval, the user's own command, a
 queued prompt, an interrupt, an error of the provider, a compaction.
 """
 

@@ -1,4 +1,4 @@
-"""What the person does to queued prompts, step by step."""
+"""What the user does to queued prompts, step by step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a set of phrases consists of. Pure data.
 
-In a sentence `{a}` is a name that occurs once in a session, `{n}` and `{m}` are numbers, `{d}` a day, `{p}` a person,
+In a sentence `{a}` is a name that occurs once in a session, `{n}` and `{m}` are numbers, `{d}` a day, `{p}` a user,
 `{o}` what an earlier sentence named, and `{x}` an identifier.
 """
 

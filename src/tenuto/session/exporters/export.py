@@ -29,7 +29,7 @@ from tenuto.session.store import Store
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asks for. An empty `format` goes by the name, an empty `output` makes a name in the directory."""
+    """What a user asks for. An empty `format` goes by the name, an empty `output` makes a name in the directory."""
 
     output: str = ""
     format: str = ""

@@ -54,7 +54,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What a person calls the session, on one line: its title, else how it began, else its id."""
+        """What a user calls the session, on one line: its title, else how it began, else its id."""
         words = self.state.title or self.state.first_text or f"Session {self.id}"
         line = sanitize_line(words) or f"Session {self.id}"
         return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"

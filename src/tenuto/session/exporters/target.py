@@ -27,7 +27,7 @@ _NAME_BYTES = 80
 _BUFFER_BYTES = 1 << 18
 
 
-class ExportRefused(SessionError):  # noqa: N818 (it is a person's request that does not fit)
+class ExportRefused(SessionError):  # noqa: N818 (it is a user's request that does not fit)
     """An export was asked for that cannot be made as asked; the text says what to do instead."""
 
 

@@ -202,7 +202,7 @@ def _objects(source: Source, report: Report) -> Iterator[Fields]:
 
 
 def describe_import(source: Source, report: Report) -> str:
-    """Return what was imported, and what of it is not as it was, as a person reads it."""
+    """Return what was imported, and what of it is not as it was, as a user reads it."""
     lines = [f"Imported from {source.format.label} ({source.path}): {report.taken}", *report.remarks]
     return "\n".join(lines)
 

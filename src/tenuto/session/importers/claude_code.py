@@ -176,7 +176,7 @@ class ClaudeCodeReader:
         """Return the name of the line before.
 
         A line without one goes on where the file is, but for a prompt in a file that links its lines otherwise: there
-        the person went back to the very beginning.
+        the user went back to the very beginning.
         """
         parent = text(fields, "parentUuid") or text(fields, "logicalParentUuid")
         if parent:
@@ -279,7 +279,7 @@ class ClaudeCodeReader:
             yield Piece(entry=message, ts=answer.ts, names=names, parent=answer.parent, group=group)
             yield from answer.links
 
-    # --- the person's side ---
+    # --- the user's side ---
 
     def _user(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Iterable[Piece]:
         content = field(fields, "message").get("content")
@@ -299,7 +299,7 @@ class ClaudeCodeReader:
         yield from self._said(parts, Piece(entry=None, ts=ts, names=names, parent=parent), fields)
 
     def _said(self, parts: tuple[ContentPart, ...], place: Piece, fields: Fields) -> Iterable[Piece]:
-        """Tell what the person typed from the commands and notes that travel as their messages."""
+        """Tell what the user typed from the commands and notes that travel as their messages."""
         words = text_of(parts)
         shell = BASH_INPUT.match(words)
         if shell is None and self._command and "<bash-std" in words:
@@ -320,7 +320,7 @@ class ClaudeCodeReader:
             yield _at(place, user_message(parts, words, is_meta=fields.get("isMeta") is True))
 
     def _flush_command(self) -> Iterable[Piece]:
-        """Return a command of the person whose output is missing."""
+        """Return a command of the user whose output is missing."""
         command, self._command = self._command, ""
         if command:
             yield Piece(entry=ShellEntry(command=command))

@@ -1,4 +1,4 @@
-"""The content blocks of Claude Code as parts: of an answer, of a person's message, of a result. Pure."""
+"""The content blocks of Claude Code as parts: of an answer, of a user's message, of a result. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
 
 
 def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
-    """Return what a person or a tool said: a text, or texts and images."""
+    """Return what a user or a tool said: a text, or texts and images."""
     parts: list[ContentPart] = []
     for value in [content] if isinstance(content, str) else as_items(content):
         block = as_fields(value)

@@ -1,4 +1,4 @@
-"""What travels as a person's message in Claude Code: words, commands, their output, notes of the program. Pure."""
+"""What travels as a user's message in Claude Code: words, commands, their output, notes of the program. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTIFICATION = "<task-notification>"
 
 
 def without_reminders(parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:
-    """Return the parts without the reminders that the program put before what the person wrote."""
+    """Return the parts without the reminders that the program put before what the user wrote."""
     found: list[ContentPart] = []
     for part in parts:
         reminders = _REMINDERS.match(part.text) if isinstance(part, TextPart) else None
@@ -32,14 +32,14 @@ def without_reminders(parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]
 
 
 def shell_entry(command: str, words: str) -> ShellEntry:
-    """Return a command of the person. Its exit code is not stored; one that only complains has failed."""
+    """Return a command of the user. Its exit code is not stored; one that only complains has failed."""
     found = [(name, output.strip("\n")) for name, output in BASH_OUTPUT.findall(words) if output.strip()]
     failed = bool(found) and all(name == "err" for name, _ in found)
     return ShellEntry(command=command, output="\n".join(output for _, output in found), exit_code=int(failed))
 
 
 def user_message(parts: tuple[ContentPart, ...], words: str, *, is_meta: bool) -> UserMessage:
-    """Return what the person said: a command as they typed it, else the parts as they are."""
+    """Return what the user said: a command as they typed it, else the parts as they are."""
     command = COMMAND.search(words)
     is_told = is_meta or words.lstrip().startswith((INTERRUPTED, NOTIFICATION))
     origin: Origin = "extension" if is_told else "typed"

@@ -97,7 +97,7 @@ def describe(heading: Heading, fields: Fields) -> None:
 
 
 def surround(heading: Heading, path: Path) -> None:
-    """Add the name that the person gave the session, which stands in an index over all of them."""
+    """Add the name that the user gave the session, which stands in an index over all of them."""
     found = _FILE_NAME.fullmatch(path.stem)
     for folder in path.parents if found else ():
         try:
@@ -250,7 +250,7 @@ class CodexReader:
                 return
 
     def _roll_back(self, turns: int) -> Iterable[Piece]:
-        """Go back before the last turns, as their person did."""
+        """Go back before the last turns, as their user did."""
         if 0 < turns <= len(self._turns):
             parent = self._turns[-turns]
             del self._turns[-turns:]

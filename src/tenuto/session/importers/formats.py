@@ -29,7 +29,7 @@ MAX_TITLE = 200
 
 
 class NotImportable(Exception):  # noqa: N818 (it says what the file is)
-    """There is nothing at a path that can be imported; the text says why, for a person."""
+    """There is nothing at a path that can be imported; the text says why, for a user."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a person calls the session: its title, else how it began, on one line."""
+        """What a user calls the session: its title, else how it began, on one line."""
         words = " ".join((self.heading.title or self.heading.first_text).split())
         return words[:MAX_TITLE] or "(no text)"
 

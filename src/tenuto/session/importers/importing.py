@@ -30,7 +30,7 @@ from tenuto.text.tags import tagged
 EXTENSION = "import"
 """The name under which an import keeps what is not for the model."""
 WENT_BACK = "went back to here"
-"""A notice at the place that a person went back to; what comes next begins a branch."""
+"""A notice at the place that a user went back to; what comes next begins a branch."""
 LOST_BEGINNING = "(What came before could not be read from the imported session.)"
 AFTER_SUMMARY = "(The conversation before this point is summarised above. The work below is under way; go on with it.)"
 
@@ -44,7 +44,7 @@ class Piece:
 
     `names` are what other pieces call it. `parent` is the name of the piece that it continues: `None` the one before
     it, empty the root. `target` is the name of the piece that a compaction keeps first (empty: it keeps none), that a
-    label marks, or that a branch summary left. `users` are the person's texts that a compaction kept word for word;
+    label marks, or that a branch summary left. `users` are the user's texts that a compaction kept word for word;
     `moved` the names of kept pieces that later ones continue although they mean what comes after the compaction.
     Answers of one `group` are parts of the same one.
     """
@@ -64,7 +64,7 @@ class Place:
     """Where a piece came to stand: its first and its last seq.
 
     Pieces of one `step` (an answer, its results, what belongs to neither) follow each other however the source links
-    them. `is_open`: a message of the person's side stands in the view before it or is it, so an answer may follow.
+    them. `is_open`: a message of the user's side stands in the view before it or is it, so an answer may follow.
     `is_user`: it is such a message itself.
     """
 
@@ -294,6 +294,6 @@ def frame_summary(summary: str, agent: str, users: tuple[str, ...] = ()) -> str:
     blocks = [head, tagged("summary", summary)]
     if users:
         messages = "\n".join(f"<message>\n{text}\n</message>" for text in users)
-        intro = "What the person wrote before this point, word for word; the last one may still be under way:"
+        intro = "What the user wrote before this point, word for word; the last one may still be under way:"
         blocks.append(f"<user-messages>\n{intro}\n{messages}\n</user-messages>")
     return "\n\n".join(blocks)

@@ -38,7 +38,7 @@ from tenuto.session.importers.kimi_parts import answer_parts, call_part, content
 
 NAME = "kimi-code"
 MAX_USER_CHARACTERS = 60_000
-"""How much of the person's own words a compaction carries along, about what the source keeps."""
+"""How much of the user's own words a compaction carries along, about what the source keeps."""
 _ORIGINS: dict[str, Origin] = {
     "user": "typed",
     "skill_activation": "skill",
@@ -245,7 +245,7 @@ class KimiCodeReader:
     # --- compaction, undo, names ---
 
     def _compaction(self, fields: Fields) -> Piece:
-        """Return a compaction: the newer ones keep the person's words, the older ones the messages from a place on."""
+        """Return a compaction: the newer ones keep the user's words, the older ones the messages from a place on."""
         summary = plain_text(fields.get("summary")) or text(fields, "contextSummary")
         summary = summary or plain_text(field(fields, "summary").get("content"))
         entry = CompactionEntry(

@@ -21,7 +21,7 @@ OPAQUE = "imported:kimi"
 
 
 def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
-    """Return what a person said or a tool returned."""
+    """Return what a user said or a tool returned."""
     if isinstance(content, str):
         return plain_parts(content)
     found: list[ContentPart] = []

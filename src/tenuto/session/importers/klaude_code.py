@@ -134,7 +134,7 @@ class KlaudeReader:
         return ()
 
     def _retract(self, words: str) -> str | None:
-        """Take the last message of the person out, if it is the one; return the name of what came before it."""
+        """Take the last message of the user out, if it is the one; return the name of what came before it."""
         for index in range(len(self._active) - 1, -1, -1):
             name = self._active[index]
             if name in self._words:

@@ -1,4 +1,4 @@
-"""What an import took along and what it left out, to be told to the person."""
+"""What an import took along and what it left out, to be told to the user."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _takes(option: str, value: str) -> bool:
 
 def wants_inline(environ: Mapping[str, str], cwd: str = "") -> str:
     """Return what the settings say of the inline front-end, by a look for the word: the environment, the project's,
-    the person's own. `true`, `false`, empty when nothing, and something else when it takes more than a look.
+    the user's own. `true`, `false`, empty when nothing, and something else when it takes more than a look.
     """
     if said := environ.get("TENUTO_UI__INLINE"):
         return {"1": "true", "0": "false"}.get(said, said.lower())
@@ -106,7 +106,7 @@ def is_accessible(environ: Mapping[str, str]) -> bool:
 
 
 def wanted_theme(environ: Mapping[str, str]) -> str:
-    """Return the theme of the person's settings, `auto` when none is found: a look for the word, no parsing."""
+    """Return the theme of the user's settings, `auto` when none is found: a look for the word, no parsing."""
     if name := environ.get("TENUTO_UI__THEME"):
         return name
     for line in _settings(environ).splitlines():

@@ -18,7 +18,7 @@ Action = Callable[[], bool]
 
 
 class ScreenActions:
-    """What the app does with a key, by key id (`table`), and with the person's own editor."""
+    """What the app does with a key, by key id (`table`), and with the user's own editor."""
 
     def __init__(self, app: TenutoApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The full-screen front-end: a handful of widgets that show the machine's state and hand it what the person does."""
+"""The full-screen front-end: a handful of widgets that show the machine's state and hand it what the user does."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class TerminalDriver(LinuxDriver):
         give_back(self.fileno, typed)
 
     def _end_reports(self) -> str:
-        """End everything that makes the terminal speak; return what a person has typed meanwhile."""
+        """End everything that makes the terminal speak; return what a user has typed meanwhile."""
         seconds = 0.0
         if self.attrs_before is not None:  # it goes to somebody else
             seconds, self._reader = patience(os.environ), None

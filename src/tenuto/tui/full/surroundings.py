@@ -118,7 +118,7 @@ class Surroundings:
         self.show_status()
 
     def show_command(self, spans: Sequence[Span]) -> None:
-        """Show what the person's own status command printed."""
+        """Show what the user's own status command printed."""
         self._around.command = spans
         self.show_status()
 
@@ -127,7 +127,7 @@ class Surroundings:
         self._around.pass_time()
         self.show_status()
 
-    # --- what the person does here ---
+    # --- what the user does here ---
 
     def scroll_page(self, direction: int) -> bool:
         """Scroll the open panel by a page; `False` when it is not one that scrolls."""
@@ -159,7 +159,7 @@ class Surroundings:
         return left
 
     def note_focus(self, looked_at: bool) -> None:
-        """The terminal got, or lost, the person's eyes."""
+        """The terminal got, or lost, the user's eyes."""
         self._around.note_focus(looked_at)
 
     def _wheel(self, rows: int) -> None:

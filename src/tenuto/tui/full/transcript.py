@@ -39,7 +39,7 @@ class TranscriptView(Widget, can_focus=False):
     """Paints the transcript of `state()`.
 
     `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
-    `reached_gap` is called when the person comes to a stretch that is not loaded, with its item and the end that is
+    `reached_gap` is called when the user comes to a stretch that is not loaded, with its item and the end that is
     wanted. `selects` says whether the mouse does more than scroll.
     """
 
@@ -183,7 +183,7 @@ class TranscriptView(Widget, can_focus=False):
         return self.repaint()
 
     def _go_to_start(self) -> None:
-        """Go there; where the session begins with what is not loaded, that is where the person wants to be."""
+        """Go there; where the session begins with what is not loaded, that is where the user wants to be."""
         self.viewport.go_to_start()
         first = next(iter(self.order.ids), 0)
         self._wants_start = first in self._state().gaps

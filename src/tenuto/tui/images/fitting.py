@@ -1,6 +1,6 @@
 """Making an image one that a model takes: its format, its size in pixels and in bytes.
 
-What fits goes as it is. Everything else is converted by whatever program for that there is; with none, the person is
+What fits goes as it is. Everything else is converted by whatever program for that there is; with none, the user is
 told what to do.
 """
 

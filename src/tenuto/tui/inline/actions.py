@@ -19,14 +19,14 @@ Action = Callable[[], bool]
 
 @contextlib.asynccontextmanager
 async def lend(app: InlineApp) -> AsyncGenerator[None]:
-    """Give the terminal, its title included, to a program of the person's until it has ended."""
+    """Give the terminal, its title included, to a program of the user's until it has ended."""
     with app.outside.withheld():
         async with app.application.lend():
             yield
 
 
 class ScreenActions:
-    """What the app does with a key, by key id (`table`), and with the person's own editor."""
+    """What the app does with a key, by key id (`table`), and with the user's own editor."""
 
     def __init__(self, app: InlineApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The inline front-end: the machine's state as blocks above and a few rows below, and what the person does to it."""
+"""The inline front-end: the machine's state as blocks above and a few rows below, and what the user does to it."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class InlineApp:
     # --- life ---
 
     async def run(self) -> None:
-        """Show the empty prompt, open the session, and return when the person leaves or something ends it."""
+        """Show the empty prompt, open the session, and return when the user leaves or something ends it."""
         self.runner.start()
         self.outside.begin()
         loop = asyncio.get_running_loop()
@@ -384,7 +384,7 @@ class InlineApp:
         self.application.key_processor.process_keys()
 
     def _look(self, looked_at: bool) -> None:
-        """The terminal got, or lost, the person's eyes."""
+        """The terminal got, or lost, the user's eyes."""
         self.outside.look(looked_at)
         if not looked_at:
             self.runner.keep_draft()

@@ -122,7 +122,7 @@ class InlineApplication(Application[None]):
             self.invalidate()
 
     def end_reports(self) -> str:
-        """End everything that makes the terminal speak; return what a person has typed since keys are not read."""
+        """End everything that makes the terminal speak; return what a user has typed since keys are not read."""
         ends = f"{NO_PASTES}{self._modes[1]}" if self._modes[1] else ""
         seconds = patience(os.environ) if ends else 0.0
         return hear_out(self.input.fileno(), lambda question: self.write(ends + question), seconds)

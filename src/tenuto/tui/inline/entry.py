@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tenuto.tui.early.reader import EarlyReader
 
 RESTORE = f"\x1b[?2026l\x1b[?2004l{END_MODES}\x1b[?7h\x1b[?25h\x1b[0m"
-"""Ends every mode that may have begun; the screen is the person's own and stays as it is."""
+"""Ends every mode that may have begun; the screen is the user's own and stays as it is."""
 
 
 def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
@@ -78,7 +78,7 @@ async def _run(
     keyboard: Vt100Input,
     themes: ThemeChooser,
 ) -> tuple[Ended, str]:
-    """Return how it ended, and what a person has typed since then."""
+    """Return how it ended, and what a user has typed since then."""
     late = LateRuntime(start.home, temporary=start.temporary)
     opening = Opening(start, late, texts)
 

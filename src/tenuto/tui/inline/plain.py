@@ -64,7 +64,7 @@ Backspace, Ctrl+W and Ctrl+U are the terminal's own. Other keys, and those of on
 
 
 class LineKeys(OwnKeys):
-    """No key is ours here, so none can be the person's own."""
+    """No key is ours here, so none can be the user's own."""
 
     def read(self, handle: Callable[[Intent], None]) -> tuple[str, ...]:
         """Name the keys that the terminal knows."""
@@ -111,7 +111,7 @@ class PlainApp:
         self._caller = self._reach_caller(ui)
 
     def _reach_caller(self, ui: UiSettings) -> Outside:
-        """Return what rings, or runs the person's own command, when an answer is waited for: nothing else of it."""
+        """Return what rings, or runs the user's own command, when an answer is waited for: nothing else of it."""
         wanted = "command" if ui.notifications is True and ui.notification_command else ui.notifications
         wanted = "bell" if wanted in (True, "terminal") else wanted
         return Outside(
@@ -133,7 +133,7 @@ class PlainApp:
     # --- life ---
 
     async def run(self) -> None:
-        """Open the session and take lines until the person leaves."""
+        """Open the session and take lines until the user leaves."""
         self.runner.start()
         self._say([WELCOME])
         loop = asyncio.get_running_loop()
@@ -180,14 +180,14 @@ class PlainApp:
         self.runner.handle(intents.EndOfInput())
 
     def take_line(self, line: str) -> None:
-        """Take what the person has typed: an answer where something is asked, else a prompt."""
+        """Take what the user has typed: an answer where something is asked, else a prompt."""
         self._prompted = False
         if not self._menus.take(line, self._clock(), self._say):
             self._send(line)
         self._show()
 
     def take_paste(self, lines: list[str]) -> None:
-        """Take lines that came at once: one prompt, which is sent when the person presses Enter (R-099)."""
+        """Take lines that came at once: one prompt, which is sent when the user presses Enter (R-099)."""
         if wanted_answer(self.runner.state):
             for line in lines:
                 self.take_line(line)

@@ -37,7 +37,7 @@ HINT_SECONDS = 3.0
 
 @TABLE.on(ApprovalRequestedEvent)
 def request_approval(change: Change, event: ApprovalRequestedEvent) -> None:
-    """A call waits for the person: call them, and open the panel as soon as they do not type."""
+    """A call waits for the user: call them, and open the panel as soon as they do not type."""
     change.state.approvals.requests.append(event)
     mark_call(change, event.call_id, "waiting")
     change.emit(Bell("approval"))
@@ -109,7 +109,7 @@ def set_feedback(change: Change, intent: FeedbackChanged) -> None:
 
 @TABLE.on(EditPlan)
 def edit_plan(change: Change, _intent: EditPlan) -> None:
-    """Open the plan in the person's editor; it asks on behind it."""
+    """Open the plan in the user's editor; it asks on behind it."""
     approvals = change.state.approvals
     if approvals.plan and change.now >= approvals.accept_after:
         change.emit(OpenEditor(approvals.plan, approvals.requests[0].request_id))
@@ -132,7 +132,7 @@ def take_plan(change: Change, intent: PlanEdited) -> None:
 
 
 def hold_back(change: Change) -> None:
-    """The person types: the panel makes room until they pause. A feedback is typed in the panel itself."""
+    """The user types: the panel makes room until they pause. A feedback is typed in the panel itself."""
     approvals = change.state.approvals
     if approvals.current is not None and approvals.feedback is None:
         approvals.opened_at = None
@@ -141,7 +141,7 @@ def hold_back(change: Change) -> None:
 
 
 def note_typing(change: Change) -> None:
-    """The person types, or chooses, elsewhere than in the prompt: the panel waits for a pause in that as well."""
+    """The user types, or chooses, elsewhere than in the prompt: the panel waits for a pause in that as well."""
     change.state.draft.changed_at = change.now
 
 
@@ -158,7 +158,7 @@ def deny_current(change: Change) -> None:
 
 
 def open_if_due(change: Change) -> None:
-    """Open the panel for the oldest request, unless the person is typing."""
+    """Open the panel for the oldest request, unless the user is typing."""
     state = change.state
     if not state.approvals.held_back:
         return

@@ -1,4 +1,4 @@
-"""The older parts of a long session: each is put where it belongs when the person goes there; far ones are let go."""
+"""The older parts of a long session: each is put where it belongs when the user goes there; far ones are let go."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Stretches of a long session that are not loaded, and the parts that were loaded from it. Plain data.
 
-An item of the transcript stands in a gap's place, so that what is loaded can have holes: a person goes to the beginning
+An item of the transcript stands in a gap's place, so that what is loaded can have holes: a user goes to the beginning
 of a session, or to a match in its middle, and what lies between comes when somebody scrolls there.
 """
 

@@ -18,7 +18,7 @@ from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart
 
 ToolState = Literal["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
-"""Of a call: `ready` is written and has its turn to come, `waiting` needs the person's answer."""
+"""Of a call: `ready` is written and has its turn to come, `waiting` needs the user's answer."""
 LIVE_OUTPUT_CHARACTERS = 16_000
 """How much of a running command's output is kept for the screen; the result brings the rest."""
 
@@ -83,7 +83,7 @@ class ToolItem(BaseItem, kw_only=True):
 
 
 class ShellItem(BaseItem, kw_only=True):
-    """A `!command` of the person; `output` is a tail while it runs, then what the history has of it."""
+    """A `!command` of the user; `output` is a tail while it runs, then what the history has of it."""
 
     command: str = ""
     output: str = ""
@@ -98,7 +98,7 @@ class ShellItem(BaseItem, kw_only=True):
 
 
 class NoticeItem(BaseItem, kw_only=True):
-    """Something that the person is told; `kind` is "command" for the answer of a slash command."""
+    """Something that the user is told; `kind` is "command" for the answer of a slash command."""
 
     text: str = ""
     level: Level = "info"
@@ -108,7 +108,7 @@ class NoticeItem(BaseItem, kw_only=True):
 class CompactionItem(BaseItem, kw_only=True):
     """A compaction: running with its stage, then what was written, or why nothing was.
 
-    `proposed` says that `entry` waits for the person's word, and is not written.
+    `proposed` says that `entry` waits for the user's word, and is not written.
     """
 
     reason: CompactionReason = "manual"

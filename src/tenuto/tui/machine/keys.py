@@ -1,4 +1,4 @@
-"""The person's own keys, and a chord of two of which the first has been pressed."""
+"""The user's own keys, and a chord of two of which the first has been pressed."""
 
 from __future__ import annotations
 

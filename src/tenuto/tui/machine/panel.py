@@ -29,7 +29,7 @@ from tenuto.tui.machine.state import CompletionItem, CompletionPopup, Picker
 
 TABLE = HandlerTable()
 ASKED_SECONDS = 2.0
-"""Seconds in which a list is what the person waits for who sent a command; later they have gone on to a prompt."""
+"""Seconds in which a list is what the user waits for who sent a command; later they have gone on to a prompt."""
 FILTER_CHARACTERS = 40
 """More than that typed meanwhile is a prompt."""
 PREVIEW_COLUMNS = 40

@@ -108,7 +108,7 @@ def send_text(change: Change, intent: SendText) -> None:
 def send(change: Change, shown: str, images: tuple[ImagePart, ...], *, steer: bool = False) -> None:
     """Send a command, a shell command or a prompt. Marks of pastes become what was pasted: every byte (R-099).
 
-    What it is follows from what the person sees: a folded paste that begins with `!` is not run.
+    What it is follows from what the user sees: a folded paste that begins with `!` is not run.
     """
     text = change.state.pastes.expand(shown)
     line = shown.strip()
@@ -185,7 +185,7 @@ def put_text(change: Change, text: str, images: tuple[ImagePart, ...] = ()) -> N
 
 @TABLE.on(EditDraft)
 def edit_draft(change: Change, _intent: EditDraft) -> None:
-    """Open the whole draft, pastes and all, in the person's editor."""
+    """Open the whole draft, pastes and all, in the user's editor."""
     state = change.state
     change.emit(OpenEditor(state.pastes.expand(state.draft.text)))
 

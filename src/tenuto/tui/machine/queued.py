@@ -1,4 +1,4 @@
-"""What the person does to queued prompts: change them, delete them, order them, have them heard sooner (R-043).
+"""What the user does to queued prompts: change them, delete them, order them, have them heard sooner (R-043).
 
 Each of it is an operation, on disk before anything else happens; the rows that show follow from the answer.
 """

@@ -1,4 +1,4 @@
-"""`step`: the one function that changes what the person sees.
+"""`step`: the one function that changes what the user sees.
 
 Every type of event and intent has exactly one handler; that is checked when this module is imported, so a new event
 that nobody handles cannot ship.
@@ -59,7 +59,7 @@ TOPICS = (
     tick,
 )
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
-"""Events that count whatever session they come from: a sub-agent's approvals are the person's too."""
+"""Events that count whatever session they come from: a sub-agent's approvals are the user's too."""
 HANDLERS: dict[type[Any], Handler] = merge_tables(
     (topic.TABLE for topic in TOPICS), frozenset((*get_args(AnyEvent), *get_args(Intent)))
 )

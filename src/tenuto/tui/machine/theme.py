@@ -1,4 +1,4 @@
-"""The colours that the person has chosen."""
+"""The colours that the user has chosen."""
 
 from __future__ import annotations
 

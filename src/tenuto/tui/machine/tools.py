@@ -1,4 +1,4 @@
-"""Tool calls that run, their results, the todo list, and the person's own shell commands."""
+"""Tool calls that run, their results, the todo list, and the user's own shell commands."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def set_todo(change: Change, event: TodoChangedEvent) -> None:
 
 @TABLE.on(ShellStartedEvent)
 def start_shell(change: Change, event: ShellStartedEvent) -> None:
-    """A command of the person runs."""
+    """A command of the user runs."""
     item = ShellItem(command=event.command, excluded=event.excluded, running=True)
     change.add(item)
     change.start_clock(item)
@@ -117,7 +117,7 @@ def find_call(change: Change, call_id: str) -> ToolItem | None:
 
 
 def result_state(result: ToolResultMessage, before: ToolState) -> ToolState:
-    """Return how a call ended; `before` is "denied" when the person said no a moment ago."""
+    """Return how a call ended; `before` is "denied" when the user said no a moment ago."""
     if result.interrupted:
         return "interrupted"
     if result.denied or before == "denied":
@@ -126,7 +126,7 @@ def result_state(result: ToolResultMessage, before: ToolState) -> ToolState:
 
 
 def label_running_calls(change: Change) -> None:
-    """Let the spinner say which calls run, or that nothing goes on without the person."""
+    """Let the spinner say which calls run, or that nothing goes on without the user."""
     items = [item for call_id in change.state.calls if (item := find_call(change, call_id)) is not None]
     running = [item.name for item in items if item.state == "running"]
     if len(running) == 1:

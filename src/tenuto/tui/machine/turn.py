@@ -73,7 +73,7 @@ def finish_task(change: Change, event: TaskFinishedEvent) -> None:
 
 @TABLE.on(TaskSettledEvent)
 def settle(change: Change, event: TaskSettledEvent) -> None:
-    """Nothing runs any more: no spinner, no open call, and the person is called back."""
+    """Nothing runs any more: no spinner, no open call, and the user is called back."""
     state = change.state
     for submission_id in list(state.tasks):
         del state.tasks[submission_id]

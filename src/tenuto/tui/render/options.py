@@ -1,4 +1,4 @@
-"""What a person chose about how the transcript looks, and the glyphs that follow from it."""
+"""What a user chose about how the transcript looks, and the glyphs that follow from it."""
 
 from __future__ import annotations
 

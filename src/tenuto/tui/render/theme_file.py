@@ -1,4 +1,4 @@
-"""A person's own theme: TOML text to a theme, with a line for everything in it that does not fit. Pure.
+"""A user's own theme: TOML text to a theme, with a line for everything in it that does not fit. Pure.
 
 base = "dark"
 [colours]
@@ -129,7 +129,7 @@ def _read_styles(table: Mapping[str, object], colours: Mapping[str, str], proble
 
 
 def _on_own_grounds(own: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Return the styles that stand in a row with one of the person's own, on its ground instead of the theme's."""
+    """Return the styles that stand in a row with one of the user's own, on its ground instead of the theme's."""
     return {
         name: f"{_parted(before[name])[0]} {_parted(own[row])[1]}".strip()
         for name, row in SAME_GROUND.items()

@@ -47,7 +47,7 @@ def code_block(code: str, language: str) -> Markup:
 
 
 def highlight(code: str, language: str) -> Markup:
-    """Return code as spans; an unknown language, or more than a person reads, gives plain text."""
+    """Return code as spans; an unknown language, or more than a user reads, gives plain text."""
     lexer = find_lexer(language) if language and _is_readable(code) else None
     if lexer is None:
         return text(code)

@@ -1,4 +1,4 @@
-"""What the person did, or what the front-end learned: the second kind of input of `step`.
+"""What the user did, or what the front-end learned: the second kind of input of `step`.
 
 Keys become intents by the table in `tui/keys.py`. Which box an arrow key belongs to is decided there, by the stack of
 contexts; an intent means one thing only.

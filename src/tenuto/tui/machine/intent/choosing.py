@@ -59,7 +59,7 @@ class ChoiceOffered(IntentBase, frozen=True):
 
 
 class ThemeChosen(IntentBase, frozen=True):
-    """The person has chosen a theme, which is there."""
+    """The user has chosen a theme, which is there."""
 
     name: str
 

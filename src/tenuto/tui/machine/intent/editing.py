@@ -1,4 +1,4 @@
-"""What the person does in the editor and with the queue."""
+"""What the user does in the editor and with the queue."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class SearchHistory(IntentBase, frozen=True):
 
 
 class EditDraft(IntentBase, frozen=True):
-    """Open the draft in the person's editor (Ctrl+G)."""
+    """Open the draft in the user's editor (Ctrl+G)."""
 
 
 # --- completion ---

@@ -18,7 +18,7 @@ class EndOfInput(IntentBase, frozen=True):
 
 
 class LeaveAsked(IntentBase, frozen=True):
-    """The person asked to leave by a command; `word` says how."""
+    """The user asked to leave by a command; `word` says how."""
 
     word: str
 

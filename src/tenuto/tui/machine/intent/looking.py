@@ -1,4 +1,4 @@
-"""What the person does in the transcript."""
+"""What the user does in the transcript."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CopyOffered(IntentBase, frozen=True):
 
 
 class PageOffered(IntentBase, frozen=True):
-    """A command shows a file in the person's pager; it is removed afterwards."""
+    """A command shows a file in the user's pager; it is removed afterwards."""
 
     path: str
 

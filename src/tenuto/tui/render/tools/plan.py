@@ -27,7 +27,7 @@ def plan_subject(arguments: Arguments) -> str:
 
 
 def plan_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
-    """Return what the person made of it."""
+    """Return what the user made of it."""
     view = _plan(item)
     if view is None:
         return ()
@@ -49,7 +49,7 @@ def plan_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
 
 
 def plan_body(item: ToolItem, frame: Frame) -> list[Line]:
-    """Return the plan itself, folded its beginning; then what the person said to it."""
+    """Return the plan itself, folded its beginning; then what the user said to it."""
     view = _plan(item)
     if view is None:
         return first_lines(item, frame)

@@ -1,4 +1,4 @@
-"""Runs a command from the person's own settings: what it is about goes in as JSON, never into the command line.
+"""Runs a command from the user's own settings: what it is about goes in as JSON, never into the command line.
 
 It gets a session of its own, so that neither a key nor a stopped terminal reaches it, and ends with its time limit.
 """
@@ -28,7 +28,7 @@ class Ran(Struct, frozen=True):
     problem: str = ""
 
 
-class PersonCommand:
+class UserCommand:
     """The command of a setting. When a run fails, `complain` hears of it, the first time.
 
     `seconds` is how long one run may take.
@@ -48,7 +48,7 @@ class PersonCommand:
 
     async def run(self, facts: Mapping[str, Any], *, cwd: str = "") -> bytes | None:
         """Run it with `facts` as JSON; return what it printed, at most `OUTPUT_BYTES`, `None` when it failed."""
-        ran = await run_person_command(self._command, facts, seconds=self._seconds, cwd=cwd)
+        ran = await run_user_command(self._command, facts, seconds=self._seconds, cwd=cwd)
         if not ran.problem:
             return ran.output
         if not self._complained:
@@ -57,7 +57,7 @@ class PersonCommand:
         return None
 
 
-async def run_person_command(command: str, facts: Mapping[str, Any], *, seconds: float, cwd: str = "") -> Ran:
+async def run_user_command(command: str, facts: Mapping[str, Any], *, seconds: float, cwd: str = "") -> Ran:
     """Run `command` in the shell with `facts` as one line of JSON on its standard input."""
     try:
         process = await asyncio.create_subprocess_shell(
