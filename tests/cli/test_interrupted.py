@@ -16,7 +16,7 @@ import pytest
 
 from tests.session.importers import sources
 from tests.session.importers.sources import write_lines
-from tests.tui.early.pseudo import SOURCES, TENUTO, Pseudo
+from tests.tui.first_paint.pseudo import SOURCES, TENUTO, Pseudo
 
 HOOK = """
 import os, signal, sys

@@ -27,7 +27,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.session.bin import list_bin, take_from_bin
+from tenuto.session.trash import list_bin, take_from_bin
 from tenuto.session.catalog import find_session
 from tenuto.session.lock import SessionLock
 from tenuto.session.session import Session

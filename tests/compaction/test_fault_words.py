@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tenuto.compaction import judge, summary
-from tenuto.compaction.asking import SummaryError, accept_summary
+from tenuto.compaction.summary_request import SummaryError, accept_summary
 from tenuto.compaction.judge import Fault, expect
 from tenuto.compaction.prompts import FIRST
 from tenuto.compaction.summary import find_fault

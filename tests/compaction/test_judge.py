@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.asking import SummaryError, accept_summary
+from tenuto.compaction.summary_request import SummaryError, accept_summary
 from tenuto.compaction.judge import expect, find_weakness
 from tenuto.compaction.prompts import BRANCH, FIRST, SAME_PREFIX, TURN_PREFIX, UPDATE
 from tests.compaction.build import SUMMARY, reply

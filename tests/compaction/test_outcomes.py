@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import RungError, StrategyError
-from tenuto.compaction.gate import Proposal, find_flaw, view_after, weigh
+from tenuto.compaction.validate import Proposal, find_flaw, view_after, weigh
 from tenuto.compaction.outcomes import convert_output
 from tenuto.compaction.sequence import outcome_of
 from tenuto.compaction.strategy import Message, system

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.gate import Standing, weigh
+from tenuto.compaction.validate import Standing, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.gate import Standing, find_flaw, view_after, weigh
+from tenuto.compaction.validate import Standing, find_flaw, view_after, weigh
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.sequence import outcome_of
 from tenuto.compaction.strategy import Message, system

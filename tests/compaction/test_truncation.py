@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.gate import Standing
+from tenuto.compaction.validate import Standing
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.truncation import (
     HARD_MAX_TOOL_RESULT_CHARS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.core.earlier import SHOWN_ENTRIES, earlier_events
+from tenuto.core.history_pages import SHOWN_ENTRIES, earlier_events
 from tenuto.protocol.event import EarlierEntriesEvent, UserMessageEvent
 from tenuto.protocol.message import CompactionEntry, UserMessage
 from tenuto.protocol.operation import CompactSessionOperation, ShowEarlierOperation

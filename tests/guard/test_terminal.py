@@ -22,7 +22,7 @@ ALLOWED = {
 }
 """Files that write to standard output or standard error by themselves, and why."""
 DRIVERS = {
-    "tui/early/screen.py": "the early frame",
+    "tui/first_paint/screen.py": "the early frame",
     "tui/render/live.py": "a traceback, while standard error is the screen's own log",
     "tui/terminal.py": "takes the streams away from everybody while a screen is up",
 }

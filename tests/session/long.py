@@ -17,7 +17,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.log import LOG_NAME
-from tenuto.session.place import project_directory
+from tenuto.session.paths import project_directory
 from tenuto.session.record import encode
 from tenuto.session.session import Session
 

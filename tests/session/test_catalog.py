@@ -12,7 +12,7 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.catalog import Latest, find_session, latest_session, list_sessions
 from tenuto.session.errors import SessionAmbiguous, SessionUnreadable
 from tenuto.session.meta import current_meta, read_meta
-from tenuto.session.place import project_directory
+from tenuto.session.paths import project_directory
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, text, user
 

@@ -12,7 +12,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
-from tenuto.session import block, keeping
+from tenuto.session import block, index_writer
 from tenuto.session.index import INDEX_NAME
 from tenuto.session.log import LOG_NAME
 from tenuto.session.meta import META_NAME
@@ -25,7 +25,7 @@ import itertools, os, sys
 from pathlib import Path
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
-from tenuto.session import block, keeping
+from tenuto.session import block, index_writer
 from tenuto.session.session import Session
 
 block.BLOCK_ENTRIES = 3

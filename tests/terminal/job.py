@@ -19,7 +19,7 @@ from typing import Self
 import pyte
 
 from tests.terminal.modes import Modes
-from tests.tui.early.pseudo import NOT_FOR_PYTE
+from tests.tui.first_paint.pseudo import NOT_FOR_PYTE
 
 PATIENCE = 40.0
 """Seconds; a hang guard, not a measure."""

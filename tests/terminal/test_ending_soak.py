@@ -28,7 +28,7 @@ from tests.terminal.conftest import MODEL
 from tests.terminal.pseudo import CommandTerminal
 from tests.terminal.screen import BIN
 from tests.tool.test_bash import alive
-from tests.tui.early.pseudo import SOURCES
+from tests.tui.first_paint.pseudo import SOURCES
 
 HOOK = """
 import os, signal, sys, time

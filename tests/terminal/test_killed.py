@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.modes import Modes
-from tests.tui.early.pseudo import PATIENCE, Pseudo
+from tests.tui.first_paint.pseudo import PATIENCE, Pseudo
 
 pytestmark = pytest.mark.terminal
 TENUTO = shlex.join([sys.executable, "-m", "tenuto", "--model", "offline/tenuto"])

@@ -22,7 +22,7 @@ import pytest
 from tests.server import Reply, ServerThread
 from tests.terminal.conftest import MODEL
 from tests.terminal.job import FOREGROUND, Job
-from tests.tui.early.pseudo import SOURCES
+from tests.tui.first_paint.pseudo import SOURCES
 
 WAITS = """
 import os, sys, time

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.early.pseudo import PATIENCE, SOURCES, TENUTO, Pseudo
+from tests.tui.first_paint.pseudo import PATIENCE, SOURCES, TENUTO, Pseudo
 
 TAKES_THE_TERMINAL = b"\x1b[?1004h"
 STOPS_BEFORE_READING = """

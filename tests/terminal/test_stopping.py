@@ -20,7 +20,7 @@ STOPS_WHILE_TAKING_OVER = """
 import os, signal, sys, time
 class Stop:
     def find_spec(self, name, path, target=None):
-        if name == "tenuto.tui.full.beginning":
+        if name == "tenuto.tui.full.startup":
             sys.meta_path.remove(self)
             from tenuto.tui.full.held_driver import HeldDriver
             start = HeldDriver.start_application_mode

@@ -14,7 +14,7 @@ import pytest
 
 from tenuto.tui.typed_ahead import QUESTION
 from tests.terminal.job import Job
-from tests.tui.early.pseudo import SOURCES, TENUTO, Pseudo
+from tests.tui.first_paint.pseudo import SOURCES, TENUTO, Pseudo
 
 LEGACY = Path("/proc/sys/dev/tty/legacy_tiocsti")
 SCREENS = pytest.mark.parametrize("screen", ["full", "inline"])

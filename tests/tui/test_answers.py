@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.tui.answers import PATIENCE, AnswerFilter
-from tenuto.tui.early.colours import QUERY, is_light, may_ask, read_colour
-from tenuto.tui.early.editor import EarlyEditor
+from tenuto.tui.first_paint.colours import QUERY, is_light, may_ask, read_colour
+from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import BackgroundHeard, InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
 

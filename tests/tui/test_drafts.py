@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tenuto.tui.complete.history import Extras
-from tenuto.tui.desk import DRAFT_LATEST, DRAFT_PAUSE
+from tenuto.tui.editor_services import DRAFT_LATEST, DRAFT_PAUSE
 from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
 from tests.session.long import write_session

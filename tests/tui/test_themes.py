@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.early.colours import has_colour
+from tenuto.tui.first_paint.colours import has_colour
 from tenuto.tui.render.palette import PALETTES, STYLES
 from tenuto.tui.render.theme import THEME_NAMES, Theme
 from tenuto.tui.render.theme_file import read_theme

@@ -16,9 +16,9 @@ import msgspec
 from tenuto.cli.parsing import Parser, parse, say_json
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.guard.terminal import write_text
-from tenuto.session.importers.bringing import Imported, describe_import, import_source
+from tenuto.session.importers.import_session import Imported, describe_import, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
-from tenuto.session.importers.marks import Mark, find_marks, matching_marks
+from tenuto.session.importers.records import Mark, find_marks, matching_marks
 
 OK, FAILED = 0, 1
 LONG = 20_000_000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-    from tenuto.tui.early.reader import EarlyReader
+    from tenuto.tui.first_paint.reader import EarlyReader
 else:
     import _signal  # `signal` takes 3 ms to import
 
@@ -84,12 +84,12 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from tenuto.tui.early.decide import choose_front_end, is_terminal_ready, wanted_mode
+    from tenuto.tui.first_paint.decide import choose_front_end, is_terminal_ready, wanted_mode
 
     front_end = choose_front_end(arguments, os.environ)
     if not front_end or not is_terminal_ready(os.environ):
         return _run_program(arguments, None)
-    from tenuto.tui.early.begin import begin_early
+    from tenuto.tui.first_paint.begin import begin_early
 
     early = begin_early(front_end, wanted_mode(arguments, os.environ))
     try:

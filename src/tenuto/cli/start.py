@@ -13,12 +13,12 @@ from tenuto.cli.arguments import BAD_USAGE, Options
 from tenuto.cli.piped import InputRefusedError, read_input
 from tenuto.config.settings import UiSettings, home_directory, load_settings
 from tenuto.guard.terminal import write_text
-from tenuto.tui.early.decide import IMMOVABLE, is_accessible
+from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tenuto.tui.early.reader import EarlyReader
+    from tenuto.tui.first_paint.reader import EarlyReader
 
 HINT_AFTER = 1.0
 """Seconds of silence after which it is said that a prompt is read from standard input."""

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
-from tenuto.config.standing import StandingAnswer, StandingFileError
+from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.entry import ApprovalEntry

@@ -13,7 +13,7 @@ from tenuto.protocol.operation import OpenSessionOperation, SessionAccess
 from tenuto.session.catalog import SessionSummary, find_by_words, find_session, list_sessions
 from tenuto.session.errors import SessionLocked
 from tenuto.session.lock import lock_owner
-from tenuto.session.place import project_directory
+from tenuto.session.paths import project_directory
 
 WAYS: dict[str, SessionAccess] = {"look": "read", "fork": "copy", "take-over": "take_over"}
 """What can be done with a session that is open elsewhere, as a word behind its id."""

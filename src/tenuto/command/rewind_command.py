@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.command.going import go, read_seq
+from tenuto.command.navigate import go, read_seq
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.core.destination import prompt_of
 from tenuto.core.errors import TaskFailedError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.config.instructions import read_instructions
-from tenuto.core.gaps import current_branch
+from tenuto.core.reminders import current_branch
 from tenuto.core.runtime import Runtime
 from tenuto.text.figures import plural
 from tenuto.version import __version__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.command.going import go, read_seq
+from tenuto.command.navigate import go, read_seq
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say
 from tenuto.command.tree_rows import FILTERS, tree_choices
 from tenuto.core.destination import find_destination, is_anything_left, is_present

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tenuto.compaction.asking import Patience, Progress
+from tenuto.compaction.summary_request import Patience, Progress
 from tenuto.compaction.budget import Budget
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
+from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
-from tenuto.compaction.prepared import PreparedSummary
+from tenuto.compaction.precomputed import PreparedSummary
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome

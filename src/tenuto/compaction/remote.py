@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import msgspec
 
-from tenuto.compaction.asking import MAX_RETRIES, MAX_WAIT
+from tenuto.compaction.summary_request import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.digest import MARK, digest, list_room
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, accept

@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from tenuto.compaction.asking import SummaryError
+from tenuto.compaction.summary_request import SummaryError
 from tenuto.compaction.budget import MANUAL_KEEP_DIVISOR
 from tenuto.compaction.environment import BoundContext, SummaryModel, accept
 from tenuto.compaction.errors import NothingLeftError, RungError
-from tenuto.compaction.gate import find_flaw, weigh
+from tenuto.compaction.validate import find_flaw, weigh
 from tenuto.compaction.hiding import hide_results, is_worth_a_cold_cache
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.proposal import propose_digest, propose_summary

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from tenuto.compaction.asking import Asker, SummaryError, accept_summary
+from tenuto.compaction.summary_request import Asker, SummaryError, accept_summary
 from tenuto.compaction.budget import SUMMARY_SHARE
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel

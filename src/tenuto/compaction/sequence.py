@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.gate import Standing, is_valid_cut
+from tenuto.compaction.validate import Standing, is_valid_cut
 from tenuto.compaction.serialize import SEPARATOR, serialize_blocks
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (

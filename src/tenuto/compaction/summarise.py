@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenuto.compaction.asking import Asker, Patience, Progress, Sleep, SummaryError, accept_summary
+from tenuto.compaction.summary_request import Asker, Patience, Progress, Sleep, SummaryError, accept_summary
 from tenuto.compaction.budget import MIN_FREE, Budget
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.judge import expect

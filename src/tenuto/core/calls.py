@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tenuto.config.standing import StandingAnswer, StandingFileError
+from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
 from tenuto.core.approvals import Answer, Question
 from tenuto.core.live import LiveSession
 from tenuto.core.plans import present_plan

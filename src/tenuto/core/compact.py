@@ -18,7 +18,7 @@ import msgspec
 from tenuto.compaction.budget import aim_for
 from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import NothingLeftError, RungError
-from tenuto.compaction.gate import Proposal, Standing, find_flaw, weigh
+from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.sequence import outcome_of
 from tenuto.core.environment import bind_context

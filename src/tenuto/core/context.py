@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenuto.compaction.budget import MANUAL_KEEP_DIVISOR, Budget
 from tenuto.compaction.parts import divide, sizes_over_time
 from tenuto.compaction.weight import estimate_tools
-from tenuto.core.gaps import due_messages
+from tenuto.core.reminders import due_messages
 from tenuto.core.live import LiveSession
 from tenuto.core.prompt import instructions_in
 from tenuto.core.system import build_system_entry

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from tenuto.core.bus import EventBus
-from tenuto.core.earlier import earlier_events
+from tenuto.core.history_pages import earlier_events
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure, names_nothing
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import change_model, find_model, is_too_small
@@ -197,7 +197,7 @@ class Executor(OperationHandler):
     async def handle_compact_from(self, operation: CompactFromOperation) -> None:
         """Leave the later part of the conversation for notes on it."""
         live = self._idle(operation.session_id)
-        from tenuto.core.leaving import CompactFromTask
+        from tenuto.core.navigation import CompactFromTask
 
         show = partial(self._opener.show_again, live.id)
         self._start(live, operation.submission_id, "compaction", CompactFromTask(live, operation, show).run())
@@ -208,7 +208,7 @@ class Executor(OperationHandler):
         running = self.tasks.running(live.id)
         if running is not None and running.kind == "compaction":
             raise TaskFailedError("a compaction is running; interrupt it, or wait, then ask again")
-        from tenuto.core.leaving import MoveTask
+        from tenuto.core.navigation import MoveTask
 
         with self.holding(live):
             if running is not None:
@@ -326,7 +326,7 @@ class Executor(OperationHandler):
 
     async def handle_find_earlier(self, operation: FindEarlierOperation) -> None:
         """Look for words in what was not sent so far."""
-        from tenuto.core.seeking import find_earlier
+        from tenuto.core.history_search import find_earlier
 
         live = self._opener.live(operation.session_id)
         self._bus.publish(await asyncio.to_thread(find_earlier, live, operation))

@@ -14,15 +14,15 @@ from tenuto.compaction.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.weight import estimate_tools
 from tenuto.config.settings import Settings
-from tenuto.config.standing import FILE as STANDING_FILE
-from tenuto.config.standing import StandingAnswers
+from tenuto.config.saved_approvals import FILE as STANDING_FILE
+from tenuto.config.saved_approvals import StandingAnswers
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.boundary import Boundary
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.extensions import Extensions
-from tenuto.core.gaps import ChangedFiles
+from tenuto.core.reminders import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
@@ -42,7 +42,7 @@ from tenuto.tool.context import ToolContext
 from tenuto.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from tenuto.compaction.prepared import PreparedSummary
+    from tenuto.compaction.precomputed import PreparedSummary
     from tenuto.protocol.compaction import CompactionStrategy
     from tenuto.protocol.operation import RunShellOperation
     from tenuto.tool.jobs import Job

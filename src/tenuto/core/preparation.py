@@ -12,11 +12,11 @@ import dataclasses
 
 import msgspec
 
-from tenuto.compaction.asking import MAX_WAIT, Patience
+from tenuto.compaction.summary_request import MAX_WAIT, Patience
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.ladder import LadderCompaction
-from tenuto.compaction.prepared import still_holds
+from tenuto.compaction.precomputed import still_holds
 from tenuto.compaction.preparing import prepare
 from tenuto.compaction.remote import is_chosen
 from tenuto.compaction.rungs import hide_if_it_pays

@@ -1,7 +1,7 @@
 """The system prompt, built from parts once a session and sent unchanged from then on.
 
 Nothing in it may change between two requests of a session: date, mode, todo list and branch travel as developer
-messages (`core/gaps.py`). DESIGN sections 3 and 7.
+messages (`core/reminders.py`). DESIGN sections 3 and 7.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.compaction.entries import active_compaction
-from tenuto.compaction.gate import weigh
+from tenuto.compaction.validate import weigh
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.remote import remote_outcome
 from tenuto.core.environment import bind_context

@@ -23,7 +23,7 @@ from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
-    from tenuto.core.ahead import AheadOfTime
+    from tenuto.core.idle_compaction import AheadOfTime
 
 
 class Runtime:
@@ -42,7 +42,7 @@ class Runtime:
         self.bus.subscribe(self._note)
         self._ahead: AheadOfTime | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
-            from tenuto.core.ahead import AheadOfTime  # it brings the whole of compaction along
+            from tenuto.core.idle_compaction import AheadOfTime  # it brings the whole of compaction along
 
             self._ahead = AheadOfTime(lambda: self.live, self.executor.submit)
             self.bus.subscribe(self._ahead.note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.core.gaps import changed_files_message
+from tenuto.core.reminders import changed_files_message
 from tenuto.core.live import LiveSession
 from tenuto.protocol.message import DeveloperMessage, HistoryEvent, ToolResultMessage
 from tenuto.session.path import newest_of_kind

@@ -15,7 +15,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
-from tenuto.core.door import pass_door
+from tenuto.core.preflight import pass_door
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.image_recovery import ImageRecovery, concerns_images
 from tenuto.core.live import LiveSession

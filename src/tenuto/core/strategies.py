@@ -13,7 +13,7 @@ from typing import cast
 
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import RungError, StrategyError
-from tenuto.compaction.injection import check_strategy, load_strategy
+from tenuto.compaction.strategy_loader import check_strategy, load_strategy
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.lending import Home, HomeClient, lend
 from tenuto.compaction.meter import Meter

@@ -6,7 +6,7 @@ It stands at the end of what is sent, as developer messages in the gap before a 
 
 from __future__ import annotations
 
-from tenuto.core.gaps import (
+from tenuto.core.reminders import (
     FILES_KIND,
     JOBS_KIND,
     changed_files_message,

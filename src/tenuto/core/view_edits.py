@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tenuto.compaction.gate import Standing, weigh
+from tenuto.compaction.validate import Standing, weigh
 from tenuto.compaction.images import drop_oldest_images
 from tenuto.compaction.truncation import (
     session_likely_has_oversized_tool_results,

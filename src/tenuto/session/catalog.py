@@ -12,7 +12,7 @@ from tenuto.session.errors import SessionAmbiguous, SessionLocked
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME, sum_up
 from tenuto.session.meta import Meta, fold_all, fold_log, write_meta
-from tenuto.session.place import SESSIONS, folder_identity, project_directory
+from tenuto.session.paths import SESSIONS, folder_identity, project_directory
 from tenuto.session.state import SessionState
 from tenuto.session.store import Store
 from tenuto.text.writable import text_path

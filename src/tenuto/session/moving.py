@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tenuto.protocol.entry import MovedEntry
 from tenuto.session.files import make_directory
-from tenuto.session.noting import note
-from tenuto.session.place import folder_identity, project_directory
+from tenuto.session.offline_append import note
+from tenuto.session.paths import folder_identity, project_directory
 from tenuto.text.writable import path_text
 
 

@@ -19,7 +19,7 @@ from tenuto.session.errors import SessionError, SessionUnreadable
 from tenuto.session.files import make_directory, make_new_directory, open_private, write_all, write_new
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME
-from tenuto.session.place import new_session_id, project_directory
+from tenuto.session.paths import new_session_id, project_directory
 from tenuto.session.record import DamagedLine, decode, encode
 from tenuto.session.store import Store
 from tenuto.text.writable import text_path

@@ -28,14 +28,14 @@ from tenuto.session.files import make_directory, make_new_directory, remove_temp
 from tenuto.session.fork import write_fork
 from tenuto.session.history import History, LoadCount
 from tenuto.session.index import StoredIndex
-from tenuto.session.keeping import Keeping
+from tenuto.session.index_writer import Keeping
 from tenuto.session.loading import Loaded, load_session
 from tenuto.session.lock import SessionLock
 from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter
 from tenuto.session.meta import Meta
 from tenuto.session.pairing import interrupted_result
 from tenuto.session.path import EntryPath
-from tenuto.session.place import folder_identity, new_session_id, project_directory, temporary_directory
+from tenuto.session.paths import folder_identity, new_session_id, project_directory, temporary_directory
 from tenuto.session.projection import Reading
 from tenuto.session.record import encode
 from tenuto.session.removal import remove_folder

@@ -46,7 +46,7 @@ from tenuto.session.path import newest_of_kind, of_kind
 
 _TEXT_LENGTH = 240
 _BRANCH = " (git branch "
-"""What stands before the branch in the first line that tells the model where it is (`core/gaps.py`)."""
+"""What stands before the branch in the first line that tells the model where it is (`core/reminders.py`)."""
 
 
 class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tenuto.tui.early.colours import is_light, read_colour
+from tenuto.tui.first_paint.colours import is_light, read_colour
 
 BACKGROUND_REPORTS: Final = "\x1b[?2031h"
 NO_BACKGROUND_REPORTS: Final = "\x1b[?2031l"

@@ -18,7 +18,7 @@ from tenuto.command.outcome import ChangeTheme, Choice, CommandOutcome, EditKeys
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
-from tenuto.tui.desk import Desk, Timer
+from tenuto.tui.editor_services import Desk, Timer
 from tenuto.tui.effects import (
     Complete,
     CoreEffect,
@@ -37,7 +37,7 @@ from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.own_keys import OwnKeys
-from tenuto.tui.resting import RestingCollector
+from tenuto.tui.idle_gc import RestingCollector
 from tenuto.tui.told import intent_of
 
 FLUSH_INTERVAL = 1 / 15

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tenuto.tui.early.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
+from tenuto.tui.first_paint.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
 from tenuto.tui.effects import ChoicePreviewed, ScreenEffect, ThemeChanged
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 

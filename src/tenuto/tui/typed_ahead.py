@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tenuto.tui.early.colours import answers_at_all
+from tenuto.tui.first_paint.colours import answers_at_all
 from tenuto.tui.job_control import is_in_foreground
 
 QUESTION = "\x1b[5n"

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from tenuto.compaction.strategies import DigestCompaction, HidingThenSummaryCompaction
-from tenuto.core.gaps import MODE_TEXTS
+from tenuto.core.reminders import MODE_TEXTS
 from tenuto.protocol.entry import Mode, ViewEditEntry
 from tenuto.protocol.event import StepStartedEvent
 from tenuto.protocol.operation import ChangeModeOperation

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.session.place import SESSIONS
+from tenuto.session.paths import SESSIONS
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.server import Call, Reply, Request, ServerThread
 from tests.server.scripts import steps
-from tests.tui.early.pseudo import SOURCES, Pseudo
+from tests.tui.first_paint.pseudo import SOURCES, Pseudo
 
 MODEL = "openai-chat/test"
 ALWAYS, ALL = 3, int(os.environ.get("KILL_ROUNDS", "56"))

@@ -14,7 +14,7 @@ import pytest
 from tenuto.cli.sessions import run_sessions
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
-from tenuto.session.bin import list_bin
+from tenuto.session.trash import list_bin
 from tenuto.session.catalog import find_session, list_sessions
 from tenuto.session.log import LOG_NAME
 from tenuto.session.session import Session

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tenuto.protocol.entry import BranchEntry, NoticeEntry, QueuedEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.session.importers.importing import Piece
+from tenuto.session.importers.builder import Piece
 from tenuto.session.importers.steps import in_step_order
 from tests.session.importers import sources
 from tests.session.importers.reading import bring, check_view, of, view_words

@@ -17,7 +17,7 @@ from prompt_toolkit.input.defaults import create_pipe_input
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
-from tenuto.tui.early.reader import Handover
+from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.late_runtime import LateRuntime

@@ -15,7 +15,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
-from tenuto.tui.early.inline_paint import habit_of
+from tenuto.tui.first_paint.inline_paint import habit_of
 from tenuto.tui.effects import ItemAdded, ItemRemoved
 from tenuto.tui.emulator import Habit
 from tenuto.tui.hyperlinks import Hyperlinks

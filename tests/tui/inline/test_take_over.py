@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.tui.early.reader import Handover
+from tenuto.tui.first_paint.reader import Handover
 from tests.tui.inline.support import running_app
 
 INPUT = "漢x\x1b[D😀\x1b[200~é b\x1b[201~".encode()

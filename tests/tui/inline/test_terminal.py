@@ -15,7 +15,7 @@ from tests.terminal.test_leaving import state_of
 
 pytestmark = pytest.mark.terminal
 FAULT = """
-import tenuto.tui.around as around
+import tenuto.tui.chrome as around
 
 footer_line = around.footer_line
 

@@ -8,7 +8,7 @@ import pytest
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent, CompactionProgressEvent, CompactionStartEvent, ModeChangedEvent, RetryEvent
-from tenuto.tui.around import Around
+from tenuto.tui.chrome import Around
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenuto.tui.early.colours import is_light
+from tenuto.tui.first_paint.colours import is_light
 from tenuto.tui.render.colour import contrast_ratio
 from tenuto.tui.render.contrast import READABLE, SURFACES, Weak, weak_styles
 from tenuto.tui.render.palette import COLOUR_MEANINGS, DARK, PALETTES, STYLES

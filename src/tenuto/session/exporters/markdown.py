@@ -23,7 +23,7 @@ from tenuto.session.exporters.items import Answer, Call, Item, arrange
 from tenuto.session.exporters.outline import read_outline
 from tenuto.session.exporters.source import Source, format_time
 from tenuto.session.exporters.spending import Share, read_shares
-from tenuto.session.exporters.words import (
+from tenuto.session.exporters.labels import (
     answer_facts,
     branch_name,
     call_subject,

@@ -26,7 +26,7 @@ from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart, text_of
 from tenuto.session.importers.claude_parts import answer_parts, content_parts, tool_result, usage_of
 from tenuto.session.importers.claude_queue import TypedQueue
 from tenuto.session.importers.claude_words import BASH_INPUT, HARNESS, shell_entry, user_message, without_reminders
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     Fields,
     as_fields,
     as_items,
@@ -38,7 +38,7 @@ from tenuto.session.importers.fields import (
     tokens,
 )
 from tenuto.session.importers.format import Context, Format, Heading, home_of
-from tenuto.session.importers.importing import EXTENSION, Piece
+from tenuto.session.importers.builder import EXTENSION, Piece
 
 NAME = "claude-code"
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle", "summary": "summary"}

@@ -9,7 +9,7 @@ from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.diffs import patch_views
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
     arguments_text,

@@ -13,7 +13,7 @@ from tenuto.protocol.entry import Origin
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
 from tenuto.session.importers.claude_words import NOTIFICATION
-from tenuto.session.importers.fields import Fields, seconds, text
+from tenuto.session.importers.json_access import Fields, seconds, text
 
 
 class Typed(msgspec.Struct, frozen=True):

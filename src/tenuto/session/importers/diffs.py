@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenuto.protocol.message import DiffView, ResultView
-from tenuto.session.importers.fields import Fields, as_fields, items, text, texts, tokens
+from tenuto.session.importers.json_access import Fields, as_fields, items, text, texts, tokens
 
 
 def patch_views(details: Fields) -> tuple[ResultView, ...]:

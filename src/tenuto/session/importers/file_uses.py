@@ -10,7 +10,7 @@ import msgspec
 
 from tenuto.protocol.message import FileUse
 from tenuto.protocol.part import ToolCallPart
-from tenuto.session.importers.fields import as_fields, text
+from tenuto.session.importers.json_access import as_fields, text
 
 _READS = frozenset({"read", "readfile", "read_file", "view", "view_image", "readmediafile"})
 _WRITES = frozenset({"write", "writefile", "write_file", "create_file"})

@@ -11,7 +11,7 @@ import msgspec
 
 from tenuto.protocol.entry import ExtensionEntry
 from tenuto.protocol.part import ImagePart, OpaquePart, TextPart
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     Fields,
     KeepImage,
     as_fields,
@@ -21,7 +21,7 @@ from tenuto.session.importers.fields import (
     raw_json,
     text,
 )
-from tenuto.session.importers.importing import EXTENSION, Piece
+from tenuto.session.importers.builder import EXTENSION, Piece
 from tenuto.session.importers.report import Kind, Report
 
 MAX_KIND = 40

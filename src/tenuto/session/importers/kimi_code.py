@@ -20,7 +20,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import AssistantPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
     as_fields,
@@ -33,7 +33,7 @@ from tenuto.session.importers.fields import (
     usage_or_none,
 )
 from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
-from tenuto.session.importers.importing import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts
 
 NAME = "kimi-code"

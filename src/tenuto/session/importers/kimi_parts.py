@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
     as_fields,

@@ -22,7 +22,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
     as_fields,
@@ -37,7 +37,7 @@ from tenuto.session.importers.fields import (
     usage_or_none,
 )
 from tenuto.session.importers.format import Context, Format, Heading, read_json
-from tenuto.session.importers.importing import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 
 NAME = "klaude-code"
 OPAQUE = "imported:klaude-code"

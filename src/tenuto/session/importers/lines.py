@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tenuto.session.importers.fields import Fields
+from tenuto.session.importers.json_access import Fields
 from tenuto.session.importers.report import Report
 from tenuto.session.log import Damage
 from tenuto.text.writable import clean

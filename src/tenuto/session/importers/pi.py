@@ -25,7 +25,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.importers.fields import (
+from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
     arguments_text,
@@ -44,7 +44,7 @@ from tenuto.session.importers.fields import (
     usage_or_none,
 )
 from tenuto.session.importers.format import Context, Format, Heading, home_of
-from tenuto.session.importers.importing import EXTENSION, Piece
+from tenuto.session.importers.builder import EXTENSION, Piece
 
 NAME = "pi"
 OPAQUE = "imported:pi"

@@ -15,7 +15,7 @@ import msgspec
 from tenuto.protocol.entry import BranchSummaryEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart
-from tenuto.session.importers.importing import Piece
+from tenuto.session.importers.builder import Piece
 
 MAX_PIECES = 500
 """So many pieces are looked through for a result that is late; one that never comes must not hold up the rest."""

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
-from tenuto.tui.around import ABOVE_PROMPT
+from tenuto.tui.chrome import ABOVE_PROMPT
 from tenuto.tui.job_control import NO_SHELL, has_shell
 from tenuto.tui.own_editor import OwnEditor
 

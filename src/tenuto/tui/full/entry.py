@@ -18,7 +18,7 @@ from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start
-    from tenuto.tui.early.reader import EarlyReader
+    from tenuto.tui.first_paint.reader import EarlyReader
 
 
 def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The driver that takes the terminal over from the early phase (`tui/early`), at one stroke.
+"""The driver that takes the terminal over from the early phase (`tui/first_paint`), at one stroke.
 
 Until the app has been laid out with the draft in it, the early phase has the keyboard and the screen: what is drawn
 is held back, and the input thread waits. Two readers of one terminal would split the keys between them.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.driver import Driver
 
-    from tenuto.tui.early.reader import EarlyReader
+    from tenuto.tui.first_paint.reader import EarlyReader
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 FULL_FRAME = "\x1b[1;1H"

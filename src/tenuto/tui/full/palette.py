@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.strip import Strip
 
-from tenuto.tui.early.colours import has_true_colour
+from tenuto.tui.first_paint.colours import has_true_colour
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.paint import Depth, colour_depth, nearest_of
 from tenuto.tui.render.line import Line

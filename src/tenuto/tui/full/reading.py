@@ -13,7 +13,7 @@ from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.pager import Page, page_of, show_page
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
-from tenuto.tui.parting import parting_lines
+from tenuto.tui.exit_screen import parting_lines
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp

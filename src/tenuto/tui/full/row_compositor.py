@@ -4,7 +4,7 @@ A key changes one row of the editor; all other widgets went through their caches
 key cost). What lies behind a widget that covers all that is to be painted is not asked either: the screen and the box
 around the editor have the same rows, and nobody sees them.
 
-What it paints has each character in the cells that Textual counts, whatever the terminal counts (`tui/pinning.py`).
+What it paints has each character in the cells that Textual counts, whatever the terminal counts (`tui/emoji_width.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tenuto.tui.full.sparing import SparingPieces, SparingScreen
-from tenuto.tui.pinning import pin
+from tenuto.tui.full.frame_encoding import SparingPieces, SparingScreen
+from tenuto.tui.emoji_width import pin
 
 if TYPE_CHECKING:
     from rich.console import Console

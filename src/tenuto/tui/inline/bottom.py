@@ -16,7 +16,7 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.screen import Screen, WritePosition
 
 from tenuto.guard.sanitize import blank_for_terminal
-from tenuto.tui.around import ABOVE_PROMPT, Around
+from tenuto.tui.chrome import ABOVE_PROMPT, Around
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.cells import CellRows, Row, Spans, cells_of
 from tenuto.tui.inline.printer import Printer

@@ -13,7 +13,7 @@ from prompt_toolkit.layout.screen import Char
 from tenuto.guard.sanitize import blank_for_terminal
 from tenuto.tui.inline.output import REST
 from tenuto.tui.paint import Paint
-from tenuto.tui.pinning import is_unsure_alone
+from tenuto.tui.emoji_width import is_unsure_alone
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import split_graphemes

@@ -12,7 +12,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 
 from tenuto.config.settings import Settings, load_settings
 from tenuto.ending import SIGNAL_CODE
-from tenuto.tui.early.reader import Handover
+from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
@@ -28,7 +28,7 @@ from tenuto.tui.writer import open_again
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start
-    from tenuto.tui.early.reader import EarlyReader
+    from tenuto.tui.first_paint.reader import EarlyReader
 
 RESTORE = f"\x1b[?2026l\x1b[?2004l{END_MODES}\x1b[?7h\x1b[?25h\x1b[0m"
 """Ends every mode that may have begun; the screen is the user's own and stays as it is."""

@@ -22,7 +22,7 @@ from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.clipboard import copy_text
-from tenuto.tui.early.decide import IMMOVABLE
+from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.inline.lines import LineReader
 from tenuto.tui.inline.menus import Menus, wanted_answer
@@ -32,7 +32,7 @@ from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
-from tenuto.tui.outside import Outside
+from tenuto.tui.terminal_alerts import Outside
 from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.pager import read_page
 from tenuto.tui.render.image import image_words

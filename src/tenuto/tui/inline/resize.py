@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from tenuto.tui.early.inline_paint import habit_of
+from tenuto.tui.first_paint.inline_paint import habit_of
 from tenuto.tui.emulator import Habit, recognise
 
 STABLE_SECONDS = 0.3

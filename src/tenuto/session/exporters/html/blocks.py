@@ -17,7 +17,7 @@ from tenuto.session.exporters.html.prose import prose
 from tenuto.session.exporters.html.tools import lone_result, output, tool_call
 from tenuto.session.exporters.items import Answer, Item, Mark, is_shown
 from tenuto.session.exporters.source import Source, format_machine_time, format_time
-from tenuto.session.exporters.words import (
+from tenuto.session.exporters.labels import (
     answer_facts,
     compaction_facts,
     describe_mark,

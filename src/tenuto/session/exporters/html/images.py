@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tenuto.protocol.part import ImagePart
 from tenuto.session.exporters.html.markup import Markup, element, opening, text
-from tenuto.session.exporters.words import image_name
+from tenuto.session.exporters.labels import image_name
 
 MAX_BYTES = 5_000_000
 """A larger image is named only."""

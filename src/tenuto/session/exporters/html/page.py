@@ -18,7 +18,7 @@ from tenuto.session.exporters.items import arrange
 from tenuto.session.exporters.outline import Outline, Piece, read_outline
 from tenuto.session.exporters.source import Source
 from tenuto.session.exporters.spending import Timeline, read_shares, read_timeline
-from tenuto.session.exporters.words import branch_name
+from tenuto.session.exporters.labels import branch_name
 from tenuto.version import __version__
 
 _HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ from tenuto.session.exporters.html.difference import difference
 from tenuto.session.exporters.html.images import picture
 from tenuto.session.exporters.html.markup import EMPTY, Markup, element, fold, join, line, preformatted, text
 from tenuto.session.exporters.items import Call
-from tenuto.session.exporters.words import (
+from tenuto.session.exporters.labels import (
     call_state,
     call_subject,
     count_lines,

@@ -1,0 +1,231 @@
+"""The edge of an import: reads a source, never writes to it, and makes the session in one piece.
+
+The session is made beside the others and moved to them when it is complete, so an import that is killed leaves nothing
+that looks like a session. Its first entry says what it was made from; by that a second import of the same file is
+known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import msgspec
+
+from tenuto.protocol.entry import Entry, ExtensionEntry, ModelEntry, NoticeEntry, TitleEntry
+from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
+from tenuto.protocol.part import ImagePart, TextPart, text_of
+from tenuto.session.errors import SessionLocked
+from tenuto.session.files import make_directory, make_new_directory
+from tenuto.session.importers.json_access import Fields, raw_json
+from tenuto.session.importers.format import Context
+from tenuto.session.importers.formats import NotImportable, Source
+from tenuto.session.importers.builder import EXTENSION, Assembler, Piece
+from tenuto.session.importers.lines import read_lines
+from tenuto.session.importers.records import mark_of
+from tenuto.session.importers.report import Report
+from tenuto.session.importers.steps import in_step_order
+from tenuto.session.lock import SessionLock
+from tenuto.session.log import LOG_NAME
+from tenuto.session.paths import new_session_id, project_directory
+from tenuto.session.session import Session
+from tenuto.text.bounding import bound_middle
+
+STAGING = "importing"
+MAX_IMAGE_BYTES = 20_000_000
+MAX_RESULT_CHARACTERS = 100_000
+"""What one result may have in a request; the agents that we know bound theirs at less."""
+OTHER_TOOLS = (
+    "The conversation up to here took place in {agent}. Its tools are not here: call only the tools that you are given "
+    "now, by their own names and with their own arguments. Files may have changed since; read them again before you "
+    "rely on what was said of them."
+)
+"""What the model is told once, because it would go on with the tools that it sees in use."""
+Clock = Callable[[], float]
+_STAGED = re.compile(r"[0-9a-f]{8}-\d{8}-\d{6}")
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that was made from a source. `earlier` says that it was made by an import before this one."""
+
+    id: str
+    directory: Path
+    source: Source
+    report: Report
+    earlier: bool = False
+
+
+class SourceClock:
+    """Gives entries the times that they have in the source, in seconds since the epoch."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Return the time of the entry in hand."""
+        return self.now
+
+
+def import_source(
+    source: Source,
+    home: Path,
+    *,
+    cwd: Path | None = None,
+    accepts_model: Callable[[str], bool] = lambda model: False,
+    clock: Clock = time.time,
+) -> Imported:
+    """Make a session under `home` from a source, whatever was imported before.
+
+    It belongs to the source's working directory, or to `cwd` where that is given or the source knows none. It goes on
+    with the source's last model if `accepts_model` says so. Raises `NotImportable` when there is no message in the
+    source, `OSError`.
+    """
+    heading = source.heading
+    place = cwd or Path(heading.cwd or os.curdir)
+    started = heading.started or source.changed
+    session_id = new_session_id(started or clock())
+    _clear_staging(home)
+    times = SourceClock(started or clock())
+    directory = project_directory(home, place.absolute()) / session_id
+    with _staging(home / STAGING / session_id) as staged:
+        session = Session.create(home, place.absolute(), clock=times, durability="none", directory=staged)
+        with contextlib.closing(session):
+            report = _fill(session, source, directory, times=times, accepts_model=accepts_model, now=clock())
+            unsaved = session.unsaved
+        if unsaved is not None:
+            raise OSError(f"the imported session cannot be written: {unsaved.reason}")
+        with contextlib.suppress(OSError):
+            os.utime(staged / LOG_NAME, (times.now, times.now))
+        make_directory(directory.parent)
+        staged.rename(directory)
+    return Imported(id=session_id, directory=directory, source=source, report=report)
+
+
+@contextlib.contextmanager
+def _staging(folder: Path) -> Generator[Path]:
+    """Make a folder for a session that is being made. What has not been moved from there at the end is removed."""
+    try:
+        make_new_directory(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(
+    session: Session,
+    source: Source,
+    directory: Path,
+    *,
+    times: SourceClock,
+    accepts_model: Callable[[str], bool],
+    now: float,
+) -> Report:
+    """Write the session, which will lie in `directory`."""
+    report = Report()
+
+    def append(entry: Entry, ts: float) -> int:
+        times.now = ts or times.now
+        if isinstance(entry, ToolResultMessage):
+            entry = _bound_result(entry, session, directory)
+        return session.append(entry).seq
+
+    def keep_image(data: bytes, media_type: str) -> ImagePart:
+        return session.store.save_image(data, media_type)
+
+    mark = append(ExtensionEntry(extension=EXTENSION, state=raw_json(mark_of(source, now))), 0.0)
+    context = Context(
+        keep_image=keep_image,
+        report=report,
+        load_image=lambda path: _load_image(source.path.parent / path),
+        heading=source.heading,
+    )
+    agent = source.format.label
+    assembler = Assembler(append, report, last_seq=mark, agent=agent, cwd=source.heading.cwd)
+    for piece in in_step_order(_pieces(source, context, report)):
+        assembler.add(piece)
+    assembler.finish()
+    if not (report.prompts or report.answers):
+        why = "only a sub-agent's transcript" if report.counts.get("sidechain") else "no conversation"
+        raise NotImportable(f"{source.path} holds {why}")
+    append(DeveloperMessage(text=OTHER_TOOLS.format(agent=agent), kind=EXTENSION), 0.0)
+    if source.heading.title and not session.state.title:
+        append(TitleEntry(title=source.heading.title), 0.0)
+    if source.heading.model and accepts_model(source.heading.model):
+        append(ModelEntry(model=source.heading.model), 0.0)
+    level = "warning" if report.damaged else "info"
+    append(NoticeEntry(text=describe_import(source, report), level=level, kind=EXTENSION), 0.0)
+    return report
+
+
+def _pieces(source: Source, context: Context, report: Report) -> Iterator[Piece]:
+    """Yield what the source's lines hold, in their order."""
+    reader = source.format.reader(context)
+    for fields in _objects(source, report):
+        yield from reader.read(fields)
+        while context.kept:
+            yield Piece(entry=context.kept.pop(0))
+    yield from reader.finish()
+
+
+def _bound_result(entry: ToolResultMessage, session: Session, directory: Path) -> ToolResultMessage:
+    """Return a result that fits a request; the whole text of a very long one goes into a file of the session."""
+    whole = text_of(entry.parts)
+    bounded = bound_middle(whole, MAX_RESULT_CHARACTERS)
+    if bounded is None:
+        return entry
+    stored = session.store.save_output(f"{entry.call_id}.txt", whole)
+    path = directory / stored.parent.name / stored.name
+    notice = f"[… {bounded.omitted_chars:,} characters left out here. The whole text is in {path}: read or grep it.]"
+    others = tuple(part for part in entry.parts if not isinstance(part, TextPart))
+    return msgspec.structs.replace(
+        entry,
+        parts=(TextPart(text=bounded.joined(notice)), *others),
+        truncated=True,
+        output_path=str(path),
+        output_size=stored.stat().st_size,
+    )
+
+
+def _objects(source: Source, report: Report) -> Iterator[Fields]:
+    """Yield the objects of the source's file, those of the files that were put aside before it first."""
+    for path in source.format.earlier_files(source.path):
+        with path.open("rb") as file:
+            yield from read_lines(file, source.format.is_line, report)
+        yield source.format.next_file
+    with source.path.open("rb") as file:
+        yield from read_lines(file, source.format.is_line, report)
+
+
+def describe_import(source: Source, report: Report) -> str:
+    """Return what was imported, and what of it is not as it was, as a user reads it."""
+    lines = [f"Imported from {source.format.label} ({source.path}): {report.taken}", *report.remarks]
+    return "\n".join(lines)
+
+
+def _load_image(path: Path) -> bytes | None:
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_IMAGE_BYTES:
+            return None
+        return path.read_bytes()
+    except (OSError, ValueError):
+        return None
+
+
+def _clear_staging(home: Path) -> None:
+    """Remove what imports that were killed left behind: halves of copies, of which the sources are whole."""
+    with contextlib.suppress(OSError):
+        for directory in (home / STAGING).iterdir():
+            if not _STAGED.fullmatch(directory.name) or directory.is_symlink():
+                continue  # nothing that an import made
+            lock = SessionLock(directory)
+            try:
+                lock.acquire()
+            except SessionLocked:
+                continue
+            shutil.rmtree(directory, ignore_errors=True)
+            lock.release()
