@@ -171,7 +171,7 @@ class Terminal:
         return code
 
 
-def test_on_a_terminal_a_person_chooses_from_a_numbered_list(tmp_path):
+def test_on_a_terminal_a_user_chooses_from_a_numbered_list(tmp_path):
     write_all_sources(tmp_path / "person")
     terminal = Terminal(tmp_path, "import")
     listed = terminal.until("Enter to leave: ")

@@ -27,10 +27,10 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.session.trash import list_bin, take_from_bin
 from tenuto.session.catalog import find_session
 from tenuto.session.lock import SessionLock
 from tenuto.session.session import Session
+from tenuto.session.trash import list_bin, take_from_bin
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, Request, ScriptedServer, Tokens
 

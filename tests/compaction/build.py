@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from tenuto.compaction.budget import Budget, budget_for
-from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.meter import ContextSize, Meter
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
+from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import RungError, StrategyError
-from tenuto.compaction.validate import Proposal, find_flaw, view_after, weigh
 from tenuto.compaction.outcomes import convert_output
 from tenuto.compaction.sequence import outcome_of
 from tenuto.compaction.strategy import Message, system
+from tenuto.compaction.validate import Proposal, find_flaw, view_after, weigh
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import PinEntry, ViewEdit
 from tenuto.protocol.message import (

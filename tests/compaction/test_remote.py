@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.validate import Standing, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.remote import RUNG, compact_remotely, request_before_cut
+from tenuto.compaction.validate import Standing, weigh
 from tenuto.compaction.view import Surroundings
 from tenuto.model import anthropic_compaction, responses_compaction
 from tenuto.protocol.compaction import CompactionModel, CompactionOutcome

@@ -77,7 +77,7 @@ def test_nothing_of_the_tail_or_the_split_turn_is_repeated():
     assert isinstance(replacement[-1], UserMessage)
 
 
-def test_texts_that_no_person_wrote_are_not_among_the_users():
+def test_texts_that_no_user_wrote_are_not_among_the_users():
     history = many_turns(3)
     history.user("MADE BY A HOOK", origin="hook")
     for _ in range(3):

@@ -8,9 +8,9 @@ import textwrap
 import pytest
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.strategy_loader import check_strategy, load_strategy
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.strategies import HidingThenSummaryCompaction
+from tenuto.compaction.strategy_loader import check_strategy, load_strategy
 from tenuto.config.settings import Settings
 from tenuto.protocol.compaction import SessionView
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.validate import Standing
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.truncation import (
     HARD_MAX_TOOL_RESULT_CHARS,
@@ -20,6 +19,7 @@ from tenuto.compaction.truncation import (
     truncate_oversized_tool_results_in_session,
     truncate_result,
 )
+from tenuto.compaction.validate import Standing
 from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart, text_of

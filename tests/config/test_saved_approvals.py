@@ -46,7 +46,7 @@ def test_what_another_process_writes_is_seen(file):
     assert not mine.remove(ONE)
 
 
-def test_comments_of_the_person_stay(file):
+def test_comments_of_the_user_stay(file):
     answers = StandingAnswers(file)
     answers.add(ONE)
     file.write_text(

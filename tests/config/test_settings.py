@@ -131,7 +131,7 @@ def test_a_projects_settings_hold_in_its_folders_and_end_at_its_root(tmp_path):
     assert load_settings(tmp_path / "home", below, {})[0].ui.theme == "dark", "the nearest one"
 
 
-def test_the_persons_own_settings_are_no_projects(tmp_path):
+def test_the_users_own_settings_are_no_projects(tmp_path):
     home = tmp_path / ".tenuto"
     home.mkdir()
     (home / "settings.toml").write_text('[providers.mine]\nbase_url = "http://localhost:1/v1"')

@@ -23,7 +23,7 @@ bash_timeout = 5.0
 """
 
 
-def test_everything_else_stays_as_the_person_wrote_it(tmp_path: Path) -> None:
+def test_everything_else_stays_as_the_user_wrote_it(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(OWN)
     assert keep_setting(tmp_path, "ui", "theme", "light") == file
@@ -41,7 +41,7 @@ def test_the_value_is_read_back_whatever_was_there(tmp_path: Path, before: str) 
     assert before.strip() in (tmp_path / "settings.toml").read_text() or "ui" in before
 
 
-def test_a_home_that_is_not_there_is_made_for_the_person_alone(tmp_path: Path) -> None:
+def test_a_home_that_is_not_there_is_made_for_the_user_alone(tmp_path: Path) -> None:
     home = tmp_path / "a" / "home"
     keep_setting(home, "ui", "theme", "light")
     assert (home / "settings.toml").read_text() == '[ui]\ntheme = "light"\n'

@@ -141,7 +141,7 @@ async def test_an_interrupt_during_a_tool_stores_its_result(tmp_path):
         assert not running.server.requests[-1].refused
 
 
-async def test_after_an_interrupt_the_queue_waits_for_the_person(tmp_path):
+async def test_after_an_interrupt_the_queue_waits_for_the_user(tmp_path):
     async with agent(tmp_path, [Reply("slow " * 100, delay_per_event=0.05), Reply("b"), Reply("c")]) as running:
         await running.send("first")
         await running.until(AssistantTextDeltaEvent)
@@ -371,7 +371,7 @@ async def test_leaving_ends_the_command_beside_the_turn(tmp_path):
         assert not Path(f"/proc/{pid}").exists()
 
 
-async def test_a_persons_command_is_told_to_the_model_unless_excluded(tmp_path):
+async def test_a_users_command_is_told_to_the_model_unless_excluded(tmp_path):
     async with agent(tmp_path, [Reply("I see.")]) as running:
         for command, excluded in (("echo for-the-model", False), ("echo not-for-it", True)):
             operation = RunShellOperation(session_id=running.runtime.session_id, command=command, excluded=excluded)

@@ -54,7 +54,7 @@ async def is_asked(running) -> bool:
     return was_asked
 
 
-async def test_what_the_person_says_to_a_denial_reaches_the_model_and_stays_on_the_call(tmp_path):
+async def test_what_the_user_says_to_a_denial_reaches_the_model_and_stays_on_the_call(tmp_path):
     async with ScriptedServer(script) as server, reopened(tmp_path, server, mode="ask") as running:
         await running.send("run it")
         request = await running.until(ApprovalRequestedEvent)

@@ -53,7 +53,7 @@ def test_r012_after_a_failure_the_next_waits_for_a_tenth_more() -> None:
     assert automatic.may_run(1)
 
 
-def test_the_person_acting_begins_anew() -> None:
+def test_the_user_acting_begins_anew() -> None:
     for act in (lambda one: one.note_done(2 * TRIGGER, TRIGGER, manual=True), lambda one: one.reset()):
         automatic = AutomaticCompaction()
         for _ in range(MAX_INEFFECTIVE):

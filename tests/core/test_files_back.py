@@ -69,7 +69,7 @@ async def test_the_model_is_told_that_a_file_is_another_one_now(tmp_path):
         assert "changed on disk" in sent, "since it wrote it"
 
 
-async def test_what_the_person_changed_since_is_left_alone(tmp_path):
+async def test_what_the_user_changed_since_is_left_alone(tmp_path):
     async with agent(tmp_path, script) as running:
         path = tmp_path / "work" / "a.txt"
         path.write_text("one")

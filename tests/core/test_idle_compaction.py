@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-import tenuto.core.idle_compaction as ahead
+from tenuto.core import idle_compaction
 from tenuto.protocol.entry import BranchEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.usage import Usage
@@ -24,8 +24,8 @@ def script(request: Request) -> Reply:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(ahead, "QUIET", 0.05)
-    monkeypatch.setattr(ahead, "BEFORE_EXPIRY", ahead.CACHE_LIFETIME)
+    monkeypatch.setattr(idle_compaction, "QUIET", 0.05)
+    monkeypatch.setattr(idle_compaction, "BEFORE_EXPIRY", idle_compaction.CACHE_LIFETIME)
 
 
 def settings(**switches: str) -> dict[str, str]:
@@ -155,3 +155,21 @@ async def test_headless_never_compacts_ahead(tmp_path):
         await asyncio.sleep(0.3)
         assert not running.of(CompactionStartEvent)
         assert not summary_requests(running.server)
+
+
+async def test_nothing_waits_for_an_idle_moment_of_a_session_that_is_closed(tmp_path):
+    """A task that is cut off by the end settles in it, and began the timer anew: "no session is open"."""
+
+    def slow(request: Request) -> Reply:
+        return Reply("fine " + words(900), delay=30 if request.items[-1].text == "again" else 0)
+
+    async with agent(tmp_path, slow, options=WINDOW, environ=settings(idle="true", ahead="true")) as running:
+        await fill(running, 11_500)
+        asked = len(running.server.requests)
+        work = asyncio.create_task(running.ask("again"))
+        async with asyncio.timeout(10):
+            while len(running.server.requests) == asked:
+                await asyncio.sleep(0.01)
+    work.cancel()
+    waiting = [task for task in asyncio.all_tasks() if "AheadOfTime" in repr(task.get_coro())]
+    assert not waiting

@@ -116,7 +116,7 @@ async def test_from_a_message_on_notes_stand_for_what_was_said_and_undo_and_redo
         assert not any(request.refused for request in server.requests)
 
 
-async def test_later_turns_are_only_left_when_the_person_says_so(tmp_path):
+async def test_later_turns_are_only_left_when_the_user_says_so(tmp_path):
     async with agent(tmp_path, talk(), options=OPTIONS) as running:
         await fill(running)
         whole = view(running)

@@ -333,7 +333,7 @@ async def test_a_session_that_came_with_longer_results_is_bounded_before_its_fir
             check_requests(server, 24_000)
 
 
-async def test_what_the_person_undid_stays_undone(tmp_path):
+async def test_what_the_user_undid_stays_undone(tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "settings.toml").write_text(SMALL.replace("16000", "28000"))
     seeded_session(tmp_path, "openai-chat", *huge_results()[:4]).close()

@@ -142,7 +142,7 @@ async def test_outside_plan_mode_nobody_is_asked_and_the_result_says_so(tmp_path
         assert running.runtime.live.session.state.plan == ""
 
 
-async def test_without_a_person_the_plan_is_the_answer_and_the_turn_ends(tmp_path):
+async def test_without_a_user_the_plan_is_the_answer_and_the_turn_ends(tmp_path):
     async with agent(tmp_path, [HAND_OVER, Reply("never asked for")], mode="plan", interactive=False) as running:
         assert (await running.ask("go")).outcome == "completed"
         assert len(running.server.requests) == 1

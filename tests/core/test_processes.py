@@ -91,7 +91,7 @@ def test_r078_a_signal_to_a_headless_run_ends_what_it_started(tmp_path: Path, nu
         assert alive(mark) == []
 
 
-async def test_r079_nothing_of_the_agents_asks_the_person(tmp_path: Path) -> None:
+async def test_r079_nothing_of_the_agents_asks_the_user(tmp_path: Path) -> None:
     commands = [
         "read x; echo got:$x",
         "git commit",

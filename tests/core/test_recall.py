@@ -40,7 +40,7 @@ async def test_after_a_compaction_the_model_is_told_of_recall_and_finds_what_is_
         assert not running.of(ApprovalRequestedEvent)
 
 
-async def test_the_person_searches_words_expressions_and_ranges(tmp_path):
+async def test_the_user_searches_words_expressions_and_ranges(tmp_path):
     async with agent(tmp_path, [Reply("the blue heron"), Reply("second")]) as running:
         await running.ask("which bird?")
         running.session.append(ShellEntry(command="env", output="TOKEN=1", excluded=True))

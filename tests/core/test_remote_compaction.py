@@ -355,7 +355,7 @@ async def test_what_the_provider_took_for_it_is_counted(tmp_path: Path):
         assert (after.input - before.input, after.output - before.output) == (7_000, 456)
 
 
-async def test_what_the_person_wants_stressed_is_passed_on(tmp_path: Path):
+async def test_what_the_user_wants_stressed_is_passed_on(tmp_path: Path):
     for provider in ("anthropic", "openai"):
         place = tmp_path / provider
         place.mkdir()

@@ -43,7 +43,7 @@ async def test_messages_are_offered_the_newest_first_with_the_files_that_changed
         assert await command(running, f"/rewind {seq}") == [Edit("just talk")], "nothing to choose between"
 
 
-async def test_both_goes_back_with_the_files_and_never_over_the_persons_own_work(tmp_path):
+async def test_both_goes_back_with_the_files_and_never_over_the_users_own_work(tmp_path):
     folder = tmp_path / "work"
     async with agent(tmp_path, script) as running:
         await work(running, folder)

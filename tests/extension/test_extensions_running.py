@@ -125,7 +125,7 @@ async def test_r085_a_projects_extensions_are_named_and_not_run(tmp_path):
         assert len(about_extensions(running)) == 1
 
 
-async def test_the_persons_own_folder_is_no_projects(tmp_path):
+async def test_the_users_own_folder_is_no_projects(tmp_path):
     extend(tmp_path, WATCH)
     (tmp_path / "work").mkdir()
     (tmp_path / "home").rename(tmp_path / "work" / ".tenuto")

@@ -207,7 +207,7 @@ async def test_another_provider_never_sees_the_items(tmp_path: Path, other: str)
     assert "anthropic-beta" not in recording.headers
 
 
-async def test_a_beta_of_the_persons_own_headers_stays(tmp_path: Path):
+async def test_a_beta_of_the_users_own_headers_stays(tmp_path: Path):
     del tmp_path
     recording = Recording("anthropic", headers={"Anthropic-Beta": "some-beta-2026-01-01"})
     facts = ModelFacts(provider="anthropic", name="m", context_window=200_000)

@@ -29,7 +29,7 @@ from tenuto.session import block, index_writer
 from tenuto.session.session import Session
 
 block.BLOCK_ENTRIES = 3
-keeping._META_BYTES = 600
+index_writer._META_BYTES = 600
 session = Session.open(Path(sys.argv[1]))
 for number in itertools.count():
     stored = session.append(UserMessage(parts=(TextPart(text="x" * (7, 300, 900)[number % 3]),)))
@@ -40,7 +40,7 @@ for number in itertools.count():
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(block, "BLOCK_ENTRIES", 3)
-    monkeypatch.setattr(keeping, "_META_BYTES", 600)
+    monkeypatch.setattr(index_writer, "_META_BYTES", 600)
 
 
 def test_r062_killed_while_metadata_and_index_are_written_everything_opens_as_it_is(tmp_path, small_blocks):

@@ -204,7 +204,7 @@ def test_an_omitted_answer_takes_its_results_along():
     assert shown(project(path)) == ["system: prompt", "user: old", "user: kept", "assistant: kept answer"]
 
 
-def test_what_a_person_and_extensions_did_is_told_in_frames():
+def test_what_a_user_and_extensions_did_is_told_in_frames():
     path = numbered(
         ShellEntry(command="make", output="done\n", exit_code=2, truncated=True, output_path="/o/1"),
         ShellEntry(command="secret", output="x", excluded=True),

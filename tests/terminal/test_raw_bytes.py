@@ -74,7 +74,7 @@ def test_t39_r088_only_our_own_sequences_reach_the_terminal(place: Workplace, op
 
 
 @SCREENS
-def test_r088_what_a_person_pastes_is_sent_as_it_is_and_painted_safely(
+def test_r088_what_a_user_pastes_is_sent_as_it_is_and_painted_safely(
     place: Workplace, options: tuple[str, ...]
 ) -> None:
     server = place.serve(script)

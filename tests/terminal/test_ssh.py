@@ -220,7 +220,7 @@ def test_without_a_terminal_it_says_what_it_waits_for(place):
         terminal.close()
 
 
-def test_copies_go_to_the_persons_own_clipboard_and_links_name_the_host(place):
+def test_copies_go_to_the_users_own_clipboard_and_links_name_the_host(place):
     tools = place.folder / "tools"
     tools.mkdir()
     (tools / "xclip").write_text(f"#!/bin/sh\ncat > {tools}/taken\n")

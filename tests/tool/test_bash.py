@@ -132,7 +132,7 @@ async def test_a_timeout_kills_the_tree_and_keeps_the_output(bench: Bench) -> No
      "sudo -k true", "ssh -o ConnectTimeout=2 nobody@127.0.0.1 -p 9", "python3 -c 'input()'", "man ls", "more big.txt",
      "GIT_TERMINAL_PROMPT=0 git clone http://127.0.0.1:9/x", "$EDITOR x", "stty -a", "passwd"],
 )  # fmt: skip
-async def test_r079_t33_nothing_waits_for_a_person(bench: Bench, command: str) -> None:
+async def test_r079_t33_nothing_waits_for_a_user(bench: Bench, command: str) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run(["git", "init", "-q"], cwd=bench.work, check=True)
     bench.write("big.txt", "line\n" * 5000)
@@ -309,7 +309,7 @@ async def test_the_ends_of_a_long_output_keep_whole_characters(tmp_path: Path) -
     assert "\ufffd" not in text
 
 
-async def test_run_shell_serves_the_persons_own_commands(bench: Bench) -> None:
+async def test_run_shell_serves_the_users_own_commands(bench: Bench) -> None:
     run = ShellRun(command="echo one; exit 2", cwd=bench.work)
     await run_shell(run, bench.context, bench.live.append, RunningCommand())
     assert (run.output, run.exit_code, run.truncated) == ("one\n", 2, False)

@@ -209,7 +209,7 @@ async def test_the_diff_of_a_huge_change_is_bounded_and_its_counts_are_exact(ben
     assert "more lines of this diff" in view.diff
 
 
-async def test_what_changed_while_the_person_decided_is_not_overwritten(bench: Bench) -> None:
+async def test_what_changed_while_the_user_decided_is_not_overwritten(bench: Bench) -> None:
     path = bench.write("f.py", "a\nb\n")
     prepared = await bench.prepare("edit", path="f.py", old_string="a", new_string="c")
     assert isinstance(prepared, PreparedCall)
@@ -219,7 +219,7 @@ async def test_what_changed_while_the_person_decided_is_not_overwritten(bench: B
     assert path.read_text() == "x a\nb\n"
 
 
-async def test_a_link_that_was_turned_while_the_person_decided_is_not_followed(bench: Bench) -> None:
+async def test_a_link_that_was_turned_while_the_user_decided_is_not_followed(bench: Bench) -> None:
     inside, outside = bench.write("in.txt", "a\n"), bench.work.parent / "out.txt"
     outside.write_text("a\n")
     link = bench.work / "link"

@@ -121,7 +121,7 @@ async def test_other_branches_only_when_asked(bench: Bench) -> None:
     assert "branch that was left" in await bench.text("recall", query="fruit")
 
 
-async def test_what_the_person_keeps_from_the_model_stays_kept(bench: Bench) -> None:
+async def test_what_the_user_keeps_from_the_model_stays_kept(bench: Bench) -> None:
     path = bench.session.store.save_output("call", "hidden-token in full\n")
     excluded = bench.session.append(
         ShellEntry(command="env", output="hidden-token", exit_code=0, excluded=True, output_path=str(path))

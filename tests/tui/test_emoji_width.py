@@ -12,10 +12,10 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from tenuto.tui import emoji_width
+from tenuto.tui.emoji_width import is_unsure, is_unsure_alone, pin, pin_alone, pin_row
 from tenuto.tui.inline.cells import CellRows
 from tenuto.tui.inline.output import ERASE_REST, REST
 from tenuto.tui.paint import Paint
-from tenuto.tui.emoji_width import is_unsure, is_unsure_alone, pin, pin_alone, pin_row
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.theme import find_theme
 from tenuto.tui.render.width import cell_width, split_graphemes
@@ -65,11 +65,11 @@ def test_foot_is_given_no_part_that_would_hide_what_follows(
     monkeypatch.setenv("TERM", "foot")
     for name in ("TMUX", "STY", "ZELLIJ", "TERM_PROGRAM", "VTE_VERSION", "KONSOLE_VERSION", "KITTY_WINDOW_ID"):
         monkeypatch.delenv(name, raising=False)
-    pinning._paints_over.cache_clear()
+    emoji_width._paints_over.cache_clear()
     try:
         assert pin(text) == f"\x1b7{' ' * cell_width(text)}\x1b8\x1b7{shown}\x1b8\x1b[{cell_width(text)}C"
     finally:
-        pinning._paints_over.cache_clear()
+        emoji_width._paints_over.cache_clear()
 
 
 @pytest.mark.parametrize("text", SURE)

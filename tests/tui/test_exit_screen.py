@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tenuto.tui.machine.item import AssistantItem, Item, UserItem
 from tenuto.tui.exit_screen import parting_lines
+from tenuto.tui.machine.item import AssistantItem, Item, UserItem
 from tenuto.tui.render.options import RenderOptions
 
 OPTIONS = RenderOptions()

@@ -54,13 +54,13 @@ def test_the_mark_of_compaction_and_the_colours_of_seventy_and_ninety():
     assert "┿" not in footer_line(state, 200, "").text
 
 
-def test_the_order_is_the_persons():
+def test_the_order_is_the_users():
     assert text(80, ("context", "gap", "mode", "nonsense")).split() == ["━━━━━━━━┿━", "50k/200k", "25%", "edits"]
     assert text(80, ("branch", "model")) == "feature/cart* · anthropic/claude-sonnet-4:high"
     assert unknown_items(("context", "gap", "nonsense")) == ["nonsense"]
 
 
-def test_the_line_of_the_persons_command_shows_and_can_be_all():
+def test_the_line_of_the_users_command_shows_and_can_be_all():
     command = [("on call: ", "status"), ("RED", "status fg=1")]
     assert "feature/cart* · on call: RED " in text(220, (), command)
     assert text(60, ("command",), command) == "on call: RED"

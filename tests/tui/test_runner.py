@@ -196,7 +196,7 @@ def test_deltas_join_without_changing_what_they_say():
     assert not buffer and buffer.drain() == []
 
 
-async def test_what_the_person_enters_goes_where_it_belongs(stage):
+async def test_what_the_user_enters_goes_where_it_belongs(stage):
     image = ImagePart(sha256="0" * 64, media_type="image/png")
     await stage.runner.submit_user_input("hello", [image])
     await stage.runner.submit_user_input("/context")

@@ -87,7 +87,7 @@ def away(environ=XTERM, **ui) -> Watched:
         ({"notification_seconds": 61.0}, []),
     ],
 )
-def test_the_setting_says_how_the_person_is_called(ui, written):
+def test_the_setting_says_how_the_user_is_called(ui, written):
     assert away(**ui).ring() == written
 
 
@@ -105,7 +105,7 @@ def test_who_looks_is_left_alone_and_the_focus_counts_from_when_it_is_told():
     assert watched.ring(Bell("approval")) == []
 
 
-async def test_the_persons_command_gets_json_on_its_input_and_there_is_no_bell(tmp_path):
+async def test_the_users_command_gets_json_on_its_input_and_there_is_no_bell(tmp_path):
     got = tmp_path / "got"
     watched = away(notification_command=f"cat > {shlex.quote(str(got))}")
     watched.state.status.title = f"'; touch {tmp_path}/hit; $(touch {tmp_path}/hit)"

@@ -71,7 +71,7 @@ def test_a_chosen_theme_is_known_and_shown() -> None:
 # --- the answer ---
 
 
-def test_all_themes_are_offered_with_the_present_one_and_the_persons_own(tmp_path: Path) -> None:
+def test_all_themes_are_offered_with_the_present_one_and_the_users_own(tmp_path: Path) -> None:
     (tmp_path / "themes").mkdir()
     (tmp_path / "themes" / "mine.toml").write_text("")
     offer = offer_themes("light", tmp_path)

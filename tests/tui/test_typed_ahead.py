@@ -37,7 +37,7 @@ ENDS, WELL = "\x1b[?1004l", b"\x1b[0n"
         (b"\xff", ""),
     ],
 )
-def test_only_what_a_person_types_is_kept(data: bytes, typed: str) -> None:
+def test_only_what_a_user_types_is_kept(data: bytes, typed: str) -> None:
     assert typed_text(data) == typed
 
 

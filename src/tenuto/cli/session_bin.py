@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say
 from tenuto.cli.session_list import as_line
-from tenuto.session.trash import bin_directory, list_bin, move_to_bin, take_from_bin
 from tenuto.session.catalog import summarise_session
 from tenuto.session.errors import SessionError
 from tenuto.session.log import LOG_NAME
 from tenuto.session.rejoining import Way, rejoin
+from tenuto.session.trash import bin_directory, list_bin, move_to_bin, take_from_bin
 
 
 def run_delete(words: tuple[str, ...], home: Path) -> int:

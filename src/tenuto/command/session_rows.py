@@ -9,11 +9,11 @@ from pathlib import Path
 from tenuto.command.outcome import SURE, Choice, Choose, CommandOutcome, RowAct, RowChanged, Say
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
-from tenuto.session.trash import move_to_bin
 from tenuto.session.catalog import SessionSummary, find_session, summarise_session
 from tenuto.session.errors import SessionError
 from tenuto.session.offline_append import retitle
 from tenuto.session.paths import project_directory
+from tenuto.session.trash import move_to_bin
 from tenuto.text.figures import format_cost, plural
 
 ACTS: tuple[RowAct, ...] = ("rename", "delete", "fork")

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tenuto.compaction.summary_request import Patience, Progress
 from tenuto.compaction.budget import Budget
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.precomputed import PreparedSummary
 from tenuto.compaction.prompts import Prompts
+from tenuto.compaction.summary_request import Patience, Progress
+from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.view import Surroundings
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
 from tenuto.protocol.message import FileUse

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tenuto.compaction.environment import BoundContext, accept
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.files import strip_file_lists
-from tenuto.compaction.validate import weigh
 from tenuto.compaction.plan import NothingToCompact
 from tenuto.compaction.precomputed import PreparedSummary, still_holds
 from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.rungs import serialised_rungs
 from tenuto.compaction.same_prefix import same_prefix_rungs
+from tenuto.compaction.validate import weigh
 from tenuto.protocol.compaction import CompactionOutcome
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import msgspec
 
-from tenuto.compaction.summary_request import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.digest import MARK, digest, list_room
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, accept
@@ -22,6 +21,7 @@ from tenuto.compaction.files import format_file_lists, strip_file_lists, with_fi
 from tenuto.compaction.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.prompts import with_length
 from tenuto.compaction.summary import shorten
+from tenuto.compaction.summary_request import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.view import build_remote_replacement, user_messages_block
 from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.compaction import CompactionOutcome

@@ -8,16 +8,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from tenuto.compaction.summary_request import SummaryError
 from tenuto.compaction.budget import MANUAL_KEEP_DIVISOR
 from tenuto.compaction.environment import BoundContext, SummaryModel, accept
 from tenuto.compaction.errors import NothingLeftError, RungError
-from tenuto.compaction.validate import find_flaw, weigh
 from tenuto.compaction.hiding import hide_results, is_worth_a_cold_cache
 from tenuto.compaction.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.proposal import propose_digest, propose_summary
 from tenuto.compaction.remote import plan_from_history
 from tenuto.compaction.summarise import Summariser, SummaryContext
+from tenuto.compaction.summary_request import SummaryError
+from tenuto.compaction.validate import find_flaw, weigh
 from tenuto.protocol.compaction import CompactionOutcome
 
 KEEP_SHARES = (1, 2, 8)

@@ -12,7 +12,6 @@ from functools import partial
 
 import msgspec
 
-from tenuto.compaction.summary_request import Asker, SummaryError, accept_summary
 from tenuto.compaction.budget import SUMMARY_SHARE
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.environment import BoundContext, SummaryModel
@@ -22,6 +21,7 @@ from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import with_length
 from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.rungs import Rung
+from tenuto.compaction.summary_request import Asker, SummaryError, accept_summary
 from tenuto.compaction.weight import MESSAGE_OVERHEAD
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.validate import Standing, is_valid_cut
 from tenuto.compaction.serialize import SEPARATOR, serialize_blocks
+from tenuto.compaction.validate import Standing, is_valid_cut
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
     AssistantMessage,

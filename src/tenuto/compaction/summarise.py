@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenuto.compaction.summary_request import Asker, Patience, Progress, Sleep, SummaryError, accept_summary
 from tenuto.compaction.budget import MIN_FREE, Budget
 from tenuto.compaction.entries import Visible
 from tenuto.compaction.judge import expect
@@ -20,6 +19,7 @@ from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.prompts import Prompts, assemble, summariser_system, with_length
 from tenuto.compaction.serialize import BOUNDS, SEPARATOR, Bounds, group_steps, serialize, serialize_step, take_blocks
 from tenuto.compaction.summary import join_summaries, shorten
+from tenuto.compaction.summary_request import Asker, Patience, Progress, Sleep, SummaryError, accept_summary
 from tenuto.compaction.view import clip_to_tokens
 from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage, UserMessage

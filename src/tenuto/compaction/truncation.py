@@ -14,8 +14,8 @@ from typing import Protocol
 
 import msgspec
 
-from tenuto.compaction.validate import Standing, find_flaw, weigh
 from tenuto.compaction.images import carry_images
+from tenuto.compaction.validate import Standing, find_flaw, weigh
 from tenuto.compaction.weight import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import ViewEdit, ViewEditEntry

@@ -18,9 +18,9 @@ import msgspec
 from tenuto.compaction.budget import aim_for
 from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import NothingLeftError, RungError
-from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.sequence import outcome_of
+from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.core.environment import bind_context
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
 from tenuto.core.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed

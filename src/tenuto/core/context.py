@@ -5,9 +5,9 @@ from __future__ import annotations
 from tenuto.compaction.budget import MANUAL_KEEP_DIVISOR, Budget
 from tenuto.compaction.parts import divide, sizes_over_time
 from tenuto.compaction.weight import estimate_tools
-from tenuto.core.reminders import due_messages
 from tenuto.core.live import LiveSession
 from tenuto.core.prompt import instructions_in
+from tenuto.core.reminders import due_messages
 from tenuto.core.system import build_system_entry
 from tenuto.protocol.context import ContextReport
 from tenuto.protocol.message import Message, SystemMessage

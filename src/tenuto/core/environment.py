@@ -9,15 +9,15 @@ import msgspec
 from tenuto.compaction.budget import aim_for
 from tenuto.compaction.entries import active_compaction
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
-from tenuto.compaction.validate import Standing
 from tenuto.compaction.prompts import prompts_from
+from tenuto.compaction.validate import Standing
 from tenuto.compaction.view import Surroundings
 from tenuto.config.instructions import read_instructions
 from tenuto.core.counted_client import CountedClient
-from tenuto.core.reminders import describe_job
 from tenuto.core.learning_client import LearningClient
 from tenuto.core.live import LiveSession
 from tenuto.core.pin_notes import fitting_pins
+from tenuto.core.reminders import describe_job
 from tenuto.core.request import build_request
 from tenuto.core.summarisers import find_summarisers
 from tenuto.protocol.compaction import CacheState, CompactionModel

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Protocol
 
 from tenuto.core.bus import EventBus
-from tenuto.core.history_pages import earlier_events
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure, names_nothing
+from tenuto.core.history_pages import earlier_events
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import change_model, find_model, is_too_small
 from tenuto.core.task import AgentTask

@@ -13,17 +13,17 @@ from msgspec import Struct, field
 from tenuto.compaction.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.weight import estimate_tools
-from tenuto.config.settings import Settings
 from tenuto.config.saved_approvals import FILE as STANDING_FILE
 from tenuto.config.saved_approvals import StandingAnswers
+from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.automatic import AutomaticCompaction
 from tenuto.core.boundary import Boundary
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.extensions import Extensions
-from tenuto.core.reminders import ChangedFiles
 from tenuto.core.pin_notes import PinNotes
+from tenuto.core.reminders import ChangedFiles
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import (

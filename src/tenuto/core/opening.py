@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from tenuto.config.settings import Settings
 from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.bus import EventBus
-from tenuto.core.history_pages import recent_events
+from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.extensions import Extensions
+from tenuto.core.history_pages import recent_events
 from tenuto.core.live import READ_ONLY, LiveSession
 from tenuto.core.models import ModelChange, change_model, split_model
-from tenuto.core.closing import close_session
 from tenuto.guard.sanitize import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry

@@ -9,10 +9,10 @@ import msgspec
 
 from tenuto.compaction.environment import BoundContext, Progress
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.validate import Proposal, find_flaw, weigh
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.plan import NothingToCompact
 from tenuto.compaction.preview import PlanDescription, describe_plan, editable_summary, with_summary
+from tenuto.compaction.validate import Proposal, find_flaw, weigh
 from tenuto.core.compact import (
     Compaction,
     CompactionResult,

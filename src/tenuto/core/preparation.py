@@ -12,7 +12,6 @@ import dataclasses
 
 import msgspec
 
-from tenuto.compaction.summary_request import MAX_WAIT, Patience
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.ladder import LadderCompaction
@@ -20,6 +19,7 @@ from tenuto.compaction.precomputed import still_holds
 from tenuto.compaction.preparing import prepare
 from tenuto.compaction.remote import is_chosen
 from tenuto.compaction.rungs import hide_if_it_pays
+from tenuto.compaction.summary_request import MAX_WAIT, Patience
 from tenuto.core.automatic import GROWTH_AFTER_FAILURE
 from tenuto.core.environment import bind_context, present_standing
 from tenuto.core.errors import describe_failure

@@ -53,8 +53,7 @@ def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = ""
 
 def _instructions_part(instructions: Sequence[InstructionFile]) -> str:
     head = (
-        f"{INSTRUCTIONS}\n"
-        "They bind you; where two differ the later one holds, and what the user says holds above both."
+        f"{INSTRUCTIONS}\nThey bind you; where two differ the later one holds, and what the user says holds above both."
     )
     files = [f'<instructions path="{file.path}">\n{file.text}\n</instructions>' for file in instructions]
     return "\n\n".join([head, *files])

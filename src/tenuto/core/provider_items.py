@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.compaction.entries import active_compaction
-from tenuto.compaction.validate import weigh
 from tenuto.compaction.plan import CompactionPlan
 from tenuto.compaction.remote import remote_outcome
+from tenuto.compaction.validate import weigh
 from tenuto.core.environment import bind_context
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.live import LiveSession

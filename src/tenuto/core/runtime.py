@@ -93,9 +93,12 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop what runs, end background jobs, close the log and the connections."""
-        if self._ahead is not None:
-            self._ahead.stop()
+        ahead = self._ahead
+        if ahead is not None:
+            ahead.stop()
         await self.opener.close()
+        if ahead is not None:
+            ahead.stop()  # what settled meanwhile has begun them again
 
     def _note_failure(self, failure: Exception) -> None:
         """A front-end failed at an event: everybody else goes on, and the log keeps what happened."""

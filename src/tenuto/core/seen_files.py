@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.core.reminders import changed_files_message
 from tenuto.core.live import LiveSession
+from tenuto.core.reminders import changed_files_message
 from tenuto.protocol.message import DeveloperMessage, HistoryEvent, ToolResultMessage
 from tenuto.session.path import newest_of_kind
 

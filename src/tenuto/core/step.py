@@ -15,11 +15,11 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
-from tenuto.core.preflight import pass_door
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.image_recovery import ImageRecovery, concerns_images
 from tenuto.core.live import LiveSession
 from tenuto.core.overflow import OverflowChain, is_overflow, leaves_no_room
+from tenuto.core.preflight import pass_door
 from tenuto.core.request import build_request
 from tenuto.core.server_context import tell_dropped, tell_edit, tell_ignored
 from tenuto.core.telling import tell_before_request

@@ -13,11 +13,11 @@ from typing import cast
 
 from tenuto.compaction.environment import BoundContext
 from tenuto.compaction.errors import RungError, StrategyError
-from tenuto.compaction.strategy_loader import check_strategy, load_strategy
 from tenuto.compaction.ladder import LadderCompaction
 from tenuto.compaction.lending import Home, HomeClient, lend
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.outcomes import convert_output
+from tenuto.compaction.strategy_loader import check_strategy, load_strategy
 from tenuto.config.settings import Settings
 from tenuto.core.live import LiveSession
 from tenuto.extension.lane import Lane, LaneError, describe_fault

@@ -6,9 +6,9 @@ The full-screen and inline front-ends, print mode and the Agent Client Protocol 
 from __future__ import annotations
 
 from tenuto.core.attachments import adopt_images
-from tenuto.core.preflight import pass_door
 from tenuto.core.executor import Executor
 from tenuto.core.live import READ_ONLY, LiveSession
+from tenuto.core.preflight import pass_door
 from tenuto.core.sizes import describe_sizes
 from tenuto.core.system import ensure_system_entry
 from tenuto.core.windows import try_again, where_learned

@@ -6,6 +6,8 @@ It stands at the end of what is sent, as developer messages in the gap before a 
 
 from __future__ import annotations
 
+from tenuto.core.live import LiveSession
+from tenuto.core.pins import tell_pins
 from tenuto.core.reminders import (
     FILES_KIND,
     JOBS_KIND,
@@ -15,8 +17,6 @@ from tenuto.core.reminders import (
     last_told,
     names_in,
 )
-from tenuto.core.live import LiveSession
-from tenuto.core.pins import tell_pins
 from tenuto.protocol.message import DeveloperMessage
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tenuto.compaction.validate import Standing, weigh
 from tenuto.compaction.images import drop_oldest_images
 from tenuto.compaction.truncation import (
     session_likely_has_oversized_tool_results,
     truncate_oversized_tool_results_in_session,
 )
+from tenuto.compaction.validate import Standing, weigh
 from tenuto.core.live import LiveSession
 from tenuto.core.replay import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome

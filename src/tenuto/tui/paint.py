@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from tenuto.tui.emoji_width import pin_row
 from tenuto.tui.first_paint.colours import has_true_colour
 from tenuto.tui.hyperlinks import Hyperlinks, hyperlink
-from tenuto.tui.emoji_width import pin_row
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 

@@ -30,6 +30,7 @@ from tenuto.tui.effects import (
     Submit,
     SubmitPrompt,
 )
+from tenuto.tui.idle_gc import RestingCollector
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.coalesce import DeltaBuffer
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
@@ -37,7 +38,6 @@ from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.own_keys import OwnKeys
-from tenuto.tui.idle_gc import RestingCollector
 from tenuto.tui.told import intent_of
 
 FLUSH_INTERVAL = 1 / 15

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.user_command import UserCommand
 from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.line import Span
+from tenuto.tui.user_command import UserCommand
 
 SECONDS = 5.0
 """How long one run may take."""

@@ -19,9 +19,9 @@ from tenuto.tui.footer import describe_unknown, unknown_items
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.multiplexer import ask_outer, wrap
 from tenuto.tui.notify import BEL, Calls, Notification, describe_bell, notification_sequence
-from tenuto.tui.user_command import UserCommand
 from tenuto.tui.render.line import Span
 from tenuto.tui.status_command import StatusCommand
+from tenuto.tui.user_command import UserCommand
 
 TITLE_CHARACTERS = 120
 NO_TITLE = frozenset({"linux", "dumb", "unknown", ""})

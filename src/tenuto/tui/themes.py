@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tenuto.tui.first_paint.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
 from tenuto.tui.effects import ChoicePreviewed, ScreenEffect, ThemeChanged
+from tenuto.tui.first_paint.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {

@@ -131,7 +131,7 @@ async def test_d1_a_mode_changed_in_mid_task_is_told_with_the_next_request(tmp_p
         check(running, step_requests(running)[2:], expected, changed)
 
 
-async def test_d1_that_a_job_has_ended_stands_until_the_next_message_of_the_person(tmp_path: Path) -> None:
+async def test_d1_that_a_job_has_ended_stands_until_the_next_message_of_the_user(tmp_path: Path) -> None:
     write_big_file(tmp_path, LINES + 400)
     (tmp_path / "work" / "seen.txt").write_text("seen\n")
     reading = read_on(40)

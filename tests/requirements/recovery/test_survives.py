@@ -155,7 +155,7 @@ async def test_r030_r031_rules_are_whole_in_every_request_and_the_new_text_holds
 # --- R-033 ---
 
 
-async def test_r033_what_the_person_said_since_is_word_for_word_in_the_next_request(tmp_path):
+async def test_r033_what_the_user_said_since_is_word_for_word_in_the_next_request(tmp_path):
     """Newest first within the budget; the first of the session always; what is cut is marked."""
     said = [f"WISH-{number}:  odd   spacing,\n\ttabs “and quotes” {words(60)}" for number in range(8)]
     async with agent(tmp_path, answering(LONG, Reply(SUMMARY)), options=WINDOW) as running:

@@ -96,7 +96,7 @@ async def test_t21_r056_the_request_after_an_undo_of_each_kind_is_the_earlier_on
         assert not any(one.refused for one in server.requests)
 
 
-async def test_r056_later_turns_are_kept_or_dropped_as_the_person_chooses(tmp_path):
+async def test_r056_later_turns_are_kept_or_dropped_as_the_user_chooses(tmp_path):
     async with agent(tmp_path, talk(), options=OPTIONS) as running:
         await fill(running)
         before = view(running)

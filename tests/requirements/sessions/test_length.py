@@ -14,10 +14,10 @@ import pytest
 from tenuto.cli.sessions import run_sessions
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
-from tenuto.session.trash import list_bin
 from tenuto.session.catalog import find_session, list_sessions
 from tenuto.session.log import LOG_NAME
 from tenuto.session.session import Session
+from tenuto.session.trash import list_bin
 from tenuto.tool.matchers import ExpressionMatcher
 from tenuto.tool.recalling import Question, recall
 from tenuto.tool.search import Stop

@@ -238,7 +238,7 @@ def test_sessions_import_is_import(tmp_path, capsys):
     assert "nothing" in capsys.readouterr().err
 
 
-async def test_r066_a_person_may_take_over_from_another_host(tmp_path, far_disk):
+async def test_r066_a_user_may_take_over_from_another_host(tmp_path, far_disk):
     async with ScriptedServer(script) as server:
         directory = await begun(tmp_path, server)
         (directory / LOCK_NAME).write_bytes(msgspec.json.encode(Owner(pid=4242, host="elsewhere.example")))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.session.importers.import_session import import_source
+from tenuto.session.importers.builder import Assembler
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import FORMATS, NotImportable, open_source
-from tenuto.session.importers.builder import Assembler
+from tenuto.session.importers.import_session import import_source
 from tenuto.session.importers.lines import read_lines
 from tenuto.session.importers.report import Report
 from tenuto.session.projection import project

@@ -228,7 +228,7 @@ def test_codex_outputs_of_all_shapes_are_read(tmp_path, output, words, failed):
     assert of(session, ToolResultMessage)[0].is_error is failed
 
 
-def test_codex_a_readable_compaction_stands_with_what_the_person_said(tmp_path):
+def test_codex_a_readable_compaction_stands_with_what_the_user_said(tmp_path):
     session, _ = bring(tmp_path, sources.codex_compacted())
     view = view_words(session)
     assert "It counted to three." in view[0]
@@ -348,7 +348,7 @@ def test_kimi_code_steps_are_answers_and_an_undo_is_a_branch(tmp_path):
     assert made.report.counts["context"] == 1
 
 
-def test_kimi_code_a_compaction_stands_with_what_the_person_said(tmp_path):
+def test_kimi_code_a_compaction_stands_with_what_the_user_said(tmp_path):
     session, _ = bring(tmp_path, sources.kimi_code_compacted())
     view = view_words(session)
     assert "It counted to three." in view[0]

@@ -16,8 +16,8 @@ import pytest
 from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.session.catalog import list_sessions
-from tenuto.session.importers.import_session import MAX_RESULT_CHARACTERS, STAGING, import_source
 from tenuto.session.importers.formats import FORMATS, NotImportable, find_sources, open_source
+from tenuto.session.importers.import_session import MAX_RESULT_CHARACTERS, STAGING, import_source
 from tenuto.session.importers.records import find_marks, matching_marks
 from tenuto.session.session import Session
 from tests.session.importers import sources

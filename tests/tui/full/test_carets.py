@@ -9,8 +9,8 @@ from rich.segment import Segment
 from textual import events
 from textual.geometry import Region
 
-from tenuto.tui.chrome import KEYS_HINT, PLACEHOLDER
 from tenuto.tui.bindings import fit_phrases
+from tenuto.tui.chrome import KEYS_HINT, PLACEHOLDER
 from tenuto.tui.first_paint.paint import fit_placeholder
 from tests.tui.full.support import Screen, running_app
 from tests.tui.pictures import scenes

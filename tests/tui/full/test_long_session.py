@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from tenuto.core.history_pages import earlier_events, recent_events
-from tenuto.core.live import LiveSession
 from tenuto.core.history_search import find_earlier
+from tenuto.core.live import LiveSession
 from tenuto.protocol.event import ReplayFinishedEvent
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.session.session import Session

@@ -15,9 +15,9 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
-from tenuto.tui.first_paint.inline_paint import habit_of
 from tenuto.tui.effects import ItemAdded, ItemRemoved
 from tenuto.tui.emulator import Habit
+from tenuto.tui.first_paint.inline_paint import habit_of
 from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.output import synchronises
 from tenuto.tui.inline.printer import Printer

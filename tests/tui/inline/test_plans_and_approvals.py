@@ -58,7 +58,7 @@ async def test_a_plan_is_read_to_its_end_approved_and_stays_in_the_scrollback(si
         await session.shows("approved", "1. measure")
 
 
-async def test_the_plan_is_changed_in_the_persons_own_editor(tmp_path: Path, monkeypatch) -> None:
+async def test_the_plan_is_changed_in_the_users_own_editor(tmp_path: Path, monkeypatch) -> None:
     editor = tmp_path / "editor"
     editor.write_text("#!/bin/sh\nprintf '# Mine alone\\n' > \"$1\"\n")
     editor.chmod(editor.stat().st_mode | stat.S_IXUSR)

@@ -15,9 +15,9 @@ from tests.terminal.test_leaving import state_of
 
 pytestmark = pytest.mark.terminal
 FAULT = """
-import tenuto.tui.chrome as around
+from tenuto.tui import chrome
 
-footer_line = around.footer_line
+footer_line = chrome.footer_line
 
 
 def footer_or_fail(state, width, *rest):
@@ -26,7 +26,7 @@ def footer_or_fail(state, width, *rest):
     return footer_line(state, width, *rest)
 
 
-around.footer_line = footer_or_fail
+chrome.footer_line = footer_or_fail
 """
 SLOW = " ".join(f"word{number}" for number in range(60))
 
@@ -167,7 +167,7 @@ def test_r080_a_fault_of_ours_leaves_the_terminal_as_it_was(place: Workplace) ->
     assert state_of(screen) == before
 
 
-def test_suspend_and_the_persons_editor(place: Workplace) -> None:
+def test_suspend_and_the_users_editor(place: Workplace) -> None:
     editor = place.folder / "editor"
     editor.write_text('#!/bin/sh\nprintf " from the editor" >> "$1"\n')
     editor.chmod(0o755)

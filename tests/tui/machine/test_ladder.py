@@ -162,7 +162,7 @@ def test_two_presses_can_be_asked_for():
     assert done(driver.effects) == ["interrupt"]
 
 
-def test_hints_name_the_persons_keys():
+def test_hints_name_the_users_keys():
     driver = Driver()
     driver.feed(KeysLoaded(apply_text('"escape" = "ctrl+g"\n"cancel" = "ctrl+q"\n"editor" = "f4"\n', KEYS).bindings))
     driver.feed(Cancel())

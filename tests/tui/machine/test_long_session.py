@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace as changed
 
 from tenuto.core.history_pages import SHOWN_ENTRIES, earlier_events, recent_events
+from tenuto.core.history_search import find_earlier
 from tenuto.core.live import LiveSession
 from tenuto.core.replay import replay
-from tenuto.core.history_search import find_earlier
 from tenuto.protocol.event import ReplayFinishedEvent
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation

@@ -151,7 +151,7 @@ def test_a_stashed_paste_comes_back_whole():
     assert sent.text == paste
 
 
-def test_the_persons_editor_gets_the_pastes_too():
+def test_the_users_editor_gets_the_pastes_too():
     driver = Driver()
     driver.type("see " + driver.state.pastes.fold("y" * 2_000))
     assert driver.feed(EditDraft()) == [OpenEditor("see " + "y" * 2_000)]
@@ -325,7 +325,7 @@ def test_todo_and_context():
     assert (driver.state.status.share, driver.state.status.cost) == (0.25, 0.25)
 
 
-def test_what_belongs_to_the_person_outlives_a_change_of_session():
+def test_what_belongs_to_the_user_outlives_a_change_of_session():
     from tests.tui.machine.driving import opened, queue
 
     driver = Driver()

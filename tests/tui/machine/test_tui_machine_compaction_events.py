@@ -145,7 +145,7 @@ def test_an_end_without_a_start_is_shown_all_the_same():
     assert driver.state.spinner.top is None
 
 
-def test_a_compaction_that_failed_calls_the_person_and_one_that_was_stopped_does_not():
+def test_a_compaction_that_failed_calls_the_user_and_one_that_was_stopped_does_not():
     def bells(**fields):
         driver = Driver()
         driver.feed(started("compaction", "k"), START)

@@ -218,7 +218,7 @@ def test_a_failure_is_told_once():
     assert len(driver.items) == 1
 
 
-def test_settled_closes_everything_and_calls_the_person():
+def test_settled_closes_everything_and_calls_the_user():
     driver = Driver()
     driver.feed(started(), StepStartedEvent(session_id="s", step=1), answer(call()), run())
     effects = driver.after(3).feed(finished(), settled())

@@ -74,7 +74,7 @@ def test_an_open_approval_shows_the_whole_command():
     assert "rm -r b" in text_of(item)
 
 
-def test_a_denied_call_shows_what_the_person_said_to_it():
+def test_a_denied_call_shows_what_the_user_said_to_it():
     said = samples.result("bash", "It was not run. They said: use pytest", ui=(DenialView(feedback="use pytest"),))
     item = samples.tool("bash", '{"command":"make"}', state="denied", result=said)
     assert text_of(item) == "⊘ Bash make · denied\n    your reason: use pytest"

@@ -20,9 +20,6 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.session.exporters.fencing import code, embed, fence, plain, quote
 from tenuto.session.exporters.items import Answer, Call, Item, arrange
-from tenuto.session.exporters.outline import read_outline
-from tenuto.session.exporters.source import Source, format_time
-from tenuto.session.exporters.spending import Share, read_shares
 from tenuto.session.exporters.labels import (
     answer_facts,
     branch_name,
@@ -38,6 +35,9 @@ from tenuto.session.exporters.labels import (
     shell_ending,
     who_said,
 )
+from tenuto.session.exporters.outline import read_outline
+from tenuto.session.exporters.source import Source, format_time
+from tenuto.session.exporters.spending import Share, read_shares
 from tenuto.text.figures import format_cost, plural
 
 _TODO_MARKS = {"pending": "[ ]", "in_progress": "[ ] ▸", "done": "[x]", "cancelled": "[x] ✗"}

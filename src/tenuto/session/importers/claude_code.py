@@ -23,9 +23,11 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart, text_of
+from tenuto.session.importers.builder import EXTENSION, Piece
 from tenuto.session.importers.claude_parts import answer_parts, content_parts, tool_result, usage_of
 from tenuto.session.importers.claude_queue import TypedQueue
 from tenuto.session.importers.claude_words import BASH_INPUT, HARNESS, shell_entry, user_message, without_reminders
+from tenuto.session.importers.format import Context, Format, Heading, home_of
 from tenuto.session.importers.json_access import (
     Fields,
     as_fields,
@@ -37,8 +39,6 @@ from tenuto.session.importers.json_access import (
     texts,
     tokens,
 )
-from tenuto.session.importers.format import Context, Format, Heading, home_of
-from tenuto.session.importers.builder import EXTENSION, Piece
 
 NAME = "claude-code"
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle", "summary": "summary"}

@@ -9,6 +9,7 @@ from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.importers.diffs import patch_views
+from tenuto.session.importers.format import Context
 from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
@@ -21,7 +22,6 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
-from tenuto.session.importers.format import Context
 
 OPAQUE = "imported:claude-code"
 

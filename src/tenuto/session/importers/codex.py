@@ -17,6 +17,8 @@ from tenuto.protocol.entry import Entry, NoticeEntry, UsageEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.format import Context, Format, Heading, home_of
 from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
@@ -33,8 +35,6 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
-from tenuto.session.importers.format import Context, Format, Heading, home_of
-from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 from tenuto.session.importers.lines import parse_object
 
 NAME = "codex"

@@ -11,6 +11,7 @@ import msgspec
 
 from tenuto.protocol.entry import ExtensionEntry
 from tenuto.protocol.part import ImagePart, OpaquePart, TextPart
+from tenuto.session.importers.builder import EXTENSION, Piece
 from tenuto.session.importers.json_access import (
     Fields,
     KeepImage,
@@ -21,7 +22,6 @@ from tenuto.session.importers.json_access import (
     raw_json,
     text,
 )
-from tenuto.session.importers.builder import EXTENSION, Piece
 from tenuto.session.importers.report import Kind, Report
 
 MAX_KIND = 40

@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 import msgspec
 
 from tenuto.session.importers import claude_code, codex, kimi_cli, kimi_code, klaude_code, pi
-from tenuto.session.importers.json_access import Fields, as_fields
 from tenuto.session.importers.format import Format, Heading
+from tenuto.session.importers.json_access import Fields, as_fields
 from tenuto.session.importers.lines import parse_object
 
 FORMATS: tuple[Format, ...] = (

@@ -22,10 +22,10 @@ from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
 from tenuto.protocol.part import ImagePart, TextPart, text_of
 from tenuto.session.errors import SessionLocked
 from tenuto.session.files import make_directory, make_new_directory
-from tenuto.session.importers.json_access import Fields, raw_json
+from tenuto.session.importers.builder import EXTENSION, Assembler, Piece
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import NotImportable, Source
-from tenuto.session.importers.builder import EXTENSION, Assembler, Piece
+from tenuto.session.importers.json_access import Fields, raw_json
 from tenuto.session.importers.lines import read_lines
 from tenuto.session.importers.records import mark_of
 from tenuto.session.importers.report import Report

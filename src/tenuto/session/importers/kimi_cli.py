@@ -17,9 +17,9 @@ from typing import NamedTuple
 from tenuto.protocol.entry import Entry, NoticeEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import text_of
-from tenuto.session.importers.json_access import Fields, as_fields, items, plain_text, text
-from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
 from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
+from tenuto.session.importers.json_access import Fields, as_fields, items, plain_text, text
 from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts
 
 NAME = "kimi-cli"

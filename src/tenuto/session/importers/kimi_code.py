@@ -20,6 +20,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import AssistantPart, ToolCallPart, text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
 from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
@@ -32,8 +34,6 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
-from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
-from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts
 
 NAME = "kimi-code"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.session.importers.format import Context
 from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
@@ -15,7 +16,6 @@ from tenuto.session.importers.json_access import (
     plain_parts,
     text,
 )
-from tenuto.session.importers.format import Context
 
 OPAQUE = "imported:kimi"
 

@@ -22,6 +22,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
+from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
+from tenuto.session.importers.format import Context, Format, Heading, read_json
 from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
@@ -36,8 +38,6 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
-from tenuto.session.importers.format import Context, Format, Heading, read_json
-from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 
 NAME = "klaude-code"
 OPAQUE = "imported:klaude-code"

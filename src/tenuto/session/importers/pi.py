@@ -25,6 +25,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import AssistantPart, ContentPart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
+from tenuto.session.importers.builder import EXTENSION, Piece
+from tenuto.session.importers.format import Context, Format, Heading, home_of
 from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
@@ -43,8 +45,6 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
-from tenuto.session.importers.format import Context, Format, Heading, home_of
-from tenuto.session.importers.builder import EXTENSION, Piece
 
 NAME = "pi"
 OPAQUE = "imported:pi"

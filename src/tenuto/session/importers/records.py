@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from tenuto.session.importers.json_access import as_fields, field, text
-from tenuto.session.importers.formats import Source
 from tenuto.session.importers.builder import EXTENSION
+from tenuto.session.importers.formats import Source
+from tenuto.session.importers.json_access import as_fields, field, text
 from tenuto.session.importers.lines import parse_object
 from tenuto.session.log import LOG_NAME
 from tenuto.session.paths import SESSIONS

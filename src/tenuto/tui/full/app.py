@@ -25,25 +25,25 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui.chrome import PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.actions import ScreenActions
-from tenuto.tui.full.startup import Beginning
+from tenuto.tui.full.chrome_widgets import Surroundings
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
 from tenuto.tui.full.held_driver import HeldDriver, driver_class
 from tenuto.tui.full.palette import palette_for, show_all_colours
 from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.resizing import ResizingScreen
-from tenuto.tui.full.chrome_widgets import Surroundings
+from tenuto.tui.full.startup import Beginning
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.motion import motion_of
-from tenuto.tui.terminal_alerts import Outside
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
+from tenuto.tui.terminal_alerts import Outside
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from tenuto.command.outcome import MouseMode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.exit_screen import parting_lines
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.pager import Page, page_of, show_page
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
-from tenuto.tui.exit_screen import parting_lines
 
 if TYPE_CHECKING:
     from tenuto.tui.full.app import TenutoApp

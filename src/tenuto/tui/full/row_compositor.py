@@ -16,8 +16,8 @@ from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tenuto.tui.full.frame_encoding import SparingPieces, SparingScreen
 from tenuto.tui.emoji_width import pin
+from tenuto.tui.full.frame_encoding import SparingPieces, SparingScreen
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -19,8 +19,8 @@ from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
 from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.chrome import TOAST_STYLES, Around, ReadingPanels
-from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.actions import ScreenActions
 from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
@@ -38,13 +38,13 @@ from tenuto.tui.machine import intent as intents
 from tenuto.tui.modified_keys import KEYS_TOLD_APART
 from tenuto.tui.motion import motion_of
 from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, NO_MORE_KEYS, more_keys, no_more_keys
-from tenuto.tui.terminal_alerts import Outside
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
+from tenuto.tui.terminal_alerts import Outside
 from tenuto.tui.themes import ThemeChooser
 
 LEAKED = f"{NO_MOUSE_NO_SIZES}{CLEAN_KEYBOARD}\x1b[?47l"

@@ -11,9 +11,9 @@ from functools import lru_cache
 from prompt_toolkit.layout.screen import Char
 
 from tenuto.guard.sanitize import blank_for_terminal
+from tenuto.tui.emoji_width import is_unsure_alone
 from tenuto.tui.inline.output import REST
 from tenuto.tui.paint import Paint
-from tenuto.tui.emoji_width import is_unsure_alone
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import split_graphemes

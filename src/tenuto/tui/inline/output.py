@@ -13,9 +13,9 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from tenuto.guard.sanitize import BLANK
+from tenuto.tui.emoji_width import is_unsure_alone, pin_alone
 from tenuto.tui.first_paint.inline_paint import ERASE_DOWN
 from tenuto.tui.paint import Depth
-from tenuto.tui.emoji_width import is_unsure_alone, pin_alone
 from tenuto.tui.writer import TerminalWriter
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"

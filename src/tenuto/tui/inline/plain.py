@@ -22,8 +22,8 @@ from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.clipboard import copy_text
-from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.effects import ScreenEffect
+from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.inline.lines import LineReader
 from tenuto.tui.inline.menus import Menus, wanted_answer
 from tenuto.tui.inline.printer import Printer
@@ -32,13 +32,13 @@ from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.machine import intent as intents
 from tenuto.tui.machine.intent import Intent
 from tenuto.tui.machine.item import UserItem
-from tenuto.tui.terminal_alerts import Outside
 from tenuto.tui.own_keys import OwnKeys
 from tenuto.tui.pager import read_page
 from tenuto.tui.render.image import image_words
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.terminal_alerts import Outside
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from tenuto.tui.first_paint.inline_paint import habit_of
 from tenuto.tui.emulator import Habit, recognise
+from tenuto.tui.first_paint.inline_paint import habit_of
 
 STABLE_SECONDS = 0.3
 """A width that has not changed for so long is taken for the last one."""

@@ -16,7 +16,6 @@ from tenuto.session.exporters.html.markup import EMPTY, Markup, element, fold, j
 from tenuto.session.exporters.html.prose import prose
 from tenuto.session.exporters.html.tools import lone_result, output, tool_call
 from tenuto.session.exporters.items import Answer, Item, Mark, is_shown
-from tenuto.session.exporters.source import Source, format_machine_time, format_time
 from tenuto.session.exporters.labels import (
     answer_facts,
     compaction_facts,
@@ -25,6 +24,7 @@ from tenuto.session.exporters.labels import (
     shell_ending,
     who_said,
 )
+from tenuto.session.exporters.source import Source, format_machine_time, format_time
 from tenuto.text.figures import format_bytes, format_seconds, plural
 
 _FILES_SHOWN = 200

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tenuto.protocol.message import CompactionEntry
 from tenuto.session.exporters.html.markup import EMPTY, Markup, element, line
+from tenuto.session.exporters.labels import compaction_facts
 from tenuto.session.exporters.source import format_time
 from tenuto.session.exporters.spending import Request, Share, Timeline
-from tenuto.session.exporters.labels import compaction_facts
 from tenuto.text.figures import format_cost, format_count, plural
 
 _LEFT, _TOP, _WIDTH, _HEIGHT = 56.0, 24.0, 930.0, 200.0

@@ -15,10 +15,10 @@ from tenuto.session.exporters.html.chart import chart, count_requests, totals
 from tenuto.session.exporters.html.markup import EMPTY, Markup, closing, element, fold, join, line, opening
 from tenuto.session.exporters.html.sidebar import tree
 from tenuto.session.exporters.items import arrange
+from tenuto.session.exporters.labels import branch_name
 from tenuto.session.exporters.outline import Outline, Piece, read_outline
 from tenuto.session.exporters.source import Source
 from tenuto.session.exporters.spending import Timeline, read_shares, read_timeline
-from tenuto.session.exporters.labels import branch_name
 from tenuto.version import __version__
 
 _HERE = Path(__file__).parent

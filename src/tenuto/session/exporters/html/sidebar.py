@@ -11,8 +11,8 @@ from tenuto.protocol.message import CompactionEntry, HistoryEvent, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.exporters.html.markup import EMPTY, Markup, closing, element, join, line, opening
 from tenuto.session.exporters.items import is_shown
-from tenuto.session.exporters.outline import Outline
 from tenuto.session.exporters.labels import branch_name, first_line
+from tenuto.session.exporters.outline import Outline
 from tenuto.text.figures import format_change
 
 _DEEPEST = 10
