@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import Generator
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 import hypothesis
@@ -25,6 +27,16 @@ os.environ["COLORTERM"] = "truecolor"
 # An example that takes long on a busy machine is no fault: no test measures time.
 hypothesis.settings.register_profile("tenuto", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("tenuto")
+
+
+def _pass(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: unlike `SIG_IGN` this is not handed down to a program that a test starts."""
+
+
+# What tests start hears of these, also where the tests were started by nohup or in the background.
+for _signal in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, _pass)
 
 
 @pytest.fixture

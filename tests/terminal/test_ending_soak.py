@@ -14,10 +14,9 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -269,23 +268,7 @@ async def talk_before(folder: Path) -> None:
             await running.ask(f"question {number} " + "because " * 900)
 
 
-@pytest.fixture
-def hearing() -> Iterator[None]:
-    """What is started hears of these, also where the tests were started by nohup or in the background."""
-
-    def ignore(_number: int, _frame: FrameType | None) -> None:
-        return
-
-    deaf = [one for one in (signal.SIGHUP, signal.SIGINT) if signal.getsignal(one) == signal.SIG_IGN]
-    for number in deaf:
-        signal.signal(number, ignore)
-    yield
-    for number in deaf:
-        signal.signal(number, signal.SIG_IGN)
-
-
 @pytest.mark.terminal
-@pytest.mark.usefixtures("hearing")
 @pytest.mark.parametrize(
     "seed", [pytest.param(one, marks=[pytest.mark.full] if one >= ALWAYS else []) for one in SEEDS]
 )
