@@ -127,10 +127,8 @@ def plan_compaction(
     start = position_of(path, previous.first_kept_index) if previous is not None else 0
     by_seq = {message.seq: message for message in view if message.seq}
     items = visible_items(path[start:], by_seq, meter)
-    if not items:
-        return NothingToCompact(reason=NOTHING_NEW if previous is not None else "there are no messages yet")
-    if first_kept and not _is_cut(items, first_kept):
-        return NothingToCompact(reason=f"entry {first_kept} is not a place where the conversation can be cut")
+    if reason := _unfit_reason(items, previous, first_kept):
+        return NothingToCompact(reason=reason)
     divides = manual and (previous is None or items[-1].entry.seq > previous.seq)
     basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens, divides)
     said = meter.texts.of(path)
@@ -139,19 +137,18 @@ def plan_compaction(
     if not _tells(basis, division) and not division.shortened.edits(0, by_seq):
         division = _divide_later(basis, shares, division)
     allowance, cut, shortened, split = division
-    kept_tokens = shortened.tokens_from(cut)
-    kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     if not _tells(basis, division):
         reason = _too_small_reason(items, previous, allowance) + _what_takes_room(size, budget)
         return NothingToCompact(reason=reason, edits=shortened.edits(0, by_seq))
+    kept_tokens = shortened.tokens_from(cut)
+    kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     history_end = split.index if split.index is not None else cut
     prefix = items[history_end:cut]
     replaced = _replaced_tokens(items[:cut], previous, meter)
     first = items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1
-    if manual and not first_kept:
-        gain = round(_best_gain(replaced, items[:cut], split.message, allowance) * size.calibration)
-        if gain < LEAST_GAIN * size.tokens:
-            return NothingToCompact(reason=_no_gain_reason(size, gain, first), cut=first)
+    gain = round(_best_gain(replaced, items[:cut], split.message, allowance) * size.calibration)
+    if manual and not first_kept and gain < LEAST_GAIN * size.tokens:
+        return NothingToCompact(reason=_no_gain_reason(size, gain, first), cut=first)
     return CompactionPlan(
         cut=first,
         is_split_turn=split.start > 0,
@@ -428,6 +425,15 @@ def _find_split(basis: _Basis, cut: int) -> _Split:
 def _has_content(items: Sequence[Item], kept_whole: UserMessage | None) -> bool:
     """Say whether there is anything to summarise beside the user message that is kept word for word anyway."""
     return any(item.entry is not kept_whole and not isinstance(item.entry, DeveloperMessage) for item in items)
+
+
+def _unfit_reason(items: Sequence[Item], previous: CompactionEntry | None, first_kept: int) -> str:
+    """Return why nothing of `items` can be summarised up to where the user wants it; empty where it can."""
+    if not items:
+        return NOTHING_NEW if previous is not None else "there are no messages yet"
+    if first_kept and not _is_cut(items, first_kept):
+        return f"entry {first_kept} is not a place where the conversation can be cut"
+    return ""
 
 
 def _fixed_parts_reason(size: ContextSize, budget: Budget) -> str:

@@ -78,7 +78,7 @@ class InlineOutput(Vt100_Output):
             super().write(data.replace(BLANK, "") if BLANK in data else data)
 
     def show_cursor(self) -> None:
-        """Show the cursor as the user has it: prompt-toolkit would stop its blinking, for good."""
+        """Show the cursor as the user has it: prompt-toolkit would stop its blinking permanently."""
         if not self._cursor_visible:
             self._cursor_visible = True
             self.write_raw("\x1b[?25h")

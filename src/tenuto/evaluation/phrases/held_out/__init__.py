@@ -2,5 +2,5 @@
 
 They say what the known ones say, as people and models say it who never saw those. A figure that is lower here than with
 the known set is what the program is worth outside its own measure. What is missed is told by kind; a sentence that is
-quoted to whoever mends it is replaced.
+quoted to whoever improves it is replaced.
 """
