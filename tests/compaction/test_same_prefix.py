@@ -83,7 +83,7 @@ def counted(plan: CompactionPlan, uncounted: int = 0) -> CompactionPlan:
     return msgspec.structs.replace(plan, size=msgspec.structs.replace(plan.size, uncounted=uncounted))
 
 
-async def test_the_request_is_the_next_steps_and_one_message():
+async def test_the_request_is_the_last_steps_and_one_message():
     plan = counted(conversation().planned())
     client = ScriptedClient(reply(SUMMARY))
     ctx = context(client, plan, focus="the API names", max_output=budget().output_budget)
@@ -100,7 +100,21 @@ async def test_the_request_is_the_next_steps_and_one_message():
     prompt = prompt_of(asked)
     assert prompt.startswith(Prompts().same_prefix)
     assert prompt.endswith("Additional focus: the API names")
-    assert describe_kept(plan) in prompt
+    assert describe_kept(plan, asked) in prompt
+
+
+async def test_what_the_provider_has_not_read_is_sent_only_where_it_does_not_stay():
+    """A large result behind the last request: it stays word for word, so the notes need not cover it."""
+    history = conversation()
+    history.step(words(2_000))
+    stays = history.planned(keep_tokens=6_000)
+    goes = msgspec.structs.replace(stays, cut=stays.kept[-1].seq + 1, kept=())
+    for plan, new in ((stays, 0), (goes, 2)):
+        client = ScriptedClient(reply(SUMMARY))
+        ctx = context(client, plan)
+        await run(ctx, plan)
+        messages = ctx.environment.request.messages
+        assert client.requests[0].messages[:-1] == messages[: len(messages) - 2 + new]
 
 
 async def test_what_the_server_does_by_itself_does_not_happen_to_the_summary():
@@ -117,7 +131,7 @@ async def test_the_prompt_can_be_replaced_and_what_stays_is_named_all_the_same()
     await run(context(client, plan, prompts=Prompts(same_prefix="MY WORDS")), plan)
     prompt = prompt_of(client.requests[0])
     assert prompt.startswith("MY WORDS")
-    assert describe_kept(plan) in prompt
+    assert describe_kept(plan, client.requests[0]) in prompt
 
 
 NO_WAY = {
@@ -126,7 +140,7 @@ NO_WAY = {
     "another model first": {"models": [SummaryModel(CompactionModel(OTHER, ScriptedClient()), budget())]},
     "no model": {"models": []},
     "after a refusal": {"reason": "overflow"},
-    "no room by the observed number": {"reason": "overflow", "observed": 30_000},
+    "no room by the observed number": {"reason": "overflow", "observed": 31_000},
 }
 
 
@@ -286,14 +300,24 @@ def test_what_stays_is_named_by_its_first_words():
     history.user("The last request, which is long: " + words(100))
     history.answer("done")
     plan = history.planned(keep_tokens=100, manual=True)
-    assert "the user's message “The last request, which is long: word and" in describe_kept(plan)
-    assert "the last 2 messages" in describe_kept(plan)
+    asked = request_of(history)
+    assert "from the user's message “The last request, which is long: word and" in describe_kept(plan, asked)
+    assert "like the" not in describe_kept(plan, asked)
     split = conversation(1)
     split.user("mend it")
     for _ in range(10):
         split.step(words(1_500))
     plan = split.planned(keep_tokens=2_000)
-    assert 'your call of read “{"path": "a.py"}”' in describe_kept(plan)
-    assert "request of the present turn also stays" in describe_kept(plan)
+    asked = request_of(split)
+    assert 'your call of read “{"path": "a.py"}”' in describe_kept(plan, asked)
+    assert "like this turn's request" in describe_kept(plan, asked)
     empty = msgspec.structs.replace(plan, kept=())
-    assert "Nothing of the conversation stays" in describe_kept(empty)
+    assert "nothing of it stays" in describe_kept(empty, asked)
+    left_out = msgspec.structs.replace(asked, messages=asked.messages[: -2 * len(plan.kept)])
+    assert "Cover all of it" in describe_kept(plan, left_out)
+
+
+def request_of(history: History) -> ModelRequest:
+    """All that the next step would send of a conversation."""
+    messages = tuple(standing(history.planned(keep_tokens=1_000, manual=True)).view)
+    return ModelRequest(model=FACTS, messages=messages, max_output_tokens=1_000)

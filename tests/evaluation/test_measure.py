@@ -182,8 +182,7 @@ def figures_of(**changes) -> Figures:
         summaries=1,
         over=(),
         stubs=(),
-        prefix_shares=(0.97,),
-        cached_shares=(0.8,),
+        cached=((97, 100),),
         troubles=(),
         seconds=1.0,
     )
@@ -213,7 +212,7 @@ def test_the_share_of_summaries_in_place_is_of_all_requests_for_one(summaries, s
         ({"recalled": (Recalled("pin", "a", True, False),)}, "by recall"),
         ({"over": (20_000,)}, "over the window"),
         ({"stubs": ((9_000, 400, 8_000),)}, "less than a fifth"),
-        ({"prefix_shares": (0.97, 0.9)}, "of the request before it"),
+        ({"cached": ((97, 100), (90, 100))}, "93.5 % of the summary requests"),
     ],
 )
 def test_a_missed_bar_is_named(changes, said):

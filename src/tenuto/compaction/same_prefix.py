@@ -1,8 +1,8 @@
 """Rung 3: the present model summarises in place (DESIGN section 6, seed 002).
 
-The request is exactly what the next step would send, and one user message behind it. So it begins with the bytes of
-the request before it, and the provider reads nearly all of it from its prefix cache (R-058). An earlier summary is in
-the view already: the form is always that of a whole conversation.
+The request is what the last step sent, and one user message behind it: the provider reads nearly all of it from its
+prefix cache (R-058). What came since is in it only where it does not stay word for word behind the notes. An earlier
+summary is in the view already: the form is always that of a whole conversation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenuto.compaction.prompts import with_length
 from tenuto.compaction.proposal import propose_summary
 from tenuto.compaction.rungs import Rung
 from tenuto.compaction.summary_request import Asker, SummaryError, accept_summary
-from tenuto.compaction.weight import MESSAGE_OVERHEAD
+from tenuto.compaction.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
@@ -39,7 +39,9 @@ LEAST_SHARE, LEAST_SHARE_REASONING = 0.2, 0.5
 """How short the notes may be where the window has no room for those that were planned: in estimated tokens, by the
 length of the notes that they bring up to date, and as a share of the planned length; a model that reasons does so in
 the same room. Shorter ones would lose more than the cache saves."""
-_QUOTED = 120
+LEAST_LEFT_OUT = 0.005
+"""Of the context: what is left out of the request if it is new and stays anyway."""
+_QUOTED = 60
 """Characters of the kept tail's first words by which it is named."""
 
 
@@ -68,7 +70,8 @@ def planned_tokens(ctx: BoundContext, plan: CompactionPlan, models: Sequence[Sum
     asked = _fit(models[0], ctx, plan) if _pays(ctx, models) else None
     if asked is None:
         return 0
-    return plan.size.tokens - plan.size.queued + round(estimate_text(asked.instruction) * plan.size.calibration)
+    instruction = round(estimate_text(asked.instruction) * plan.size.calibration)
+    return plan.size.tokens - plan.size.queued - asked.left_out + instruction
 
 
 async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | None:
@@ -100,11 +103,15 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """The next step's request, what is said behind it, and how long the summary may be in estimated tokens."""
+    """What the last step sent, what is said behind it, and how long the summary may be in estimated tokens.
+
+    `left_out` is the counted tokens of what the next step would send in addition.
+    """
 
     request: ModelRequest
     instruction: str
     length: int
+    left_out: int
 
 
 def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked | None:
@@ -112,11 +119,13 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
 
     After a request that the window cut off, only the provider's own number counts.
     """
-    request, size = ctx.environment.request, plan.size
+    request, left_out = _without_new(ctx.environment.request, plan)
+    size = plan.size
     is_observed = ctx.reason == "overflow"
     tokens = ctx.environment.observed if is_observed else size.tokens - size.queued
     if not tokens:
         return None
+    tokens = max(0, tokens - left_out)
     planned = min(plan.allowance.summary, int(model.budget.output_budget / size.calibration))
     asked = MESSAGE_OVERHEAD + int((estimate_text(instruct(ctx, plan, planned)) + FEEDBACK_ROOM) * size.calibration)
     # The step's own output limit may have been lowered for a queue that is not in this request.
@@ -134,7 +143,24 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
         msgspec.structs.replace(request, max_output_tokens=output, server=server),
         instruct(ctx, plan, length),
         length,
+        left_out,
     )
+
+
+def _without_new(request: ModelRequest, plan: CompactionPlan) -> tuple[ModelRequest, int]:
+    """Return the request without the last answer and its results, and their counted tokens.
+
+    They are new to the provider's cache. The notes do without them where they stay behind the notes word for word; a
+    short answer goes along all the same, because it says how things stand.
+    """
+    messages = request.messages
+    place = max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0)
+    if not place or messages[place].seq < plan.cut:
+        return request, 0
+    left_out = round(sum(map(estimate_message, messages[place:])) * plan.size.calibration)
+    if left_out < LEAST_LEFT_OUT * plan.size.tokens:
+        return request, 0
+    return msgspec.structs.replace(request, messages=messages[:place]), left_out
 
 
 def _least_length(request: ModelRequest, plan: CompactionPlan) -> int:
@@ -157,22 +183,21 @@ def _with_instruction(request: ModelRequest, text: str) -> ModelRequest:
 
 def instruct(ctx: BoundContext, plan: CompactionPlan, length: int) -> str:
     """Return the message that asks for the summary: the prompt, what stays word for word, the length, the focus."""
-    parts = [ctx.environment.prompts.same_prefix, describe_kept(plan)]
+    parts = [ctx.environment.prompts.same_prefix, describe_kept(plan, _without_new(ctx.environment.request, plan)[0])]
     instruction = with_length("\n\n".join(parts), length)
     return f"{instruction}\n\nAdditional focus: {ctx.focus}" if ctx.focus else instruction
 
 
-def describe_kept(plan: CompactionPlan) -> str:
-    """Say what of the conversation stays word for word behind the summary, so that it is not repeated there."""
-    request = " The user's request of the present turn also stays word for word." if plan.turn_message else ""
-    count = len(plan.kept)
-    if not count:
-        return f"Nothing of the conversation stays behind the notes: they have to carry everything.{request}"
-    stays = f"the last {count} messages, results included, stay" if count > 1 else "the last message stays"
-    return (
-        f"Cover everything up to a certain point and nothing after it: {stays} word for word behind the notes. "
-        f"That part begins with {_name(plan.kept[0])}.{request}"
-    )
+def describe_kept(plan: CompactionPlan, request: ModelRequest) -> str:
+    """Say which part of a request's messages stays word for word, so that it is not repeated in the notes."""
+    shown = {message.seq for message in request.messages}
+    kept = [entry for entry in plan.kept if entry.seq in shown]
+    turn = "this turn's request" if plan.turn_message else ""
+    if kept:
+        also = f", like {turn}" if turn else ""
+        return f"Cover nothing from {_name(kept[0])} on: it stays{also}."
+    also = f", but {turn}" if turn else ""
+    return f"Cover all of it{also}: nothing of it stays."
 
 
 def _name(entry: Visible) -> str:

@@ -86,8 +86,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     summaries: int
     over: tuple[int, ...]
     stubs: tuple[tuple[int, int, int], ...]
-    prefix_shares: tuple[float, ...]
-    cached_shares: tuple[float, ...]
+    cached: tuple[tuple[int, int], ...]
     troubles: tuple[str, ...]
     seconds: float
 
@@ -147,8 +146,7 @@ class _Session:
             summaries=account.summaries,
             over=tuple(account.over),
             stubs=tuple(account.stubs),
-            prefix_shares=tuple(account.prefix_shares),
-            cached_shares=tuple(account.cached_shares),
+            cached=tuple(account.cached),
             troubles=tuple(self._troubles),
             seconds=time.monotonic() - started,
         )

@@ -40,7 +40,7 @@ BARS = (
 BEFORE_ERROR, AFTER_ERROR = 2.0, 5.0
 """Percent by which the told sizes may be off."""
 LEAST_PREFIX = 95.0
-"""Percent of the step's request before it that a summary request in place begins with."""
+"""Percent of all that is sent in summary requests in place: what the request before each began with too."""
 
 
 class Miss(msgspec.Struct, frozen=True):
@@ -178,20 +178,13 @@ def _stubs(group: Sequence[Figures]) -> int:
 def _in_place(group: Sequence[Figures]) -> float:
     """Return how many of the requests for a summary were the next step's and one message, in percent."""
     asked = sum(one.summaries for one in group)
-    return round(100 * sum(len(one.prefix_shares) for one in group) / asked, 1) if asked else 100.0
+    return round(100 * sum(len(one.cached) for one in group) / asked, 1) if asked else 100.0
 
 
 def _prefix(group: Sequence[Figures]) -> float:
-    return _least(share for one in group for share in one.prefix_shares)
-
-
-def _cached(group: Sequence[Figures]) -> float:
-    return _least(share for one in group for share in one.cached_shares)
-
-
-def _least(shares: Iterable[float]) -> float:
-    """Return the least share, in percent; 100 where nothing was asked in place."""
-    return round(min((100 * share for share in shares), default=100.0), 1)
+    """Return the share in percent; 100 where nothing was asked in place."""
+    asked = sum(whole for one in group for _, whole in one.cached)
+    return round(100 * sum(same for one in group for same, _ in one.cached) / asked, 1) if asked else 100.0
 
 
 _NUMBERS = (
@@ -201,7 +194,6 @@ _NUMBERS = (
     ("results as stubs", _stubs),
     ("summaries in place, %", _in_place),
     ("cached prefix, %", _prefix),
-    ("cached of it all, %", _cached),
 )
 
 
@@ -215,7 +207,7 @@ def _missed_numbers(group: Sequence[Figures]) -> Iterator[str]:
     if count := _stubs(group):
         yield f"{count} results came as less than a fifth while a quarter of the window was free"
     if (share := _prefix(group)) < LEAST_PREFIX:
-        yield f"a summary request in place began with {share} % of the request before it, {LEAST_PREFIX:g} wanted"
+        yield f"{share} % of the summary requests in place were cached, {LEAST_PREFIX:g} wanted"
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:

@@ -41,17 +41,15 @@ class Account:
     """What was seen of the requests, besides facts.
 
     `over` are tokens of requests over the window, `stubs` results that came as less than a fifth (printed and sent
-    characters, free tokens). Of each summary request in place, `prefix_shares` is how much of the step's request before
-    it it begins with: that is what a cache can give back. `cached_shares` is how much of the whole that is: what the
-    step called for and the question itself are new, so in a small window it is less.
+    characters, free tokens), `cached` of each summary request in place the characters that the request before it began
+    with too, and all its characters.
     """
 
     requests: int = 0
     summaries: int = 0
     over: list[int] = field(default_factory=list[int])
     stubs: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    prefix_shares: list[float] = field(default_factory=list[float])
-    cached_shares: list[float] = field(default_factory=list[float])
+    cached: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
 
 class ScriptedModel:
@@ -139,8 +137,7 @@ class ScriptedModel:
         self.account.summaries += 1
         if in_place:
             same = sum(map(len, _common(self._step_items, request.items)))
-            self.account.prefix_shares.append(same / max(1, sum(map(len, self._step_items))))
-            self.account.cached_shares.append(same / sum(map(len, request.items)))
+            self.account.cached.append((same, sum(map(len, request.items))))
         match self._summariser:
             case "honest" | "lossy":
                 return Reply(text=self._write_notes(request))

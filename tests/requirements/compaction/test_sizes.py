@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import base64
 import random
+from collections.abc import Iterator
 
 import pytest
 
+from tenuto.core.request import build_request
 from tenuto.core.undo import undo_compaction
+from tenuto.evaluation.scripted import ScriptedTransport
 from tenuto.evaluation.tokens import FRAME, WORDS, count_text
-from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.registry import new_client
+from tenuto.model.transport import register_transport, unregister_transport
+from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.message import CompactionEntry
+from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.protocol.part import text_of
 from tests.core.harness import PROTOCOLS, Agent, agent
 from tests.requirements.compaction.support import compact, is_in_place, is_summary_request, step_requests
@@ -121,6 +128,40 @@ def said_last(request: Request) -> int:
     return total
 
 
+class NextRequests:
+    """What the next step would have sent at the start of each compaction. A summary in place is asked with less."""
+
+    def __init__(self, running: Agent, protocol: str) -> None:
+        self._protocol = protocol
+        self._live = running.runtime.live
+        self.all: list[ModelRequest] = []
+        running.runtime.subscribe(self._note)
+
+    def _note(self, event: AnyEvent) -> None:
+        if isinstance(event, CompactionStartEvent):
+            self.all.append(build_request(self._live))
+
+    async def count(self, place: int = -1) -> int:
+        """Return the tokens of one, as the server would count them."""
+        bodies: list[bytes] = []
+
+        def answer(body: bytes) -> Iterator[bytes]:
+            bodies.append(body)
+            raise ModelError("cancelled", "only counted")
+
+        name = self.all[place].model.provider
+        endpoint = Endpoint(provider=name, kind=self._protocol, base_url="http://127.0.0.1:9")
+        register_transport(name, lambda _: ScriptedTransport(answer))
+        try:
+            with pytest.raises(ModelError, match="only counted"):
+                async for _ in new_client(endpoint, lambda _: b"").stream(self.all[place]):
+                    pass
+        finally:
+            unregister_transport(name)
+        kinds = {"anthropic": "anthropic", "openai": "responses", "openai-chat": "chat"}
+        return WORDS.prompt(Request("POST", "", {}, bodies[0], protocol=kinds[self._protocol]).prefix_items)
+
+
 def check(what: str, told: int, real: int, share: float) -> None:
     assert told >= 0
     assert abs(told - real) <= share * real + SLACK, f"{what}: told {told:,}, counted {real:,} ({told / real - 1:+.1%})"
@@ -146,11 +187,12 @@ async def test_f7_sizes_around_a_manual_compaction_and_its_undo(tmp_path, protoc
     options = {"listed_window": 128_000, "counter": WORDS}
     async with agent(tmp_path, story, model=f"{protocol}/test", options=options) as running:
         await grow(running, story, 7)
+        nexts = NextRequests(running, protocol)
         for _ in range(2):
             await compact(running)
             entry = newest(running)
             in_place = [request for request in running.server.requests if is_in_place(request)][-1]
-            check("before", entry.tokens_before, counted(in_place), BEFORE)
+            check("before", entry.tokens_before, await nexts.count(), BEFORE)
             await running.ask("And now?")
             check("after", entry.tokens_after, counted(first_after(running, in_place)), AFTER)
             await grow(running, story, 4)
@@ -175,30 +217,28 @@ async def test_f7_sizes_around_automatic_compactions(tmp_path, protocol, seed, r
     # A summary that was asked for ahead of time is no measure of the context that it replaces later.
     environ = {"TENUTO_COMPACTION__BACKGROUND": "false"}
     async with agent(tmp_path, story, model=f"{protocol}/test", options=options, environ=environ) as running:
-        told: list[tuple[CompactionEntry, int, int]] = []
+        told: list[tuple[CompactionEntry, int, int, int]] = []
+        nexts = NextRequests(running, protocol)
 
         def note(event: AnyEvent) -> None:
             if isinstance(event, CompactionEndEvent) and event.entry is not None:
                 queue = running.session.state.queue
                 waiting = sum(FRAME + count_text(text_of(queued.parts)) for queued in queue)
-                told.append((event.entry, len(running.server.requests), waiting))
+                told.append((event.entry, len(running.server.requests), waiting, len(nexts.all) - 1))
 
         running.runtime.subscribe(note)
         await grow(running, story, 10)
-        assert reason in {entry.reason for entry, _, _ in told}
+        assert reason in {entry.reason for entry, *_ in told}
         requests, start = running.server.requests, 0
-        for entry, made, waiting in told:
+        for entry, made, waiting, place in told:
             if made < len(requests):
                 check("after", entry.tokens_after, WORDS.prompt(requests[made].prefix_items), AUTOMATIC)
             before = [request for request in requests[start:made] if is_in_place(request) or request.status == 400]
             start = made
             if before and not entry.rough:
-                check("before", entry.tokens_before, in_place_of(before[-1]) + waiting, BEFORE)
-
-
-def in_place_of(request: Request) -> int:
-    """What a request has that was refused, or that asks for a summary behind the conversation."""
-    return counted(request) if is_in_place(request) else WORDS.prompt(request.prefix_items)
+                last = before[-1]
+                sent = await nexts.count(place) if is_in_place(last) else WORDS.prompt(last.prefix_items)
+                check("before", entry.tokens_before, sent + waiting, BEFORE)
 
 
 async def test_defect_3_what_compact_says_of_thinking_that_is_not_sent(tmp_path):
@@ -207,12 +247,13 @@ async def test_defect_3_what_compact_says_of_thinking_that_is_not_sent(tmp_path)
     script = lambda request: Reply(SUMMARY) if is_summary_request(request) else thoughts  # noqa: E731
     options = {"listed_window": 64_000, "counter": WORDS}
     async with agent(tmp_path, script, model="openai-chat/test", options=options) as running:
+        nexts = NextRequests(running, "openai-chat")
         for _ in range(4):
             await running.ask(content("prose", random.Random(2), 500))
         await compact(running)
         entry = newest(running)
-        in_place = next(request for request in running.server.requests if is_in_place(request))
-        check("before", entry.tokens_before, counted(in_place), BEFORE)
+        assert any(is_in_place(request) for request in running.server.requests)
+        check("before", entry.tokens_before, await nexts.count(), BEFORE)
         await running.ask("And now?")
         check("after", entry.tokens_after, counted(running.server.requests[-1]), AFTER)
 

@@ -49,7 +49,7 @@ Answering = Callable[[Request], AnyReply]
 
 def asks_for_summary(request: Request) -> bool:
     """Say whether a request asks for a summary: without tools, or in place, behind the conversation."""
-    return not request.body.get("tools") or "## Goal\n[" in request.items[-1].text
+    return not request.body.get("tools") or "## Goal\n" in request.items[-1].text
 
 
 def summary_requests(server: ScriptedServer) -> list[Request]:

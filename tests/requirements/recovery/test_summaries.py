@@ -23,7 +23,7 @@ from tests.core.compacting import (
 from tests.core.harness import PROTOCOLS, agent
 from tests.requirements.compaction.support import write_settings
 from tests.requirements.recovery.ladder import Answering, with_history, words
-from tests.requirements.recovery.test_prefix import ASIDE, bytes_before_the_end
+from tests.requirements.recovery.test_prefix import ASIDE, text_before_the_end
 from tests.server import Call, HttpError, Reply, Request
 
 
@@ -65,7 +65,7 @@ async def test_t20_r058_at_140k_the_summary_request_begins_with_the_bytes_of_the
         assert before.tokens > 135_000
         await compact(running, "the API names")
         (asked,) = summary_requests(running.server)
-        assert without_marks(asked).startswith(bytes_before_the_end(before))
+        assert without_marks(asked).startswith(text_before_the_end(before))
         assert asked.prefix_items[: len(before.prefix_items)] == before.prefix_items
         assert asked.body.get("tools") == before.body["tools"]
         assert asked.items[-1].kind == "user"
