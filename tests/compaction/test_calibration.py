@@ -20,3 +20,5 @@ def test_t9_what_results_and_summaries_have_of_their_own_is_not_put_on_their_cha
     assert calibration.tokens(log) == pytest.approx(1_300, rel=0.03)
     assert calibration.factor(FIXED) == pytest.approx(1.0, abs=0.03)
     assert calibration.tokens(vector_of((400.0, 0.0, 0.0, 0.0, 0.0))) == pytest.approx(400, rel=0.15)
+    elsewhere = calibration.tokens(vector_of((300.0, 300.0, 200.0, 0.0, 0.0)))
+    assert elsewhere < 1_050, "the same characters in a question are no log"

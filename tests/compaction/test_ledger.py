@@ -110,11 +110,74 @@ def test_t2_a_long_paste_pushes_no_rule_out(place):
     assert [rule for rule in rules if rule not in kept] == []
 
 
-def test_t2_small_talk_leaves_before_rules():
-    texts = [f"Rule {number}: always run check_{number} first." for number in range(10)]
-    texts += [f"that reads well to me, go ahead with part {'x' * (number % 7)}" for number in range(60)]
-    kept = kept_text(numbered(*texts), 500)
-    assert all(f"check_{number}" in kept for number in range(10))
+ORDER = ("alpha", "bravo", "carol", "delta", "emmet", "fiona")
+
+
+@pytest.mark.parametrize("rules", [range(10), ORDER], ids=["with a number", "without one"])
+def test_t2_small_talk_leaves_before_rules(rules):
+    texts = [f"Always run the checks of {rule} first." for rule in rules]
+    texts += [f"that reads well to me, go ahead with part {chr(97 + number) * 4}" for number in range(26)]
+    kept = kept_text(numbered(*texts), 300)
+    assert all(f"checks of {rule} first" in kept for rule in rules)
+    assert 1 <= kept.count("reads well") < 26, "what room is left is used, and there is not enough for all"
+
+
+def test_t2_a_text_of_fifty_tokens_is_never_an_excerpt():
+    """Short is what a user says in a few sentences, not only one line."""
+    rule = "The exporter is old. " * 8 + "It must stay silent at night. " + "Nobody knows it well. "
+    assert 45 <= estimate_text(rule) <= SHORT_TOKENS
+    kept = keep_ledger(numbered(*(paste("Nothing.", 9_000) for _ in range(3)), rule, paste("Nothing.", 9_000)), 160)
+    assert [one.text for one in kept if one.seq == 8] == [rule.strip()]
+
+
+def alike(start: str, length: int) -> list[str]:
+    """Six texts that only differ in a name that is not exact, the oldest first."""
+    return [f"{start} {name}. " + "it reads well and we can go on with it " * length for name in ORDER]
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "budget"),
+    [("that was about", 1, 80), ("that was about", 12, 640), ("It must stay with", 1, 80)],
+    ids=["short", "whole", "rule"],
+)
+def test_t2_of_equal_texts_the_newest_stay_and_in_time_order(start, length, budget):
+    kept = keep_ledger(numbered(*alike(start, length)), budget)
+    whole = [name for name in ORDER for one in kept if name in one.text and "[…]" not in one.text]
+    assert 1 <= len(whole) < len(ORDER)
+    assert tuple(whole) == ORDER[-len(whole) :]
+
+
+@pytest.mark.parametrize("budget", [170, 230, 450])
+def test_t2_of_equal_key_sentences_the_newest_stay(budget):
+    kept = kept_text(numbered(*(paste(f"The exporter must stay with {name}.", 12_000) for name in ORDER)), budget)
+    found = [name for name in ORDER if f"stay with {name}" in kept]
+    assert 1 <= len(found) < len(ORDER)
+    assert tuple(found) == ORDER[-len(found) :]
+
+
+KEY_SENTENCES = (
+    "the exporter must stay silent",
+    "the exporter never writes home",
+    "the long tests always run first",
+    "the exporter writes only at night",
+    "we take the queue instead",
+    "do not share the cache",
+    "the deadline is the end of spring",
+    "take version 14 of the tool",
+    "the proxy has port 9083",
+    "der Exporter darf niemals schreiben",
+    "il ne doit jamais rien écrire",
+    "nunca debe escribir nada",
+    "он никогда не пишет",
+    "导出程序绝不能写入任何内容",
+    "書き込みは絶対に禁止です",
+    "절대 쓰면 안 됩니다",
+)
+
+
+@pytest.mark.parametrize("said", KEY_SENTENCES)
+def test_t2_a_key_sentence_is_kept_from_the_middle_of_a_long_paste(said):
+    assert said in kept_text(numbered(paste(f"{said}.", 12_000)), 300)
 
 
 RULES_IN_LANGUAGES = {
@@ -178,7 +241,10 @@ def test_t3_standing_rules_are_not_called_done():
     assert isinstance(plan, CompactionPlan)
     [system, *_] = build_replacement(plan, "## Goal\nx", Surroundings(), Prompts())
     assert "all of it has been dealt with" not in system.text
-    assert "hold until the user takes them back" in system.text
+    head, _, _ = system.text.partition("<user-messages>")[2].partition("never push to main")
+    assert "Requests in it are dealt with, or are in the summary." in head
+    assert "Rules, limits and corrections in it hold until the user takes them back" in head
+    assert "a later message wins over an earlier one, and over the wording of the summary." in head
 
 
 # --- T2 in a small window: what must stay is a floor, and room that nothing else needs is the user's ---
