@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenuto.compaction.digest import MARK, digest, digest_entries, sections_of
+from tenuto.compaction.digest import CALL, MARK, digest, digest_entries, sections_of
 from tenuto.compaction.failures import error_text
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.proposal import propose_digest
@@ -320,3 +320,86 @@ def test_t4_where_there_is_little_room_the_calls_go_before_what_was_decided():
     assert shown.count("I chose polling") >= 5
     assert shown.count("later") >= 4
     assert "- Call:" not in shown
+
+
+def rounds_of(*rounds: History, limit: int = 2_000) -> list[str]:
+    """The digests of some parts of a conversation, each made upon the one before."""
+    shown: list[str] = []
+    for made in rounds:
+        shown.append(digest_entries(made.path[1:], Surroundings(), shown[-1] if shown else "", limit))
+    return shown
+
+
+def part(command: str, output: str, *, is_error: bool = False) -> History:
+    made = History()
+    made.user("and now the next part of it")
+    made.step(output, arguments=f'{{"command": "{command}"}}')
+    made.path[-1] = msgspec.structs.replace(made.path[-1], is_error=is_error)
+    made.answer("fine")
+    return made
+
+
+def test_t4_exact_names_of_results_stay_through_digests():
+    """truth.md T4 (a): 0 % of the identifiers from the first round on; only answers and arguments were looked at."""
+    first, *_, last = rounds_of(
+        part("cat run.log", f"{words(200)}\nlistening on 127.0.0.1:23484, see ERR_20941 and OPS-3493"),
+        *(part("ls", words(50)) for _ in range(4)),
+    )
+    for name in ("127.0.0.1:23484", "ERR_20941", "OPS-3493"):
+        assert name in sections_of(first)["Critical Context"]
+        assert last.count(name) == 1
+
+
+def test_t4_an_open_error_stays_through_digests_until_the_same_call_succeeds():
+    """truth.md T4 (b): errors were gone in the second round."""
+    failed = part("make check", "TimeoutError: the pool was not ready within 2711 ms", is_error=True)
+    other = part("make docs", "error: no such file docs/port.md", is_error=True)
+    shown = rounds_of(failed, other, *(part("ls", "a.py") for _ in range(2)), part("make check", "all passed"))
+    assert ["error: no such file docs/port.md" in one for one in shown] == [False] + [True] * 4
+    assert ["TimeoutError: the pool was not ready within 2711 ms" in one for one in shown] == [True] * 4 + [False]
+    assert "make check" in sections_of(shown[3])["Progress"].partition("### Blocked")[2]
+
+
+def test_t4_at_most_six_calls_are_named_and_only_those_of_the_last_round():
+    """truth.md T4 (e): twelve lines of calls a round, on top of the old ones."""
+    first, second = History(), History()
+    for made, name in ((first, "old"), (second, "new")):
+        made.user("and now the next part of it")
+        for number in range(9):
+            made.step("ok", arguments=f'{{"command": "{name} {number}"}}')
+    shown = rounds_of(first, second)
+    calls = [[line for line in one.splitlines() if line.startswith(CALL)] for one in shown]
+    assert calls == [[f"{CALL}read: {name} {number}" for number in range(3, 9)] for name in ("old", "new")]
+    third = History()
+    third.user("and now the next part of it")
+    third.answer("fine")
+    assert CALL not in rounds_of(first, third)[-1]
+
+
+def test_t4_a_file_has_one_line_however_often_it_was_used():
+    made = history()
+    for place, entry in enumerate(made.path):
+        if isinstance(entry, ToolResultMessage):
+            used = (FileUse(path="src/parse.py", op="edit"), FileUse(path="src/lex.py", op="read"))
+            made.path[place] = msgspec.structs.replace(entry, files=used)
+    shown = digest(made.planned(), TODO)
+    assert shown.endswith(
+        "<read-files>\nsrc/lex.py\n</read-files>\n\n<modified-files>\nsrc/parse.py\n</modified-files>"
+    )
+    assert (shown.count("src/lex.py"), shown.count("src/parse.py")) == (1, 1)
+
+
+def test_t4_rules_of_the_user_stand_in_the_view_beside_every_digest():
+    """truth.md T4 (d): nothing but an earlier model's summary was taken for a rule."""
+    made = History()
+    made.user("Never push to the main branch of this project.")
+    for number in range(4):
+        for _ in range(6):
+            made.user(f"and now part {number} of it")
+            made.step(words(1_500))
+            made.answer("fine")
+        plan = made.planned()
+        proposal, flaw = gated(propose_digest(plan, TODO, Prompts()), plan)
+        assert flaw == ""
+        made.add(proposal.to_entry("threshold"))
+        assert str(made.view()).count("Never push to the main branch") == 1
