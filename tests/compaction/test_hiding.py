@@ -139,6 +139,13 @@ def test_t5_a_placeholder_keeps_the_exact_names_of_what_it_hides():
     assert not hide(history), "recognised with its names"
 
 
+def test_t5_a_placeholder_has_ten_names_at_most_and_those_that_stood_last():
+    history = with_texts(f"{words(400)}\n" + "\n".join(f"ERR_{20_000 + number} once more" for number in range(30)))
+    assert hide(history)
+    text = text_of(results(history)[0].parts)
+    assert [number for number in range(30) if f"ERR_{20_000 + number}" in text] == list(range(20, 30))
+
+
 @given(
     st.lists(
         st.lists(

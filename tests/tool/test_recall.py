@@ -211,8 +211,7 @@ async def test_t7_the_record_is_found_first_whatever_the_summaries_repeat(bench:
     for query, regex in (("checksum alpha_wheel", False), (r"alpha_wheel = \w+", True)):
         text = await bench.text("recall", query=query, regex=regex)
         assert headings(text) == [seq]
-        assert f"#{seq} result of bash · " in text
-        assert f"2: {CHECKSUM}" in text
+        assert re.search(rf"^#{seq} result of bash · \d{{4}}-\d\d-\d\d \d\d:\d\d\n  2: {CHECKSUM}$", text, re.MULTILINE)
         assert "paraphrase" not in text
         assert "older" not in text
 
