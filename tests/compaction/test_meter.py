@@ -1,9 +1,12 @@
 import msgspec
 import pytest
 
+from tenuto.compaction.hiding import hide_results
 from tenuto.compaction.meter import Meter, should_compact_threshold
+from tenuto.compaction.validate import Standing, view_after, weigh
 from tenuto.compaction.weight import IMAGE_TOKENS, estimate_message, estimate_tools
 from tenuto.config.settings import CompactionSettings
+from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import QueuedEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, UserMessage
 from tenuto.protocol.model import ToolSchema
@@ -132,6 +135,35 @@ def test_t9_what_was_counted_keeps_its_size_behind_a_change_of_the_view():
     size = meter.measure_view(history.view(), history.path, model_id=MODEL)
     assert size.estimated
     assert 700 < size.tokens < 800
+
+
+@pytest.mark.parametrize("rung", ["hide", "summary"])
+def test_t9_what_is_told_afterwards_is_made_from_the_new_view_and_not_from_what_went(rung):
+    """truth.md T9: the error of the large part that went landed on the small one that stayed: 3,837 for 3,425."""
+    history = History()
+    digits = " ".join(map(str, range(100_000, 100_900)))
+    sent = estimate_message(history.path[0])
+    for number in range(12):
+        factor = 2 if number < 6 else 1  # first logs, which cost twice their estimate, then prose
+        sent += estimate_message(history.user(words(60)))
+        asked = history.size().estimate
+        answer, result = history.step(digits if factor == 2 else words(60))
+        usage = Usage(input=sent, output=estimate_message(answer))
+        history.path[-2] = msgspec.structs.replace(answer, usage=usage, estimate=asked)
+        sent += usage.output + factor * estimate_message(result)
+    meter = Meter()
+    view = history.view()
+    size = meter.measure_view(view, history.path, model_id=MODEL)
+    standing = Standing(path=history.path, view=view, size=size, budget=budget(), meter=meter, model_id=MODEL)
+    outcome = (
+        CompactionOutcome(edits=hide_results(view))
+        if rung == "hide"
+        else CompactionOutcome(replacement=(SystemMessage(text=words(300)),), first_kept_index=history.path[20].seq)
+    )
+    after = sum(
+        estimate_message(message) * (2 if digits in str(message) else 1) for message in view_after(outcome, standing)
+    )
+    assert abs(weigh(outcome, standing).tokens_after / after - 1) < 0.08
 
 
 def test_f7_the_fixed_parts_have_the_size_that_the_first_request_measured():
