@@ -1,8 +1,10 @@
 import pytest
 
+from tenuto.compaction.budget import SUMMARY_SHARE
 from tenuto.compaction.prompts import Prompts
 from tenuto.compaction.summary import join_summaries
 from tenuto.compaction.view import Surroundings, build_replacement
+from tenuto.compaction.weight import estimate_message
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
 from tests.compaction.build import History, words
@@ -128,3 +130,20 @@ def test_t10_a_paste_that_would_stay_with_its_turn_is_summarised_where_a_later_t
     assert plan.cut >= later.seq
     assert plan.turn_message is None
     assert plan.history
+
+
+@pytest.mark.parametrize("window", [16_384, 32_000])
+def test_t10_a_paste_that_stays_with_its_turn_takes_nothing_from_the_notes(window: int):
+    """truth.md T10: one paste cut the summary, and an honest summariser lost 14 of 16 names in one round."""
+    history = History()
+    history.user("first")
+    history.answer(words(400))
+    paste = history.user(words(window // 4))
+    for _ in range(60):
+        history.step(words(window // 80))
+    plan = history.planned(window)
+    assert plan.turn_message == paste
+    assert plan.allowance.summary >= int(SUMMARY_SHARE * plan.allowance.free), "all of the share that notes have"
+    [system, request] = build_replacement(plan, words(plan.allowance.summary), Surroundings(), Prompts())
+    assert request.parts == paste.parts, "word for word"
+    assert estimate_message(system) + estimate_message(request) + plan.kept_tokens <= plan.allowance.free
