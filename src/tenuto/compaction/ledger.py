@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from tenuto.compaction.said import Said
-from tenuto.compaction.wording import Sentence, Topic, is_correction, sentences, topic_of, weigh_rule
+from tenuto.compaction.wording import WEAK, Sentence, Topic, is_correction, sentences, topic_of, weigh_rule
 from tenuto.text.estimate import estimate_text
 
 SHORT_TOKENS = 60
@@ -178,7 +178,7 @@ class _Ledger:
         units: list[_Unit] = []
         for one in reversed(self._short):
             names = {name for name in topic_of(one.text).names if not name.isdecimal()}
-            if weigh_rule(one.text):
+            if weigh_rule(one.text) > WEAK:
                 named |= names
             elif named.isdisjoint(names):
                 continue
@@ -234,7 +234,7 @@ class _Ledger:
 
 STRONG = 3
 """A sentence of that weight has a word of a rule or of a correction."""
-MIN_CORRECTION = 4
+MIN_CORRECTION = 8
 """A sentence of a long text that weighs no more than its one word of correction ("actually") is not taken first."""
 
 

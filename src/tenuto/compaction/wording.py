@@ -88,6 +88,8 @@ _QUANTITY = re.compile(
     re.IGNORECASE,
 )
 """A date, a time, a number with its unit, or a version."""
+WEAK = 1
+"""The weight of a sentence with nothing but a weak word."""
 _WEAK = Vocabulary(
     "not|no|should|prefer|avoid|before|after|until|limit|version|port|budget|important|keep|use|please|unless",
     "nicht|kein|keine|keinen|soll|sollen|sollte|bitte|bis|pas|devrait|avant|non|versión|puerto|não|versão|porta|niet",
@@ -182,11 +184,12 @@ def weigh_rule(sentence: str) -> int:
     """Return how much a sentence of the user sounds like a rule, a limit or a correction; 0: not at all.
 
     One that has an exact name, a date or a quantity weighs something whatever its words are: no list of words is
-    complete, and what is exact cannot be guessed.
+    complete, and what is exact cannot be guessed. A word that many sentences have ("not", "port") is worth the least,
+    `WEAK`: such a sentence of a long text stays where there is room.
     """
     weight = 4 * _CORRECTION.is_in(sentence) + 3 * _RULE.is_in(sentence)
     exact = (_NAME.search(sentence) is not None) + (_QUANTITY.search(sentence) is not None)
-    return weight + exact + _WEAK.is_in(sentence) if weight or exact else 0
+    return 2 * (weight + exact) + WEAK * _WEAK.is_in(sentence)
 
 
 def is_correction(sentence: str) -> bool:
