@@ -256,6 +256,9 @@ def test_t4_what_only_announces_the_calls_that_go_with_it_is_left_out():
     assert "src/parse.py" not in steps
 
 
+KEY = "Aq7Xw1Zr9bT3/kLm2PzQ8vY+sD4fG6hJ0cN5xB1aR7eU3iO9tW2yM8pK4jH6gF1d"
+
+
 @pytest.mark.parametrize(
     ("output", "shown"),
     [
@@ -267,6 +270,19 @@ def test_t4_what_only_announces_the_calls_that_go_with_it_is_left_out():
         ("aus", "aus"),
         ("error: a\nerror: b\nerror: c\nerror: d\ndone", "error: b\nerror: c\nerror: d"),
         ("", ""),
+        ("\x1b[31mlib/a.ts\x1b[0m:\x1b[33m3\x1b[0m - \x1b[31merror\x1b[0m TS1109", "lib/a.ts:3 - error TS1109"),
+        ("[Exit code 1 · /srv]", ""),
+        ("Exit code 2\nls: no such file", "ls: no such file"),
+        ("Command exited with code 1", ""),
+        ("open: EACCES\nevery entry\nexamples entered\nend", "open: EACCES\nexamples entered\nend"),
+        ("cp: a.json: No such file\nevery entry\nthe next\nend", "cp: a.json: No such file\nthe next\nend"),
+        (
+            "Error: no rate\n> 138 | throw new Error(text)\n    ^^^^\n"
+            "  at read (lib/rate.ts:138:15)\n  at runError (lib/rate.ts:24:7)",
+            "Error: no rate",
+        ),
+        ("at read (lib/rate.ts:138:15)", "at read (lib/rate.ts:138:15)"),
+        (f"gpg: no valid data\n{KEY}\nTotal: 0", "gpg: no valid data\nTotal: 0"),
     ],
 )
 def test_an_open_error_has_three_lines_that_tell_most(output, shown):

@@ -132,6 +132,27 @@ def test_plain_words_and_times_are_no_exact_names(text):
     assert find_identifiers(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Aq7Xw1Zr9bT3/kLm2PzQ8vY+sD4fG6hJ0cN5xB1aR7eU3iO9tW2yM8pK4jH6gF1d",
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "tests 2/2 passed",
+        "say(`no ${thing} left`)",
+        "one(`a.${x}`), two(`b.${y}`) : ``",
+    ],
+)
+def test_encoded_bytes_counts_and_texts_with_holes_are_no_exact_names(text):
+    """Seen in real sessions: the lines of a private key, and what stands between two template strings."""
+    assert find_identifiers(text) == []
+
+
+def test_a_long_path_and_a_hash_are_exact_names_whatever_colour_they_have():
+    path = "/Users/me/workspaces/billingApp2/packages/paymentKit/src/CheckoutSessionController2.ts"
+    assert path in find_identifiers(f"\x1b[36m{path}\x1b[0m")
+    assert find_identifiers("commit \x1b[33m3f2a9bc\x1b[m") == ["3f2a9bc"]
+
+
 def test_the_audit_counts_names_and_names_the_missing_ones_latest_first():
     latest = " ".join(f"src/module_{number}.py" for number in range(80))
     audited = audit_identifiers(latest, ("src/module_79.py is here",))

@@ -10,6 +10,8 @@ import msgspec
 from tenuto.compaction.files import strip_file_lists
 from tenuto.compaction.judge import Expected, Fault, find_weakness
 from tenuto.compaction.prompts import JOIN_LABEL
+from tenuto.compaction.wording import is_opaque
+from tenuto.guard.sanitize import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.text.estimate import estimate_text
@@ -49,6 +51,8 @@ _IDENTIFIERS = (
     re.compile(r"\bport \d{2,5}\b"),
     re.compile(r"\b(?:E(?!RRORS?\b)[A-Z]{3,}|[A-Z]{1,6}\d{3,6}|[A-Z]{2,}(?:_[A-Z0-9]+)+)\b"),
 )
+_NO_NAME = re.compile(r"[\s,;:)\]}=]|\d+/\d+$|.*\$\{")
+"""What stands between two quotes of code that are no pair, a count of a total, a text with holes to fill in."""
 
 
 def text_of_summary(answer: AssistantMessage) -> str:
@@ -137,12 +141,12 @@ def join_summaries(history: str, turn_prefix: str) -> str:
 
 def find_identifiers(text: str) -> list[str]:
     """Return the exact names in the last part of `text`, the latest first: paths, hashes, URLs, ports, error codes."""
-    latest = text[-IDENTIFIER_REACH:]
+    latest = sanitize_for_terminal(text[-IDENTIFIER_REACH:])
     last_seen: dict[str, int] = {}
     for pattern in _IDENTIFIERS:
         for found in pattern.finditer(latest):
             name = (found.group(1) if pattern.groups else found.group()).strip()
-            if 2 < len(name) <= _MAX_IDENTIFIER:
+            if 2 < len(name) <= _MAX_IDENTIFIER and not _NO_NAME.match(name) and not is_opaque(name):
                 last_seen[name] = max(last_seen.get(name, 0), found.start())
     return sorted(last_seen, key=lambda name: -last_seen[name])
 

@@ -119,8 +119,17 @@ _PROMISE = Vocabulary(
 )
 _ERROR_LINE = re.compile(
     r"\b(?:[A-Z]\w*(?:Error|Exception|Failure)|error|failed|failure|fatal|panic|traceback|exception|cannot|undefined"
-    r"|not found|denied|refused|timed? ?out|segmentation fault|E[A-Z]{4,}|[A-Z]{2,}_\d{3,}|assert(?:ion)?)\b",
+    r"|not found|no such|does(?: not|n't) exist|unable to|not recogni[sz]ed|rejected|denied|refused"
+    r"|timed? ?out|segmentation fault|(?-i:E[A-Z]{4,}|[A-Z]{2,}_\d{3,})|assert(?:ion)?)\b",
     re.IGNORECASE,
+)
+_OPAQUE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
+_TURN = re.compile(r"[a-z](?=[A-Z0-9+/])|[A-Z](?=[0-9+/])|[0-9](?=[A-Za-z+/])")
+_ANNOUNCEMENT = re.compile(
+    r"(?:\W*(?:now|ok|okay|good|great|perfect|first|next|then|so|and|wait|actually|alright|all right)\b[,.!:]?\s*)*"
+    r"(?:let me|let's|let us|i'll now|i'll first|i will now|lass mich|lassen sie mich|laissez-moi|laisse-moi|déjame"
+    r"|déjeme|deixe-me|deixa-me|lasciami|fammi|laat me|давай)\b"
+    r"|(?:好的?[,，。!！]?|首先|接下来|那么|现在|下面)*(?:让我|我来|我先)"
 )
 _LINE = re.compile(r"[^\n]+")
 _STOP = re.compile(r"[.!?]+(?=\s)|[。！？]+")
@@ -210,6 +219,24 @@ def is_promise(sentence: str) -> bool:
 def is_error_line(line: str) -> bool:
     """Say whether a line of a result tells of a failure."""
     return bool(_ERROR_LINE.search(line))
+
+
+def is_announcement(sentence: str) -> bool:
+    """Say whether a sentence of an answer begins as one that only tells what is done at once ("Let me look at it")."""
+    return _ANNOUNCEMENT.match(sentence.lower().replace("’", "'")) is not None
+
+
+def is_opaque(text: str) -> bool:
+    """Say whether a text has a long run of letters and digits that nobody reads: a key, a signature, encoded bytes.
+
+    Where letters and digits of every kind take turns that often there are no words; a hash in small letters is a name.
+    """
+    runs = (found[0] for found in _OPAQUE.finditer(text))
+    return any(4 * len(_TURN.findall(run)) > len(run) and _is_mixed(run) for run in runs)
+
+
+def _is_mixed(run: str) -> bool:
+    return run != run.lower() and run != run.upper() and any(map(str.isdigit, run))
 
 
 class Topic(NamedTuple):
