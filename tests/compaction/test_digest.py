@@ -290,6 +290,76 @@ def test_an_open_error_has_three_lines_that_tell_most(output, shown):
     assert error_text(result) == shown
 
 
+def called(*calls: tuple[str, str, str], previous: str = "") -> dict[str, str]:
+    """The sections of a digest of calls: tool, arguments, and the words of the failure (empty: it did not fail)."""
+    made = History()
+    made.user("next")
+    for name, arguments, failure in calls:
+        made.step(failure or "ok", arguments=arguments)
+        asked = msgspec.structs.replace(made.path[-2].tool_calls[0], name=name)
+        made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(asked,))
+        made.path[-1] = msgspec.structs.replace(made.path[-1], name=name, is_error=bool(failure))
+    return sections_of(digest_entries(made.path[1:], Surroundings(), previous, 2_000))
+
+
+EDIT = '{{"file_path": "a.ts", "old_string": "{}", "new_string": "{}"}}'
+RUN = '{{"command": "make {}", "description": "{}"}}'
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("Edit", EDIT.format("one", "two"), "String not found"), ("Edit", EDIT.format("on", "to"), "")],
+        [("Bash", RUN.format("all", "Build"), "Error: no rule"), ("Bash", RUN.format("all", "Build again"), "")],
+        [("shell", '{"command": ["make"]}', "Error: no rule"), ("shell", '{"command": ["make"], "timeout": 9}', "")],
+        [("grep", '{"pattern": "rate", "path": "src"}', "Exit code 1")],
+    ],
+)
+def test_a_failure_is_answered_by_the_next_attempt_and_one_without_words_is_none(calls):
+    assert "failed" not in called(*calls).get("Progress", "")
+
+
+def test_a_failure_is_not_answered_by_a_call_that_is_about_something_else():
+    shown = called(
+        ("Bash", RUN.format("all", "Build"), "Error: no rule"),
+        ("Bash", RUN.format("docs", "Build"), ""),
+        ("Edit", EDIT.format("one", "two"), "String not found"),
+        ("Edit", EDIT.replace("a.ts", "b.ts").format("one", "two"), ""),
+        ("Bash", RUN.format("all", "Build"), "Exit code 2"),
+    )["Progress"]
+    assert "Bash: make all failed: Error: no rule" in shown
+    assert "Edit: a.ts failed: String not found" in shown
+
+
+def test_a_call_that_the_user_stopped_answers_no_failure():
+    made = history()
+    stopped = made.step("stopped", arguments='{"command": "pytest -q"}')
+    asked = msgspec.structs.replace(stopped[0].tool_calls[0], name="bash")
+    made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(asked,))
+    made.path[-1] = msgspec.structs.replace(made.path[-1], name="bash", is_error=True, interrupted=True)
+    assert "ValueError: bad token" in digest_entries(made.path[1:], Surroundings(), "", 2_000)
+
+
+def test_the_last_calls_are_named_once_each_and_without_those_that_failed():
+    patch = "*** Begin Patch\\n*** Update File: lib/a.ts\\n@@\\n-one\\n+two\\n*** End Patch"
+    done = called(
+        ("read", '{"path": "a.py"}', ""),
+        ("read", '{"path": "b.py"}', ""),
+        ("read", '{"path": "a.py"}', ""),
+        ("edit", '{"path": "a.py", "edits": "x"}', "not found"),
+        ("apply_patch", f'{{"input": "{patch}"}}', ""),
+        ("shell", '{"command": ["make", "test"]}', ""),
+        ("task", '{"description": "look for rates", "prompt": "a long text"}', ""),
+    )["Progress"]
+    assert [line for line in done.splitlines() if line.startswith("- Call: ")] == [
+        "- Call: read: b.py",
+        "- Call: read: a.py",
+        "- Call: apply_patch: lib/a.ts",
+        "- Call: shell: make test",
+        "- Call: task: look for rates",
+    ]
+
+
 def test_code_in_an_answer_is_not_what_it_says():
     shown = told(
         "Changed it:\n\n```python\nvalue_one = load(value_two)  # TODO later\n```\n\nRun `make_all` now.", "ok"

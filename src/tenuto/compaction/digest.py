@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
+from typing import cast
 
 import msgspec
 
@@ -49,6 +50,11 @@ NOTED = "- Said: "
 FAILED = " failed: "
 LATEST_REQUEST = "Latest request"
 _CALL_LENGTH = 100
+_COMMANDS = ("command", "cmd", "script")
+_PATHS = ("path", "file_path", "filePath", "notebook_path", "filename")
+_SOUGHT = ("pattern", "query", "regex")
+"""Arguments of calls, by the usual names: what is run, which file it is about, what is looked for in it."""
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _LEAST_LINE = 100
 """Characters that a line of an error has in the smallest digest."""
 _TEXT = 600
@@ -239,9 +245,7 @@ def _progress(
     done = [line for line in before.get("Done", []) if not line.startswith(CALL)]
     done += _lines(earlier.get("Progress So Far", ""))
     done += [line for text in todo["done"] if (line := f"- [x] {text}") not in done]
-    calls = [call for entry in entries if isinstance(entry, AssistantMessage) for call in entry.tool_calls]
-    described = [said for call in calls if (said := describe_call(call)) != call.name]
-    last = [f"{CALL}{said}" for said in described[-MAX_CALLS:]]
+    last = [f"{CALL}{said}" for said in _last_calls(entries)]
     under_way = [f"- [ ] {text}" for text in todo["in_progress"]]
     if not surroundings.todo:
         under_way = before.get("In Progress", [])  # where there is a list, only the list knows what is open (R-032)
@@ -251,6 +255,20 @@ def _progress(
         list_items(under_way),
         open_errors(entries, list_items(before.get("Blocked", [])), max(_LEAST_LINE, limit // 4)),
     )
+
+
+def _last_calls(entries: Sequence[Visible]) -> list[str]:
+    """Return the last calls that did not fail, oldest first, each once."""
+    failed = {entry.call_id for entry in entries if isinstance(entry, ToolResultMessage) and entry.is_error}
+    last: list[str] = []
+    for entry in reversed(entries):
+        for call in reversed(entry.tool_calls) if isinstance(entry, AssistantMessage) else ():
+            said = describe_call(call)
+            if said != call.name and said not in last and call.id not in failed:
+                last.insert(0, said)
+            if len(last) == MAX_CALLS:
+                return last
+    return last
 
 
 def list_items(lines: Sequence[str]) -> list[str]:
@@ -281,13 +299,13 @@ def _lines(text: str) -> list[str]:
 
 
 def describe_call(call: ToolCallPart) -> str:
-    """Return a call in one line: its tool and the texts among its arguments; equal calls have the same one."""
+    """Return a call in one line: its tool and what it is about; calls that are about the same have the same one."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
     except msgspec.MsgspecError:
         said = call.arguments
     else:
-        said = ", ".join(value for value in arguments.values() if isinstance(value, str))
+        said = _subject(arguments)
     flat = " ".join(said.split())
     if len(flat) > _CALL_LENGTH:
         half = _CALL_LENGTH // 2
@@ -295,10 +313,38 @@ def describe_call(call: ToolCallPart) -> str:
     return f"{call.name}: {flat}" if flat else call.name
 
 
+def _subject(arguments: dict[str, object]) -> str:
+    """Return what a call is about: a command, the files, or else the texts among its arguments.
+
+    The rest (what a command is for, what an edit replaces) changes from one attempt to the next.
+    """
+    for key in _COMMANDS:
+        if said := _words(arguments.get(key)):
+            return said
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    if patched := _PATCHED.findall("\n".join(texts)):
+        return ", ".join(dict.fromkeys(patched))
+    if arguments.keys().isdisjoint(_SOUGHT):
+        for key in _PATHS:
+            if said := _words(arguments.get(key)):
+                return said
+    if "prompt" in arguments and (said := _words(arguments.get("description"))):
+        return said
+    return ", ".join(texts)
+
+
+def _words(value: object) -> str:
+    """Return an argument that is a text, or a command as a list of its words, as one text."""
+    if isinstance(value, list):
+        return " ".join(word for word in cast("list[object]", value) if isinstance(word, str))
+    return value if isinstance(value, str) else ""
+
+
 def open_errors(entries: Sequence[Visible], earlier: Sequence[str], longest: int = MAX_LINE) -> list[str]:
     """Return the errors that no later success of the same call has answered, word for word, oldest first.
 
-    No line of one has more than `longest` characters.
+    No line of one has more than `longest` characters. A failure without words is none: a search that finds nothing
+    ends as one.
     """
     calls = {
         call.id: describe_call(call)
@@ -308,12 +354,14 @@ def open_errors(entries: Sequence[Visible], earlier: Sequence[str], longest: int
     }
     found = {line.removeprefix("- ").partition(FAILED)[0]: line for line in earlier}
     for entry in entries:
-        if not isinstance(entry, ToolResultMessage):
+        if not isinstance(entry, ToolResultMessage) or entry.interrupted:
             continue
         call = calls.get(entry.call_id, entry.name)
-        found.pop(call, None)
-        if entry.is_error and not entry.interrupted:
-            found[call] = _set_in(f"- {call}{FAILED}{error_text(entry, min(longest, MAX_LINE))}")
+        text = error_text(entry, min(longest, MAX_LINE))
+        if text or not entry.is_error:
+            found.pop(call, None)
+        if text:
+            found[call] = _set_in(f"- {call}{FAILED}{text}")
     return list(found.values())[-MAX_ERRORS:]
 
 
