@@ -290,6 +290,87 @@ def test_an_open_error_has_three_lines_that_tell_most(output, shown):
     assert error_text(result) == shown
 
 
+def test_what_introduces_lines_or_calls_is_no_statement():
+    shown = told(
+        "Here is what goes wrong in `read_rate`:\n\n- the lock of `rate_lock` is never freed\n\n"
+        "修改 `rate_cache` 的过期时间：",
+        "I decided on polling for `feed_reader`:",
+        "ok",
+    )
+    assert "the lock of `rate_lock`" in shown
+    assert "polling for `feed_reader`" in shown
+    assert [one for one in ("goes wrong", "过期时间") if one in shown] == []
+
+
+@pytest.mark.parametrize(
+    "beginning", ["Let me check", "Good, now let's look at", "好的，让我检查一下", "Lass mich nachsehen in"]
+)
+def test_what_begins_as_an_announcement_is_one_where_calls_go_with_it(beginning):
+    made = History()
+    made.user("look at the rates")
+    made.step("x", arguments='{"path": "lib/other.ts"}')
+    texts = (
+        TextPart(
+            text=f"{beginning} `rate_cache` 42. The lock of feed_reader is its own. Let me actually test that theory."
+        ),
+    )
+    made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(*texts, *made.path[-2].parts))
+    made.answer("ok")
+    shown = digest_entries(made.path[1:], Surroundings(), "", 1_000)
+    assert "feed_reader is its own" in shown
+    assert beginning not in shown
+    assert "theory" not in shown
+    assert beginning in told(f"{beginning} `rate_cache` 42.", "ok")
+
+
+@pytest.mark.parametrize("saying", ["Let's keep rate_cache synchronous", "Let me leave rate_cache as it is"])
+def test_what_is_settled_in_the_words_of_an_announcement_stays(saying):
+    made = History()
+    made.user("look at the rates")
+    made.step("x", arguments='{"path": "lib/other.ts"}')
+    made.path[-2] = msgspec.structs.replace(
+        made.path[-2], parts=(TextPart(text=f"{saying}, the callers are scripts."), *made.path[-2].parts)
+    )
+    made.answer("ok")
+    assert saying in digest_entries(made.path[1:], Surroundings(), "", 1_000)
+
+
+def test_plain_words_with_hyphens_are_no_reason_to_keep_a_sentence():
+    shown = told(
+        "- A step-by-step, error-free guide\n- Auto-compaction logic\n- feed-reader-2 is slow\n- see user-list.ts",
+        "ok",
+    )
+    assert "feed-reader-2" in shown
+    assert "user-list.ts" in shown
+    assert [one for one in ("step-by-step", "Auto-compaction") if one in shown] == []
+
+
+def test_marks_of_emphasis_are_not_kept():
+    shown = told("- **`lib/a.ts:55`** - the check\n- **Place:** `lib/b.ts`\n- **Say** `f(**more)` in c_file", "ok")
+    assert "- Said: `lib/a.ts:55` - the check" in shown
+    assert "- Said: Place: `lib/b.ts`" in shown
+    assert "Say `f(**more)` in c_file" in shown
+
+
+@pytest.mark.parametrize(
+    ("latest", "goal"),
+    [
+        ("go on", "mend the parser of the feed"),
+        ("/some-long-named-command", "mend the parser of the feed"),
+        ("好的，继续", "mend the parser of the feed"),
+        ("请你移除重复的实现并检查", "请你移除重复的实现并检查"),
+        ("/review the parser of mail", "/review the parser of mail"),
+    ],
+)
+def test_the_goal_is_the_latest_text_that_states_one(latest, goal):
+    made = History()
+    made.user("mend the parser of the feed")
+    made.answer("ok")
+    made.user(latest)
+    shown = sections_of(digest_entries(made.path[1:], Surroundings(), "", 1_000))["Goal"]
+    assert shown == f"- Latest request: {goal}"
+
+
 def called(*calls: tuple[str, str, str], previous: str = "") -> dict[str, str]:
     """The sections of a digest of calls: tool, arguments, and the words of the failure (empty: it did not fail)."""
     made = History()

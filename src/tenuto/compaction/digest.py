@@ -25,6 +25,7 @@ from tenuto.compaction.summary import NAMES_LABEL, add_identifiers, exact_names,
 from tenuto.compaction.view import Surroundings, surrounding_blocks
 from tenuto.compaction.wording import (
     MAX_SENTENCE,
+    is_announcement,
     is_correction,
     is_decision,
     is_promise,
@@ -60,13 +61,22 @@ _LEAST_LINE = 100
 _TEXT = 600
 _LONG_TEXT = 1_500
 _LAST_ANSWER = "The last answer in this part"
+_COMMAND = re.compile(r"/\S+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_NAMED = re.compile(r"[A-Za-z0-9]{2,}(?:[_./:-]\w{2,})+|`[^`\n]+`|\d{2,}", re.ASCII)
-"""What makes a sentence worth keeping whatever its words are, in any language: it names something exactly."""
+_NAMED = re.compile(
+    r"(?<![A-Za-z0-9-])(?![A-Za-z]+(?:-[A-Za-z]+)+(?![\w./:-]*[\w/]))[A-Za-z0-9]{2,}(?:[_./:-]\w{2,})+|`[^`\n]+`|\d{2,}",
+    re.ASCII,
+)
+"""What makes a sentence worth keeping whatever its words are, in any language: it names something exactly.
+
+Words with nothing but hyphens between them are plain words.
+"""
+_EMPHASIS = re.compile(r"(?<![*`])\*\*(\S(?:[^*\n]*\S)?)\*\*(?!\*)")
 _NO_SENTENCE = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*+ \t]*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?)$", re.MULTILINE)
 """Headings, labels and rows of tables."""
 _QUESTION = ("?", "？", "؟")
+_INTRODUCTION = (":", "：")
 _LETTER = re.compile(r"[^\W\d_]")
 _GOAL, _RULES = "## Goal", "## Constraints & Preferences"
 _DONE, _UNDER_WAY, _BLOCKED = (f"## Progress\n### {name}" for name in ("Done", "In Progress", "Blocked"))
@@ -216,9 +226,16 @@ def _goal(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> li
     before = list_items(_lines(earlier.get("Goal", "")))
     if not said:
         return before
-    latest = next((text for text in reversed(said) if len(text) >= MIN_REQUEST), said[-1])
+    latest = next((text for text in reversed(said) if _states_a_goal(text)), said[-1])
     item = _item(LATEST_REQUEST, clip(latest, min(_TEXT, limit), min(_TEXT // 3, limit // 3)))
     return [*_without_item(before, LATEST_REQUEST), item]
+
+
+def _states_a_goal(text: str) -> bool:
+    """Say whether a text is more than "go on" or the name of a command; in scripts without spaces less is enough."""
+    if _COMMAND.fullmatch(text):
+        return False
+    return len(text) + sum(letter > "\u2e7f" for letter in text) >= MIN_REQUEST
 
 
 def _item(label: str, text: str) -> str:
@@ -368,14 +385,14 @@ def open_errors(entries: Sequence[Visible], earlier: Sequence[str], longest: int
 def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool], *, announced: bool = False) -> list[str]:
     """Return the sentences of answers that are meant, oldest first, at most four times as many as are kept.
 
-    Without `announced`, none that only announces the calls of its own answer.
+    None that only announces the calls of its own answer; with `announced` one that names something stays all the same.
     """
     found = [
         said
         for entry in entries
         if isinstance(entry, AssistantMessage)
         for sentence, said in _sentences_of(entry)
-        if is_meant(sentence) and (announced or not _announces(said, entry.tool_calls))
+        if is_meant(sentence) and not _announces(said, entry.tool_calls, announced=announced)
     ]
     return found[-4 * MAX_TOLD :]
 
@@ -386,14 +403,15 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
     In the same line, what names nothing itself does (a reason, mostly), what follows on something taken back, and two
     sentences of which neither is known for a decision or a promise: one thought is often told in two.
     """
-    text = _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts)))
-    spans = [span for span in sentences(text) if _is_statement(text[span.start : span.end])]
+    text = _EMPHASIS.sub(r"\1", _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts))))
+    calls = answer.tool_calls
+    spans = [span for span in sentences(text) if _is_statement(text[span.start : span.end], calls)]
     taken = 0
     for span, following in zip_longest(spans, spans[1:]):
         if span.start < taken:
             continue
         sentence = said = _plain(text[span.start : span.end])
-        if following is not None:
+        if following is not None and not (calls and is_announcement(sentence)):
             whole = text[span.start : following.end]
             behind = text[following.start : following.end]
             goes_with = is_correction(sentence) or not _has_sense(behind) or (_is_noted(sentence) and _is_noted(behind))
@@ -402,9 +420,15 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
         yield sentence, said
 
 
-def _is_statement(text: str) -> bool:
-    """Say whether a sentence states something: a question does not, nor does a mark by itself."""
-    return _LETTER.search(text) is not None and not text.rstrip(" *_").endswith(_QUESTION)
+def _is_statement(text: str, calls: Sequence[ToolCallPart]) -> bool:
+    """Say whether a sentence states something: a question does not, nor does a mark by itself.
+
+    Nor does what introduces the lines or the `calls` below it, unless it says what was decided of a named thing.
+    """
+    bare = text.rstrip(" *_")
+    if bare.endswith(_INTRODUCTION):
+        return not calls and is_decision(bare) and _NAMED.search(bare) is not None
+    return _LETTER.search(text) is not None and not bare.endswith(_QUESTION)
 
 
 def _plain(text: str) -> str:
@@ -420,12 +444,18 @@ def _is_decided(sentence: str) -> bool:
     return is_decision(sentence) or is_correction(sentence)
 
 
-def _announces(sentence: str, calls: Sequence[ToolCallPart]) -> bool:
-    """Say whether all that a sentence names stands in the calls that go with it, if there are any."""
-    if not calls:
+def _announces(sentence: str, calls: Sequence[ToolCallPart], *, announced: bool) -> bool:
+    """Say whether a sentence only tells of the calls that go with it, if there are any.
+
+    It begins as such a sentence, or all that it names stands in them. With `announced` only where it names nothing.
+    """
+    names = _NAMED.findall(sentence)
+    if not calls or (announced and names):
         return False
+    if announced or is_announcement(sentence):
+        return is_announcement(sentence)
     arguments = "\n".join(call.arguments for call in calls)
-    return all(name.strip("`") in arguments for name in _NAMED.findall(sentence))
+    return all(name.strip("`") in arguments for name in names)
 
 
 def _decisions(entries: Sequence[Visible], earlier: dict[str, str]) -> tuple[list[str], list[str]]:

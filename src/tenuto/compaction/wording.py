@@ -127,8 +127,10 @@ _OPAQUE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _TURN = re.compile(r"[a-z](?=[A-Z0-9+/])|[A-Z](?=[0-9+/])|[0-9](?=[A-Za-z+/])")
 _ANNOUNCEMENT = re.compile(
     r"(?:\W*(?:now|ok|okay|good|great|perfect|first|next|then|so|and|wait|actually|alright|all right)\b[,.!:]?\s*)*"
-    r"(?:let me|let's|let us|i'll now|i'll first|i will now|lass mich|lassen sie mich|laissez-moi|laisse-moi|déjame"
-    r"|déjeme|deixe-me|deixa-me|lasciami|fammi|laat me|давай)\b"
+    r"(?:let me(?! (?:keep|leave|use|stick|stay|go with))"
+    r"|let(?:'s| us) (?:check|look|see|verify|find|read|run|test|try)"
+    r"|i'll now|i'll first|i will now|lass mich|lassen sie mich|laissez-moi|laisse-moi|déjame|déjeme|deixe-me|deixa-me"
+    r"|lasciami|fammi|laat me)\b"
     r"|(?:好的?[,，。!！]?|首先|接下来|那么|现在|下面)*(?:让我|我来|我先)"
 )
 _LINE = re.compile(r"[^\n]+")
@@ -222,7 +224,10 @@ def is_error_line(line: str) -> bool:
 
 
 def is_announcement(sentence: str) -> bool:
-    """Say whether a sentence of an answer begins as one that only tells what is done at once ("Let me look at it")."""
+    """Say whether a sentence of an answer begins as one that only tells what is done at once ("Let me look at it").
+
+    "Let's keep it" is a decision.
+    """
     return _ANNOUNCEMENT.match(sentence.lower().replace("’", "'")) is not None
 
 
