@@ -181,8 +181,9 @@ def test_foreign_2_what_was_taken_back_is_out_and_what_still_waits_is_queued(tmp
 
 
 @pytest.mark.parametrize("travels", ["line", "queue"])
-def test_foreign_5_the_end_of_a_background_command_reaches_the_model(tmp_path, travels):
-    told = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"
+@pytest.mark.parametrize("tag", ["task-notification", "bash-notification"])
+def test_foreign_5_the_end_of_a_background_command_reaches_the_model(tmp_path, travels, tag):
+    told = f"<{tag}>\n<task-id>b1</task-id>\n<status>completed</status>\n</{tag}>"
     made = working()
     made.result("r1", "t1", "running in the background", "a1")
     if travels == "line":

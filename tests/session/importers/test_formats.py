@@ -6,7 +6,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, ExtensionEntry, LabelEntry, NoticeEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage, UserMessage
-from tenuto.protocol.part import ImagePart, OpaquePart, ThinkingPart
+from tenuto.protocol.part import ImagePart, OpaquePart, ThinkingPart, text_of
 from tests.session.importers import sources
 from tests.session.importers.reading import bring, check_view, of, view_words
 from tests.session.importers.sources import CWD, FILES, PNG, Claude, call, said
@@ -177,6 +177,19 @@ def test_claude_errors_commands_and_notes_are_not_taken_for_what_was_said(tmp_pa
     assert made.report.counts["context"] == 3
     assert of(session, UserMessage)[0].origin == "command"
     assert of(session, NoticeEntry)[0].text == "API Error: 529"
+
+
+def test_claude_a_failure_is_told_without_its_tag_and_a_home_directory_stays_as_it_is(tmp_path):
+    made = Claude()
+    made.user("u1", "Look at my notes.", None)
+    made.answer("a1", "m1", call("t1", "Read", file_path="~/notes.md"))
+    made.result("r1", "t1", "<tool_use_error>File does not exist.</tool_use_error>", "a1")
+    made.answer("a2", "m2", call("t2", "Edit", file_path="~/c.md", old_string="a"))
+    made.result("r2", "t2", "ok", "a2")
+    session, _ = bring(tmp_path, made.lines)
+    failed, edited = of(session, ToolResultMessage)
+    assert text_of(failed.parts) == "File does not exist."
+    assert [use.path for use in edited.files] == ["~/c.md"]
 
 
 # --- Codex ---

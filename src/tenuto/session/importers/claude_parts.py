@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from tenuto.session.importers.json_access import (
     usage_or_none,
 )
 
+_WRAPPED = re.compile(r"\s*<tool_use_error>(.*)</tool_use_error>\s*", re.DOTALL)
 OPAQUE = "imported:claude-code"
 
 
@@ -66,12 +68,18 @@ def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
     return tuple(parts)
 
 
+def _without_wrapper(part: ContentPart) -> ContentPart:
+    """Return what a tool said of its failure without the tag that the program put around it."""
+    found = _WRAPPED.fullmatch(part.text) if isinstance(part, TextPart) else None
+    return TextPart(text=found[1]) if found is not None else part
+
+
 def tool_result(block: Fields, details: Fields, context: Context) -> ToolResultMessage:
     """Return a result; `details` is what the program kept of it beside what the model was sent."""
     return ToolResultMessage(
         call_id=text(block, "tool_use_id"),
         name="",
-        parts=content_parts(block.get("content"), context),
+        parts=tuple(map(_without_wrapper, content_parts(block.get("content"), context))),
         is_error=block.get("is_error") is True,
         ui=patch_views(details),
     )

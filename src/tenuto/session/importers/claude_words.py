@@ -15,8 +15,8 @@ COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 INTERRUPTED = "[Request interrupted by user"
 _REMINDERS = re.compile(r"(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<system-reminder>")
-NOTIFICATION = "<task-notification>"
-"""Word of a command in the background that has ended; the model waits for it."""
+NOTIFICATION = ("<task-notification>", "<bash-notification>")
+"""Beginnings of the word of a command in the background that has ended; the model waits for it."""
 
 
 def without_reminders(parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:
@@ -41,7 +41,7 @@ def shell_entry(command: str, words: str) -> ShellEntry:
 def user_message(parts: tuple[ContentPart, ...], words: str, *, is_meta: bool) -> UserMessage:
     """Return what the user said: a command as they typed it, else the parts as they are."""
     command = COMMAND.search(words)
-    is_told = is_meta or words.lstrip().startswith((INTERRUPTED, NOTIFICATION))
+    is_told = is_meta or words.lstrip().startswith((INTERRUPTED, *NOTIFICATION))
     origin: Origin = "extension" if is_told else "typed"
     if command is not None and words.lstrip().startswith("<command-"):
         arguments = COMMAND_ARGUMENTS.search(words)

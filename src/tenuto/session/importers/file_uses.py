@@ -37,8 +37,13 @@ def file_uses(call: ToolCallPart, cwd: str) -> tuple[FileUse, ...]:
     for key in _PATHS:
         path = text(arguments, key)
         if path:
-            return (FileUse(path=str(PurePath(cwd, path)), op=operation),)
+            return (FileUse(path=_whole(path, cwd), op=operation),)
     return ()
+
+
+def _whole(path: str, cwd: str) -> str:
+    """Return a path from the root, or from a home directory, which is not known here."""
+    return path if path.startswith("~") else str(PurePath(cwd, path))
 
 
 def _operation(name: str) -> Literal["read", "write", "edit"] | None:
@@ -51,6 +56,4 @@ def _operation(name: str) -> Literal["read", "write", "edit"] | None:
 
 def _patched(arguments: str, cwd: str) -> tuple[FileUse, ...]:
     patch = arguments.replace("\\n", "\n").replace('\\"', '"')
-    return tuple(
-        FileUse(path=str(PurePath(cwd, path.strip())), op=_PATCH_OPS[kind]) for kind, path in _PATCHED.findall(patch)
-    )
+    return tuple(FileUse(path=_whole(path.strip(), cwd), op=_PATCH_OPS[kind]) for kind, path in _PATCHED.findall(patch))
