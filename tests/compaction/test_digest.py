@@ -345,6 +345,21 @@ def test_plain_words_with_hyphens_are_no_reason_to_keep_a_sentence():
     assert [one for one in ("step-by-step", "Auto-compaction") if one in shown] == []
 
 
+def test_next_is_a_promise_where_it_is_said_of_work():
+    steps = sections_of(
+        told("It begins the next session when `one_timer` ends. Next I fix `two_timer`. Then `third_timer` is up next.")
+    )["Next Steps"]
+    assert "two_timer" in steps
+    assert "third_timer" in steps
+    assert "one_timer" not in steps
+
+
+@pytest.mark.parametrize("short", ["e.g.", "i.e.", "z.B.", "vs."])
+def test_a_sentence_does_not_end_behind_an_abbreviation(short):
+    said = f"The server of `serve_all` ({short} `http.server`) is enough."
+    assert f"- Said: {said}" in told(f"It is done. {said}", "ok")
+
+
 def test_marks_of_emphasis_are_not_kept():
     shown = told("- **`lib/a.ts:55`** - the check\n- **Place:** `lib/b.ts`\n- **Say** `f(**more)` in c_file", "ok")
     assert "- Said: `lib/a.ts:55` - the check" in shown
@@ -430,6 +445,7 @@ def test_the_last_calls_are_named_once_each_and_without_those_that_failed():
         ("edit", '{"path": "a.py", "edits": "x"}', "not found"),
         ("apply_patch", f'{{"input": "{patch}"}}', ""),
         ("shell", '{"command": ["make", "test"]}', ""),
+        ("shell", '{"command": ["bash", "-lc", "ls lib"]}', ""),
         ("task", '{"description": "look for rates", "prompt": "a long text"}', ""),
     )["Progress"]
     assert [line for line in done.splitlines() if line.startswith("- Call: ")] == [
@@ -437,6 +453,7 @@ def test_the_last_calls_are_named_once_each_and_without_those_that_failed():
         "- Call: read: a.py",
         "- Call: apply_patch: lib/a.ts",
         "- Call: shell: make test",
+        "- Call: shell: ls lib",
         "- Call: task: look for rates",
     ]
 

@@ -55,6 +55,7 @@ _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("path", "file_path", "filePath", "notebook_path", "filename")
 _SOUGHT = ("pattern", "query", "regex")
 """Arguments of calls, by the usual names: what is run, which file it is about, what is looked for in it."""
+_SHELL = (["-c"], ["-lc"], ["-ic"])
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _LEAST_LINE = 100
 """Characters that a line of an error has in the smallest digest."""
@@ -351,9 +352,10 @@ def _subject(arguments: dict[str, object]) -> str:
 
 
 def _words(value: object) -> str:
-    """Return an argument that is a text, or a command as a list of its words, as one text."""
+    """Return an argument that is a text, or a command as a list of its words, as one text without the shell's name."""
     if isinstance(value, list):
-        return " ".join(word for word in cast("list[object]", value) if isinstance(word, str))
+        words = [word for word in cast("list[object]", value) if isinstance(word, str)]
+        return " ".join(words[2:] if words[1:2] in _SHELL else words)
     return value if isinstance(value, str) else ""
 
 

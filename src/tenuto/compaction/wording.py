@@ -112,7 +112,8 @@ _DECISION = Vocabulary(
 )
 _PROMISE = Vocabulary(
     "i'll|i will|we'll|we will|todo|to do|not yet|still need|still has|still have|still open|still missing|remains",
-    "remaining|later|next|follow-up|follow up|pending|promise|promised|afterwards|will need|will have to",
+    "next step|next up|up next|do next|comes next|next, i|next, we|next i |next we |next is |next: | next.",
+    "remaining|later|follow-up|follow up|pending|promise|promised|afterwards|will need|will have to",
     "werde|noch nicht|später|danach|als nächstes|plus tard|pas encore|ensuite|je vais|todavía|después|luego|voy a",
     "ainda não|depois|vou|non ancora|dopo|nog niet|позже|ещё не|затем",
     "稍后|之后|还没|尚未|待办|下一步|我会|後で|まだ|次に|나중에|아직|다음",
@@ -134,7 +135,7 @@ _ANNOUNCEMENT = re.compile(
     r"|(?:好的?[,，。!！]?|首先|接下来|那么|现在|下面)*(?:让我|我来|我先)"
 )
 _LINE = re.compile(r"[^\n]+")
-_STOP = re.compile(r"[.!?]+(?=\s)|[。！？]+")
+_STOP = re.compile(r"(?<!\b[a-z]\.[a-zA-Z])(?<!\b(?:cf|vs|ca))(?<!\bbzw)[.!?]+(?=\s)|[。！？]+")
 _NAME = re.compile(r"\d[\d.:]*\d|\d|\w*(?:[_/]\w+|\w\.\w+)+|`[^`\n]+`")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
