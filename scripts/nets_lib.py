@@ -42,7 +42,7 @@ CASES = [
     Case(seed=seed, window=window, rounds=3, summariser=summariser, protocol=protocol)
     for protocol, summariser, (seed, window) in product(get_args(ProviderKind), SUMMARISERS, ((1, 8_192), (2, 16_384)))
 ]
-PROMPTS = ("hello", "list the files", "read README.md", "run `echo seen`", "write notes.txt: one line")
+PROMPTS = ("hello", "list", "read README.md", "run echo seen", "write notes.txt: one line")
 """What the offline model is asked in one session each, for the `--json` traces."""
 NOW = 1_800_000_000.0
 PLACE = Path("/tmp/tenuto-nets")

@@ -108,7 +108,7 @@ def test_a7_a_headless_run_that_loses_entries_does_not_end_well(tmp_path, monkey
         "from tenuto.cli.main import main; main()"
     )
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-B", "-c", program, "--model", "offline/tenuto", "-p", "look around"]
+    command = [sys.executable, "-B", "-c", program, "--model", "offline/tenuto", "-p", "list"]
     work = tmp_path / "work"
     work.mkdir()
     done = subprocess.run(command, cwd=work, env=environ, capture_output=True, text=True, timeout=120, check=False)

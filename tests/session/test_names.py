@@ -112,7 +112,7 @@ def run(home: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_s1_a_headless_run_in_such_a_directory_ends_and_continue_finds_it_again(tmp_path, form):
     cwd = Path(os.fsdecode(os.fsencode(tmp_path / "x") + b"\xff\xfe"))
     cwd.mkdir()
-    for words in (("-p", "look around"), ("-c", "-p", "read x")):
+    for words in (("-p", "list"), ("-c", "-p", "read x")):
         done = run(tmp_path / "home", cwd, "--model", "offline/tenuto", *form, *words)
         assert (done.returncode, "internal" in done.stdout + done.stderr) == (0, False), done
     (summary,) = list_sessions(tmp_path / "home")
@@ -149,7 +149,7 @@ def test_a4_another_directory_can_be_named_from_a_deleted_one(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
     environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "PYTHONPATH": str(SOURCES)}
-    command = [sys.executable, "-c", GONE, "--model", "offline/tenuto", "--cwd", str(tmp_path), "-p", "look around"]
+    command = [sys.executable, "-c", GONE, "--model", "offline/tenuto", "--cwd", str(tmp_path), "-p", "list"]
     done = subprocess.run(command, cwd=gone, env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done
 

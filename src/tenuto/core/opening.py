@@ -48,7 +48,7 @@ CHECK_SECONDS = 10.0
 FIRST_RUN = (
     "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
     "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
-    "then /model. Try: look around, read README.md, run the tests."
+    "then /model. Try: list, read README.md, run git status."
 )
 """What a first run without any model says (DESIGN section 7)."""
 
