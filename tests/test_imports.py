@@ -10,7 +10,7 @@ import pytest
 
 from tests.server import Reply, ServerThread
 
-HEAVY = ("textual", "rich", "httpx", "httpx2", "pydantic", "anthropic", "openai", "prompt_toolkit", "pygments")
+HEAVY = ("textual", "rich", "httpx", "httpx2", "h11", "pydantic", "anthropic", "openai", "prompt_toolkit", "pygments")
 
 PROBE = """
 import json, os, sys
@@ -60,13 +60,13 @@ def test_no_sdk_is_imported_over_the_wire_clients(tmp_path, protocol):
         modules = imported_by("-p", "hello", "--model", f"{protocol}/test", environ=environ, cwd=tmp_path)
     assert len(server.requests) == 1
     assert not modules & {"anthropic", "openai", "httpx2", "textual", "rich", "pydantic", "prompt_toolkit"}
-    assert not modules & {"httpx", "h11", "email", "http", "certifi", "typing_extensions"}
+    assert not modules & {"httpx", "email", "http", "certifi", "typing_extensions"}
 
 
 def test_the_offline_model_needs_no_http_library(tmp_path):
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     modules = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
-    assert not modules & {"httpx", "httpx2", "anthropic", "openai", "textual"}
+    assert not modules & {"httpx", "httpx2", "h11", "anthropic", "openai", "textual"}
 
 
 def test_the_full_screen_needs_no_prompt_toolkit_and_the_inline_one_no_textual():
@@ -91,7 +91,8 @@ from tenuto.cli.arguments import Options
 from tenuto.cli.start import runtime_start
 runtime_start(Options(), Path("."), interactive=True)
 import tenuto.tui.{screen}.entry
-late = ("tenuto.core.runtime", "tenuto.session.session", "tenuto.model.registry", "markdown_it", "pygments", "json")
+late = ("tenuto.core.runtime", "tenuto.session.session", "tenuto.model.registry", "h11", "markdown_it", "pygments")
+late += ("json",)
 print([name for name in late if name in sys.modules])
 """
     for screen in ("full", "inline"):
