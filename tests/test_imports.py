@@ -10,7 +10,19 @@ import pytest
 
 from tests.server import Reply, ServerThread
 
-HEAVY = ("textual", "rich", "httpx", "httpx2", "h11", "pydantic", "anthropic", "openai", "prompt_toolkit", "pygments")
+HEAVY = (
+    "textual",
+    "rich",
+    "httpx",
+    "httpx2",
+    "h11",
+    "lxml",
+    "pydantic",
+    "anthropic",
+    "openai",
+    "prompt_toolkit",
+    "pygments",
+)
 
 PROBE = """
 import json, os, sys
@@ -66,7 +78,7 @@ def test_no_sdk_is_imported_over_the_wire_clients(tmp_path, protocol):
 def test_the_offline_model_needs_no_http_library(tmp_path):
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     modules = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
-    assert not modules & {"httpx", "httpx2", "h11", "anthropic", "openai", "textual"}
+    assert not modules & {"httpx", "httpx2", "h11", "lxml", "anthropic", "openai", "textual"}
 
 
 def test_the_full_screen_needs_no_prompt_toolkit_and_the_inline_one_no_textual():

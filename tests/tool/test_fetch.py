@@ -13,7 +13,7 @@ from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.addresses import is_private_address, is_private_name
-from tenuto.tool.html_text import html_to_text
+from tenuto.tool.html_text import TOO_DEEP, html_to_text
 from tenuto.tool.runner import PreparedCall
 from tests.tool.support import Bench, make_bench
 from tests.tool.test_files import PNG
@@ -185,11 +185,49 @@ def test_html_to_text() -> None:
     <table><tr><th>k</th><th>v</th></tr><tr><td>1</td><td>2</td></tr></table>
     <svg><text>no</text></svg><img src=x alt="a chart"><p>unclosed <b>end</body></html>"""
     assert html_to_text(html, "http://h/dir/") == (
-        "T\n\nX (http://h/x)\n\n## Two\n\na link (http://h/dir/b.html)\nnext <b>\n\n- one\n  1. in\n  2. in2\n- two\n\n"
+        "T\n\n## Two\n\na link (http://h/dir/b.html)\nnext <b>\n\n- one\n  1. in\n  2. in2\n- two\n\n"
         "```\ndef f():\n    return 1\n```\n\nuse `f()`\n\nk | v\n1 | 2\n\n[image: a chart]\n\nunclosed end"
     )
 
 
-def test_html_cannot_exhaust_the_parser() -> None:
-    assert html_to_text("<div>" * 100_000 + "deep" + "</div>" * 100_000) == "deep"
-    assert html_to_text("<p>a<script>" + "x" * 100_000) == "a"
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>menu</p><main><h1>It</h1><nav>here</nav>said</main><footer>legal</footer>", "# It\n\nsaid"),
+        ("<nav><ul><li><a href='/a'>A</a></ul></nav>", "- A (http://h/a)"),
+        ("<pre><span>if</span> a:\n<span>    </span><span>b</span></pre>", "```\nif a:\n    b\n```"),
+        ("<pre>```sh\nls\n```</pre>", "````\n```sh\nls\n```\n````"),
+        ("a<template>t</template><noscript>n</noscript><select><option>o</select>b", "ab"),
+        ('<?xml version="1.0" encoding="latin-1"?><meta charset="latin-1"><p>caf\xe9', "caf\xe9"),
+        ("<a href='#x'>here</a> <a href='javascript:x()'>run</a> <a href='http://[::1'>odd</a>", "here run odd"),
+        ("<p>a<![foo[b]]></p>c</table>", "a\n\nc"),
+        ("no tags", "no tags"),
+        ("", ""),
+    ],
+)
+def test_what_a_page_becomes(html: str, text: str) -> None:
+    assert html_to_text(html, "http://h/") == text
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div>" * 100_000 + "deep" + "</div>" * 100_000,
+        "<ul><li>a" * 50_000,
+        "<p>a<script>" + "x" * 100_000,
+        "<a " * 100_000,
+        "<![" * 100_000,
+        "<!--" * 100_000,
+        "<title>" + "a<b>" * 100_000,
+        "<pre>" + " " * 1_000_000 + "x",
+        "\x00\ud800" * 1_000,
+    ],
+)
+def test_no_page_can_exhaust_the_reader(html: str) -> None:
+    assert len(html_to_text(html)) < 1_100_000
+
+
+def test_a_page_that_is_too_deep_is_said_so_after_what_was_read() -> None:
+    text = html_to_text("<h1>Top</h1>" + "<div>" * 5_000 + "deep")
+    assert text.startswith("# Top")
+    assert text.endswith(TOO_DEEP)
