@@ -8,13 +8,12 @@ from html.parser import HTMLParser
 
 VOID = frozenset({"meta", "br", "hr", "img"})
 _ELEMENTS = """
-html head meta title style script body nav main section header footer article details summary figure figcaption
-div span p a b i mark code pre time ol ul li dl dt dd h1 h2 h3 h4 h5 h6 em strong s blockquote table thead tbody
-tr th td br hr img svg g rect line polygon text
+html head meta title style script body nav main section header footer article details summary
+div span p a b mark code pre time ol ul li h1 h2 h3 h4 h5 h6 em strong s blockquote table thead tbody
+tr th td br hr img
 """
 _ATTRIBUTES = """
-lang charset http-equiv content name class id href title rel dir open datetime scope start alt src viewbox role
-x y x1 y1 x2 y2 width height points text-anchor
+lang charset http-equiv content name class id href title rel dir open datetime start alt src
 """
 ELEMENTS = frozenset(_ELEMENTS.split())
 ATTRIBUTES = frozenset(_ATTRIBUTES.split())

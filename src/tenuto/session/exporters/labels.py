@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 
 from tenuto.guard.sanitize import sanitize_line
@@ -94,11 +92,14 @@ def call_state(result: ToolResultMessage | None) -> str:
     return "failed" if result.is_error else "done"
 
 
-def shell_ending(entry: ShellEntry) -> str:
-    """Return how a command of the user ended, in a word or two."""
-    if entry.interrupted:
-        return "interrupted"
-    return "not finished" if entry.exit_code is None else f"exit {entry.exit_code}"
+def shell_facts(entry: ShellEntry) -> list[str]:
+    """Return how a command of the user ended, and what is to be known of its output."""
+    ending = "not finished" if entry.exit_code is None else f"exit {entry.exit_code}"
+    facts = ["interrupted" if entry.interrupted else ending]
+    facts += [format_seconds(entry.duration)] if entry.duration >= 1 else []
+    facts += ["kept from the model"] if entry.excluded else []
+    facts += ["not all of its output"] if entry.truncated else []
+    return facts
 
 
 def result_facts(result: ToolResultMessage | None) -> list[str]:
@@ -163,11 +164,18 @@ def answer_facts(message: AssistantMessage) -> list[str]:
     return [sanitize_line(fact) for fact in facts]
 
 
+def compaction_sizes(entry: CompactionEntry | ViewEditEntry) -> str:
+    """Return what the context was before and after in tokens; empty where that is not known."""
+    if entry.tokens_before is None or entry.tokens_after is None:
+        return ""
+    return format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)
+
+
 def compaction_facts(entry: CompactionEntry, *, undone: bool) -> list[str]:
     """Return sizes, reason, what made it, time and cost of a compaction."""
-    facts = [f"{entry.reason} ({REASON_WORDS[entry.reason]})"]
-    if entry.tokens_before is not None and entry.tokens_after is not None:
-        facts.insert(0, f"{format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)} tokens")
+    sizes = compaction_sizes(entry)
+    facts = [f"{sizes} tokens"] if sizes else []
+    facts.append(f"{entry.reason} ({REASON_WORDS[entry.reason]})")
     if entry.rung:
         facts.append(describe_rung(entry.rung, entry.from_extension))
     if entry.duration:
@@ -225,17 +233,15 @@ def describe_mark(entry: object) -> str:
     return sanitize_line(line)
 
 
-def read_arguments(arguments: str) -> list[tuple[str, str]]:
-    """Return a call's arguments as (name, text); what is no JSON object stays as it is, without a name."""
+def describe_arguments(arguments: str) -> str:
+    """Return a call's arguments as `name: text`, one below the other; what is no JSON object stays as it is."""
     try:
-        values: object = msgspec.json.decode(arguments.encode("utf-8", "replace"))
-        if not isinstance(values, dict):
-            return [("", arguments)]
-        named = cast("dict[str, object]", values)
-        return [(name, value if isinstance(value, str) else _as_json(value)) for name, value in named.items()]
+        values = msgspec.json.decode(arguments.encode("utf-8", "replace"), type=dict[str, object])
+        return "\n".join(_argument(name, value) for name, value in values.items())
     except (ValueError, RecursionError):
-        return [("", arguments)]
+        return arguments
 
 
-def _as_json(value: object) -> str:
-    return msgspec.json.format(to_json(value), indent=2).decode()
+def _argument(name: str, value: object) -> str:
+    words = value if isinstance(value, str) else msgspec.json.format(to_json(value), indent=2).decode()
+    return f"{name}:\n{words}" if "\n" in words else f"{name}: {words}"

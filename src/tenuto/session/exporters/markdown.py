@@ -27,12 +27,12 @@ from tenuto.session.exporters.labels import (
     compaction_facts,
     count_lines,
     cut_note,
+    describe_arguments,
     describe_mark,
     image_name,
     is_long,
-    read_arguments,
     result_facts,
-    shell_ending,
+    shell_facts,
     who_said,
 )
 from tenuto.session.exporters.outline import read_outline
@@ -173,15 +173,9 @@ def _call(call: Call) -> Iterator[str]:
     yield " · ".join(word for word in words if word)
     has_diff = call.result is not None and any(isinstance(view, DiffView) for view in call.result.ui)
     if not has_diff:
-        arguments = "\n".join(_argument(name, value) for name, value in read_arguments(call.part.arguments))
-        yield _output(arguments, "arguments")
+        yield _output(describe_arguments(call.part.arguments), "arguments")
     if call.result is not None:
         yield from _result(call.result)
-
-
-def _argument(name: str, value: str) -> str:
-    gap = "\n" if "\n" in value else " "
-    return f"{name}:{gap}{value}" if name else value
 
 
 def _result(result: ToolResultMessage) -> Iterator[str]:
@@ -213,9 +207,7 @@ def _shell(entry: ShellEntry) -> Iterator[str]:
     yield _heading("You ran", entry.seq, entry.ts)
     yield fence(entry.command, "sh")
     yield _output(sanitize_output(entry.output), "")
-    facts = [shell_ending(entry)]
-    facts += ["kept from the model"] if entry.excluded else []
-    yield f"*{plain(' · '.join(facts))}*"
+    yield f"*{plain(' · '.join(shell_facts(entry)))}*"
 
 
 def _compaction(entry: CompactionEntry, *, is_undone: bool) -> Iterator[str]:

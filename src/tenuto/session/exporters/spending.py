@@ -1,4 +1,4 @@
-"""Token use of a session: the requests in the order in which they were made, and the sums."""
+"""Token use of a session: what each model and each purpose used."""
 
 from __future__ import annotations
 
@@ -6,35 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tenuto.protocol.entry import BranchSummaryEntry, UsageEntry, ViewEditEntry
+from tenuto.protocol.entry import BranchSummaryEntry, UsageEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent
 from tenuto.protocol.usage import Usage
-from tenuto.session.view_edits import compaction_of_edits
 
 SUMMARIES = "summaries"
 UNNAMED = "(model not named)"
-
-
-class Request(msgspec.Struct, frozen=True):
-    """One answered request. Sizes are tokens, `ts` is seconds since the epoch."""
-
-    seq: int
-    ts: float
-    cached: int
-    fresh: int
-    output: int
-
-    @property
-    def sent(self) -> int:
-        """Size of the request."""
-        return self.cached + self.fresh
-
-
-class Timeline(msgspec.Struct, frozen=True):
-    """All requests, and each compaction with the number of requests before it."""
-
-    requests: tuple[Request, ...]
-    compactions: tuple[tuple[int, CompactionEntry], ...]
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -43,23 +20,6 @@ class Share(msgspec.Struct, frozen=True):
     name: str
     calls: int
     usage: Usage
-
-
-def read_timeline(entries: Iterable[HistoryEvent]) -> Timeline:
-    """Return what the whole log says about sizes, in file order, which is the order of time."""
-    requests: list[Request] = []
-    compactions: list[tuple[int, CompactionEntry]] = []
-    for entry in entries:
-        if isinstance(entry, AssistantMessage) and entry.usage is not None and entry.usage.sent > 0:
-            usage = entry.usage
-            requests.append(
-                Request(entry.seq, entry.ts, max(usage.cache_read, 0), usage.sent - usage.cache_read, usage.output)
-            )
-        elif isinstance(entry, CompactionEntry):
-            compactions.append((len(requests), entry))
-        elif isinstance(entry, ViewEditEntry) and entry.rung:
-            compactions.append((len(requests), compaction_of_edits(entry)))
-    return Timeline(tuple(requests), tuple(compactions))
 
 
 def read_shares(entries: Iterable[HistoryEvent]) -> list[Share]:

@@ -1,138 +1,381 @@
-"""The page: head with its policy, side bar, figures, transcript, branches, script. Yielded piece by piece."""
+"""The page: `page.html` filled with side bar, transcript and branches. Yielded piece by piece."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from string import Template
 
-from tenuto.protocol.entry import QueuedEntry
-from tenuto.protocol.message import HistoryEvent
-from tenuto.session.exporters.html.blocks import Blocks, moment
-from tenuto.session.exporters.html.chart import chart, count_requests, totals
-from tenuto.session.exporters.html.markup import EMPTY, Markup, closing, element, fold, join, line, opening
-from tenuto.session.exporters.html.sidebar import tree
-from tenuto.session.exporters.items import arrange
-from tenuto.session.exporters.labels import branch_name
-from tenuto.session.exporters.outline import Outline, Piece, read_outline
-from tenuto.session.exporters.source import Source
-from tenuto.session.exporters.spending import Timeline, read_shares, read_timeline
+from tenuto.guard.sanitize import sanitize_output
+from tenuto.protocol.entry import (
+    BranchSummaryEntry,
+    Entry,
+    ExtensionEntry,
+    NoticeEntry,
+    ShellEntry,
+    UnknownEntry,
+    ViewEditEntry,
+)
+from tenuto.protocol.message import (
+    CompactionEntry,
+    DeveloperMessage,
+    DiffView,
+    HistoryEvent,
+    SystemMessage,
+    TodoView,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.session.exporters.html.markup import EMPTY, Markup, element, fold, line, opening, preformatted, prose, text
+from tenuto.session.exporters.items import Answer, Call, Item, Mark, arrange, is_shown
+from tenuto.session.exporters.labels import (
+    answer_facts,
+    branch_name,
+    call_state,
+    call_subject,
+    compaction_facts,
+    compaction_sizes,
+    count_lines,
+    cut_note,
+    describe_arguments,
+    describe_mark,
+    first_line,
+    image_name,
+    is_long,
+    result_facts,
+    shell_facts,
+    who_said,
+)
+from tenuto.session.exporters.outline import Outline, read_outline
+from tenuto.session.exporters.source import Source, format_machine_time, format_time
+from tenuto.session.exporters.spending import Share, read_shares
+from tenuto.text.figures import format_bytes, format_cost, format_seconds, plural
 from tenuto.version import __version__
 
-_HERE = Path(__file__).parent
-_DAMAGE_SHOWN = 20
+_TEMPLATE = Path(__file__).parent / "page.html"
+_SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MAX_IMAGE_BYTES = 5_000_000
+_DAMAGE_SHOWN, _FILES_SHOWN, _RAW_SHOWN = 20, 200, 20_000
+_TODO_MARKS = {"pending": "☐", "in_progress": "▸", "done": "☑", "cancelled": "☒"}
 
 
 def write_page(source: Source) -> Iterator[str]:
     """Yield the whole page. Nothing in it refers to anything outside, and only its own script can run."""
     outline = read_outline(source.entries)
-    timeline = read_timeline(source.entries)
-    blocks = Blocks(source, outline.undone)
-    yield _head(source.title)
-    yield from _navigation(outline, source.state.labels)
-    yield opening("main")
-    yield _title(source, outline, timeline)
-    yield _damage(source)
-    yield _figures(source.entries, timeline)
-    yield from _transcript(blocks, outline.path)
-    yield _waiting(blocks, source.state.queue)
+    blocks = _Blocks(source, outline.undone)
+    head, middle, tail = _template()
+    yield Template(head).substitute(policy=policy(), version=line(__version__), title=line(source.title))
+    yield from _contents(outline, source.state.labels)
+    yield middle
+    yield from _about(source, outline)
+    yield '<section id="transcript">\n'
+    for item in arrange(outline.path):
+        yield f"{blocks.render(item)}\n"
+    yield "</section>\n"
+    if source.state.queue:
+        yield "<h2>Not sent yet</h2>\n"
+    for entry in source.state.queue:
+        yield blocks.block("user", "You, not sent yet", entry, *blocks.contents(entry.parts, "said"))
     for number, piece in enumerate(outline.branches, 1):
-        yield from _branch(number, piece, blocks)
-    yield join(closing("main"), _script(), Markup("</body>\n</html>\n"))
+        summary = element("summary", Markup("Branch: "), line(branch_name(piece)))
+        yield f"{opening('details', class_='branch', id=f'b{number}')}{summary}\n"
+        for item in arrange(piece.entries):
+            yield f"{blocks.render(item)}\n"
+        yield "</details>\n"
+    yield tail
 
 
-@lru_cache(maxsize=2)
-def _asset(name: str) -> str:
-    """Return the style or the script as it stands in the page. Raises `OSError` where the package is incomplete."""
-    return (_HERE / name).read_text(encoding="utf-8")
+@lru_cache(maxsize=1)
+def _template() -> tuple[str, str, str]:
+    """Return what stands before the side bar, between it and the transcript, and behind that.
 
-
-def _hash(content: str) -> str:
-    return f"'sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    Raises `OSError` where the package is incomplete.
+    """
+    head, _, rest = _TEMPLATE.read_text(encoding="utf-8").partition("$contents")
+    middle, _, tail = rest.partition("$transcript")
+    return head, middle, tail
 
 
 def policy() -> str:
     """Return the content security policy: images in the page, and the style and script with these very bytes."""
-    return (
-        f"default-src 'none'; img-src data:; style-src {_hash(_asset('page.css'))}; "
-        f"script-src {_hash(_asset('page.js'))}; base-uri 'none'; form-action 'none'"
-    )
+    whole, hashes = "".join(_template()), dict[str, str]()
+    for tag in ("style", "script"):
+        content = whole.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+        hashes[tag] = b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    own = "; ".join(f"{tag}-src 'sha256-{digest}'" for tag, digest in hashes.items())
+    return f"default-src 'none'; img-src data:; {own}; base-uri 'none'; form-action 'none'"
 
 
-def _head(title: str) -> Markup:
-    return join(
-        Markup('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">\n'),
-        Markup('<meta http-equiv="x-dns-prefetch-control" content="off">\n'),
-        Markup('<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'),
-        opening("meta", name="generator", content=f"Tenuto {__version__}"),
-        Markup("\n"),
-        element("title", line(title)),
-        Markup(f"\n<style>{_asset('page.css')}</style>\n</head>\n<body>\n"),
-    )
+# --- around the transcript ---
 
 
-def _script() -> Markup:
-    return Markup(f"<script>{_asset('page.js')}</script>\n")
+def _contents(outline: Outline, labels: dict[int, str]) -> Iterator[Markup]:
+    """Yield a list for each piece: its prompts, compactions and labelled entries, and the branches that leave it."""
+    leaving: dict[int, list[tuple[int, Markup]]] = {}
+    for number, piece in enumerate(outline.branches, 1):
+        link = element("a", line(branch_name(piece)), href=f"#b{number}")
+        leaving.setdefault(max(piece.parent, 0), []).append((piece.after, element("li", link, class_="branch")))
+    for number, piece in enumerate(outline.pieces):
+        stops = [
+            (position, _stop(entry, labels.get(entry.seq, "")))
+            for position, entry in zip(piece.positions, piece.entries, strict=True)
+            if is_shown(entry) and (_stop_words(entry) or entry.seq in labels)
+        ]
+        rows = sorted([*stops, *leaving.get(number, ())], key=lambda stop: stop[0])
+        name = f"Branch: {branch_name(piece)}" if number else "Session"
+        body = element("ol", *(row for _, row in rows))
+        yield element("details", element("summary", line(name)), body, open="open")
 
 
-def _navigation(outline: Outline, labels: dict[int, str]) -> Iterator[Markup]:
-    yield join(opening("nav", id="tree"), opening("details", open="open"), element("summary", Markup("Session")))
-    yield from tree(outline, labels)
-    yield join(closing("details"), closing("nav"), Markup("\n"))
+def _stop(entry: HistoryEvent, label: str) -> Markup:
+    link = element("a", line(_stop_words(entry) or f"#{entry.seq}"), href=f"#e{entry.seq}")
+    return element("li", link, element("mark", line(label)) if label else EMPTY)
 
 
-def _title(source: Source, outline: Outline, timeline: Timeline) -> Markup:
+def _stop_words(entry: HistoryEvent) -> str:
+    match entry:
+        case UserMessage():
+            return first_line(text_of(entry.parts)) or "(image)"
+        case CompactionEntry() | ViewEditEntry() if not isinstance(entry, ViewEditEntry) or entry.rung:
+            return f"compacted {compaction_sizes(entry)}"
+        case BranchSummaryEntry():
+            return f"summary of #{entry.from_seq}"
+        case _:
+            return ""
+
+
+def _about(source: Source, outline: Outline) -> Iterator[Markup]:
     state = source.state
-    facts = [
-        element("code", line(source.id)),
-        line(source.cwd),
-        line(state.model),
-        line(f"{len(outline.path):,} entries on the path, {len(source.entries):,} in all"),
-        line(count_requests(timeline)),
-    ]
+    sizes = f"{len(outline.path):,} entries on the path, {len(source.entries):,} in all"
+    facts = [line(words) for words in (source.id, source.cwd, state.model, sizes)]
     if source.forked_from is not None:
         facts.append(line(f"forked from {source.forked_from.session} after #{source.forked_from.seq}"))
-    span = join(moment(state.created), Markup(" to "), moment(state.updated)) if state.created > 0 else EMPTY
-    rows = [element("li", fact) for fact in (*facts, span) if fact]
-    return element("header", element("h1", line(source.title)), element("ul", *rows, class_="about"), class_="page")
+    if state.created > 0:
+        facts.append(Markup(f"{_moment(state.created)} to {_moment(state.updated)}"))
+    rows = [element("li", fact) for fact in facts if fact]
+    yield element("header", element("h1", line(source.title)), element("ul", *rows, class_="about"))
+    if source.damage:
+        words = [str(damage) for damage in source.damage[:_DAMAGE_SHOWN]]
+        words += [f"and {len(source.damage) - _DAMAGE_SHOWN:,} more"] if len(source.damage) > _DAMAGE_SHOWN else []
+        head = line(f"Lines of the log that could not be read as they stand: {len(source.damage):,}")
+        yield fold(head, preformatted("\n".join(words), "plain"), class_="block aside")
+    yield _totals(read_shares(source.entries))
 
 
-def _damage(source: Source) -> Markup:
-    if not source.damage:
+def _totals(shares: list[Share]) -> Markup:
+    """Return the table of what each model used; nothing when nothing is known."""
+    if not shares:
         return EMPTY
-    rows = [element("li", line(str(damage))) for damage in source.damage[:_DAMAGE_SHOWN]]
-    more = len(source.damage) - _DAMAGE_SHOWN
-    rows += [element("li", line(f"and {more:,} more"))] if more > 0 else []
-    head = line(f"Lines of the log that could not be read as they stand: {len(source.damage):,}")
-    return fold(head, element("ul", *rows), class_="block aside")
+    rows: list[tuple[str, ...]] = [("", "calls", "input", "from cache", "to cache", "output", "reasoning", "cost")]
+    for share in shares:
+        usage = share.usage
+        numbers = (share.calls, usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning)
+        cost = format_cost(usage.cost) if usage.cost is not None else "–"
+        rows.append((share.name, *(f"{number:,}" for number in numbers), cost))
+    made = [element("tr", *(element("td", line(cell)) for cell in row)) for row in rows]
+    return element("table", *made, class_="totals", id="tokens")
 
 
-def _figures(entries: Iterable[HistoryEvent], timeline: Timeline) -> Markup:
-    shares = read_shares(entries)
-    return element("section", element("h2", Markup("Tokens")), chart(timeline), totals(shares), id="tokens")
+def _moment(ts: float) -> Markup:
+    """Return a time; the page's script shows it in the reader's own zone."""
+    words = format_time(ts)
+    return element("time", line(words), datetime=format_machine_time(ts)) if words else EMPTY
 
 
-def _transcript(blocks: Blocks, entries: tuple[HistoryEvent, ...]) -> Iterator[Markup]:
-    yield join(Markup("\n"), opening("section", id="transcript"), element("h2", Markup("Transcript")))
-    for item in arrange(entries):
-        yield join(Markup("\n"), blocks.render(item))
-    yield closing("section")
+# --- the transcript ---
 
 
-def _waiting(blocks: Blocks, queue: tuple[QueuedEntry, ...]) -> Markup:
-    if not queue:
+class _Blocks:
+    """Makes the blocks: one for each item, with its anchor `e<seq>`, once, whatever a damaged log repeats."""
+
+    def __init__(self, source: Source, undone: frozenset[int]) -> None:
+        self._load_blob = source.load_blob
+        self._labels = source.state.labels
+        self._undone = undone
+        self._targets = {entry.seq for entry in source.entries if is_shown(entry)}
+        self._anchored: set[int] = set()
+
+    def render(self, item: Item) -> Markup:
+        """Return one block."""
+        match item:
+            case Answer():
+                return self._answer(item)
+            case UserMessage():
+                return self.block("user", who_said(item), item, *self.contents(item.parts, "said"))
+            case ToolResultMessage():
+                facts = " · ".join(["a result without its call", *result_facts(item)])
+                return self._tool(item.name, "", facts, item)
+            case ShellEntry():
+                command = preformatted(f"$ {item.command}", "output")
+                facts = element("footer", line(" · ".join(shell_facts(item))))
+                return self.block("shell", "You ran", item, command, _output(item.output), facts)
+            case CompactionEntry():
+                return self._compaction(item)
+            case SystemMessage():
+                words = (item.text, f"Tools: {', '.join(item.tools)}" if item.tools else "")
+                return self._aside(item, f"System prompt, {plural(len(item.tools), 'tool')}", *words)
+            case DeveloperMessage():
+                return self._aside(item, f"Told to the model{f': {item.kind}' if item.kind else ''}", item.text)
+            case ExtensionEntry():
+                return self.block("extension", f"Extension {item.extension}", item, *self.contents(item.parts, "said"))
+            case UnknownEntry():
+                head = f"An entry of a kind that this version does not know: {item.kind}"
+                return self._aside(item, head, item.raw[:_RAW_SHOWN].decode("utf-8", "replace"))
+            case _:
+                return self._mark(item)
+
+    def block(self, kind: str, who: str, entry: Entry, *body: Markup) -> Markup:
+        """Return a block with a head: who, its label, which entry, when."""
+        anchor = self._anchor(entry.seq)
+        label = self._labels.get(entry.seq, "")
+        head = element(
+            "header",
+            element("b", line(who)),
+            element("mark", line(label)) if label else EMPTY,
+            element("a", line(f"#{entry.seq}"), href=f"#{anchor}") if anchor else EMPTY,
+            _moment(entry.ts),
+        )
+        return element("article", head, *body, class_=f"block {kind}", id=anchor)
+
+    def contents(self, parts: tuple[ContentPart, ...], kind: str) -> Iterator[Markup]:
+        """Yield texts and images in order; `kind` is "said" for what somebody wrote, "output" for a program's."""
+        for part in parts:
+            if isinstance(part, ImagePart):
+                yield self._image(part)
+            else:
+                yield preformatted(part.text, kind) if kind == "said" else _output(part.text)
+
+    def _anchor(self, seq: int) -> str | None:
+        if seq < 1 or seq in self._anchored:
+            return None
+        self._anchored.add(seq)
+        return f"e{seq}"
+
+    def _aside(self, entry: Entry, head: str, *body: str) -> Markup:
+        summary = Markup(f"{line(head)} #{entry.seq} {_moment(entry.ts)}")
+        shown = (preformatted(words, "plain") for words in body if words)
+        return fold(summary, *shown, class_="block aside", id_=self._anchor(entry.seq))
+
+    def _answer(self, answer: Answer) -> Markup:
+        message, calls = answer.message, iter(answer.calls)
+        body: list[Markup] = []
+        for part in message.parts:
+            match part:
+                case TextPart() if part.text.strip():
+                    body.append(prose(part.text))
+                case ThinkingPart() if part.text.strip():
+                    seconds = message.thinking_duration
+                    head = f"Thinking, {format_seconds(seconds)}" if seconds >= 1 else "Thinking"
+                    body.append(fold(line(head), preformatted(part.text, "plain")))
+                case ToolCallPart():
+                    body.append(self._call(next(calls)))
+                case OpaquePart():
+                    size = format_bytes(len(bytes(part.block)))
+                    body.append(_note(f"[a block of {part.provider} that only it can read, {size}]"))
+                case _:
+                    continue
+        facts = " · ".join(answer_facts(message))
+        foot = element("footer", line(facts)) if facts else EMPTY
+        return self.block("assistant", "Assistant", message, *body, foot)
+
+    def _call(self, call: Call) -> Markup:
+        arguments = describe_arguments(call.part.arguments)
+        body: list[Markup] = []
+        if arguments:
+            is_aside = is_long(arguments) or (call.result is not None and any(map(_is_diff, call.result.ui)))
+            block = preformatted(arguments, "output")
+            body.append(fold(Markup("arguments"), block) if is_aside else block)
+        if call.part.fault:
+            body.append(_note(f"The arguments could not be read: {call.part.fault}"))
+        facts = " · ".join(result_facts(call.result))
+        return self._tool(call.part.name or "tool", call_subject(call), facts, call.result, *body)
+
+    def _tool(self, name: str, subject: str, facts: str, result: ToolResultMessage | None, *body: Markup) -> Markup:
+        """Return a call and its result as one folded block, which has the anchor of the result."""
+        head = f"{element('b', line(name))} {element('code', line(subject))} {element('span', line(facts))}"
+        anchor = self._anchor(result.seq) if result is not None else None
+        shown = self._result(result) if result is not None else ()
+        return fold(Markup(head), *body, *shown, class_=f"tool {call_state(result)}", id_=anchor)
+
+    def _result(self, result: ToolResultMessage) -> Iterator[Markup]:
+        for view in result.ui:
+            if isinstance(view, DiffView):
+                yield _diff(view)
+            elif isinstance(view, TodoView):
+                yield preformatted("\n".join(f"{_TODO_MARKS[item.status]} {item.text}" for item in view.items), "plain")
+        yield from self.contents(result.parts, "output")
+        if result.truncated:
+            yield _note(cut_note(result))
+
+    def _compaction(self, entry: CompactionEntry) -> Markup:
+        is_undone = entry.seq in self._undone
+        body = [_note(" · ".join(compaction_facts(entry, undone=is_undone)))]
+        if entry.first_kept_index > 0:
+            number = line(f"#{entry.first_kept_index}")
+            is_there = entry.first_kept_index in self._targets
+            place = element("a", number, href=f"#e{entry.first_kept_index}") if is_there else number
+            body.append(element("p", Markup(f"Kept word for word from {place} on"), class_="note"))
+        if entry.summary:
+            body.append(fold(Markup("Summary"), prose(entry.summary)))
+        if entry.details is not None:
+            body += [_names("Read", entry.details.read_files), _names("Modified", entry.details.modified_files)]
+        return self.block("compaction undone" if is_undone else "compaction", "Compacted", entry, *body)
+
+    def _mark(self, item: Mark) -> Markup:
+        kind = f"mark {item.level}" if isinstance(item, NoticeEntry) else "mark"
+        body = fold(Markup("Summary"), prose(item.summary)) if isinstance(item, BranchSummaryEntry) else EMPTY
+        words = line(describe_mark(item))
+        return element("div", words, _moment(item.ts), body, class_=f"block {kind}", id=self._anchor(item.seq))
+
+    def _image(self, part: ImagePart) -> Markup:
+        """Return an image as a `data:` address, or its name and why it is not shown."""
+        name = image_name(part)
+        if part.media_type not in _SHOWN_IMAGES:
+            return _note(f"[{name}: not a kind of image that is shown here]")
+        try:
+            data = self._load_blob(part.sha256) if part.size <= _MAX_IMAGE_BYTES else b""
+        except (OSError, ValueError):
+            return _note(f"[{name}: no longer there]")
+        if max(len(data), part.size) > _MAX_IMAGE_BYTES:
+            return _note(f"[{name}: too large to be put into this page]")
+        # Not through `opening`: the address is ours, and cleaning megabytes of base64 would take its time.
+        address = f"data:{part.media_type};base64,{b64encode(data).decode('ascii')}"
+        return Markup(f'{opening("img", alt=name, title=name)[:-1]} src="{address}">')
+
+
+def _note(words: str) -> Markup:
+    return element("p", line(words), class_="note")
+
+
+def _names(head: str, names: tuple[str, ...]) -> Markup:
+    if not names:
         return EMPTY
-    rows = [blocks.queued(entry) for entry in queue]
-    return element("section", element("h2", Markup("Not sent yet")), *rows)
+    more = [f"… {len(names) - _FILES_SHOWN:,} more"] if len(names) > _FILES_SHOWN else []
+    return fold(line(f"{head}: {len(names):,}"), preformatted("\n".join([*names[:_FILES_SHOWN], *more]), "plain"))
 
 
-def _branch(number: int, piece: Piece, blocks: Blocks) -> Iterator[Markup]:
-    yield join(Markup("\n"), opening("details", class_="branch", id=f"b{number}"))
-    yield element("summary", Markup("Branch: "), line(branch_name(piece)))
-    for item in arrange(piece.entries):
-        yield join(Markup("\n"), blocks.render(item))
-    yield closing("details")
+def _output(content: str) -> Markup:
+    """Return a program's output as a terminal would have left it; a long one is folded."""
+    if not content.strip():
+        return EMPTY
+    block = preformatted(sanitize_output(content), "output")
+    return fold(line(plural(count_lines(content), "line")), block) if is_long(content) else block
+
+
+def _is_diff(view: object) -> bool:
+    return isinstance(view, DiffView)
+
+
+def _diff(view: DiffView) -> Markup:
+    """Return a folded diff; its rows have their kind by their sign."""
+    head = line(f"{view.path} +{view.added} −{view.removed}{' new file' if view.created else ''}")
+    kinds = {"+": "added", "-": "removed", "@": "hunk"}
+    rows = (
+        element("span", text(f"{row}\n"), class_=kinds.get(row[:1], "same"))
+        for row in view.diff.removesuffix("\n").split("\n")
+    )
+    return fold(head, element("pre", Markup("\n"), *rows, class_="diff")) if view.diff else _note(head)
