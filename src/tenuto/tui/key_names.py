@@ -8,77 +8,32 @@ from __future__ import annotations
 
 import functools
 
+from tenuto.text.nearest import did_you_mean
+
 MODIFIERS = ("ctrl", "super", "alt", "shift")
 _MOTIONS = ("up", "down", "left", "right", "home", "end", "pageup", "pagedown")
 _FUNCTIONS = tuple(f"f{number}" for number in range(1, 25))
 WORDS = frozenset(("enter", "escape", "tab", "backspace", "delete", "insert", "space", *_MOTIONS, *_FUNCTIONS))
 MAX_CHORD = 2
-_CHARACTER_WORDS = {
-    "slash": "/",
-    "backslash": "\\",
-    "at": "@",
-    "minus": "-",
-    "plus": "+",
-    "underscore": "_",
-    "hash": "#",
-    "dollar": "$",
-    "percent": "%",
-    "period": ".",
-    "dot": ".",
-    "comma": ",",
-    "question": "?",
-    "equals": "=",
-    "backtick": "`",
-}
+_CHARACTER_WORDS = {"slash": "/", "backslash": "\\", "at": "@", "minus": "-", "plus": "+", "underscore": "_"}
 _SPELLINGS = {
     "esc": "escape",
     "return": "enter",
-    "ret": "enter",
-    "cr": "enter",
     "del": "delete",
-    "bs": "backspace",
-    "backspc": "backspace",
     "ins": "insert",
-    "spc": "space",
-    "spacebar": "space",
     "pgup": "pageup",
-    "prior": "pageup",
     "pgdn": "pagedown",
-    "pgdown": "pagedown",
-    "next": "pagedown",
-    "arrowup": "up",
-    "arrowdown": "down",
-    "arrowleft": "left",
-    "arrowright": "right",
-    "uparrow": "up",
-    "downarrow": "down",
-    "leftarrow": "left",
-    "rightarrow": "right",
     "↑": "up",
     "↓": "down",
     "←": "left",
     "→": "right",
-    "⏎": "enter",
-    "⎋": "escape",
-    "⇥": "tab",
-    "⌫": "backspace",
 }
 _MODIFIER_SPELLINGS = {
-    "ctrl": "ctrl",
-    "control": "ctrl",
-    "ctl": "ctrl",
-    "c": "ctrl",
-    "alt": "alt",
-    "meta": "alt",
-    "m": "alt",
-    "a": "alt",
-    "opt": "alt",
-    "option": "alt",
-    "shift": "shift",
-    "s": "shift",
+    **dict.fromkeys(("ctrl", "control", "c"), "ctrl"),
+    **dict.fromkeys(("alt", "meta", "m", "option", "opt"), "alt"),
+    **dict.fromkeys(("shift", "s"), "shift"),
     "super": "super",
 }
-_SIGNS = {"⌃": "ctrl+", "⌥": "alt+", "⇧": "shift+", "⌘": "cmd+"}
 _COMMAND_KEYS = frozenset({"cmd", "command", "win", "windows"})
 _SAME_BYTE = {
     "ctrl+i": "Tab",
@@ -189,8 +144,6 @@ def _ascii_names() -> dict[str, str]:
 
 def _parse_key(text: str) -> str:
     word = f"ctrl+{text[1:]}" if text.startswith("^") and len(text) > 1 else text
-    for sign, modifier in _SIGNS.items():
-        word = word.replace(sign, modifier)
     *prefixes, final = _pieces(word)
     modifiers: set[str] = set()
     for prefix in prefixes:
@@ -218,16 +171,10 @@ def _pieces(word: str) -> list[str]:
     """Return modifiers and key of `Ctrl-X`, `C-x`, `ctrl+-`, `ctrl--`; a lone `-` or `+` is the key."""
     if len(word) == 1:
         return [word]
-    last = word[-1] if word[-1:] in ("+", "-") else ""
+    last = word[-1:] if word.endswith(("+", "-")) else ""
     if not word or (last and word[-2] not in "+-"):
         raise KeyNameError(f"“{word}” names no key")
-    body = word[:-1] if last else word
-    pieces = [piece for piece in body.replace("-", "+").split("+") if piece]
-    joined = "".join(pieces).lower()
-    if not last and joined in {"pageup", "pagedown", "pgup", "pgdn", "pgdown"}:
-        return [joined]
-    if not last and len(pieces) > 2 and pieces[-2].lower() in ("page", "pg") and pieces[-1].lower() in ("up", "down"):
-        return [*pieces[:-2], f"page{pieces[-1].lower()}"]
+    pieces = [piece for piece in word.removesuffix(last).replace("-", "+").split("+") if piece]
     return [*pieces, last] if last else pieces
 
 
@@ -238,9 +185,5 @@ def _final_of(text: str, final: str, *, modified: bool) -> str:
     word = _SPELLINGS.get(word, word)
     found = word if word in WORDS else _character_of(final.lower())
     if found not in WORDS and len(found) != 1:
-        import difflib
-
-        close = difflib.get_close_matches(word, [*WORDS, *_SPELLINGS], n=1)
-        hint = f"; did you mean {_SPELLINGS.get(close[0], close[0])}?" if close else ""
-        raise KeyNameError(f"“{text}”: there is no key “{final}”{hint}")
+        raise KeyNameError(f"“{text}”: there is no key “{final}”{did_you_mean(word, [*WORDS, *_SPELLINGS])}")
     return found
