@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from tenuto.command.outcome import CommandOutcome, Say
-from tenuto.command.tree_rows import describe_entry, is_shown
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.entry import LabelEntry
+from tenuto.session.describe import Place, is_shown, line_of
 from tenuto.text.bounding import shorten
 
 MAX_CHARACTERS = 200
@@ -22,13 +22,13 @@ async def run(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         rows = [f"#{seq}  {text}" for seq, text in sorted(session.state.labels.items())]
         return [Say("\n".join(rows) or "No labels. /label TEXT labels this point of the session.")]
     placed = _PLACED.match(argument)
-    target = int(placed[1]) if placed else next((e.seq for e in reversed(session.path()) if is_shown(e)), 0)
+    target = int(placed[1]) if placed else next((e.seq for e in reversed(session.path()) if is_shown(e, Place.TREE)), 0)
     entry = session.find(target)
-    if entry is None or not is_shown(entry):
+    if entry is None or not is_shown(entry, Place.TREE):
         raise TaskFailedError("there is nothing to label there; /tree shows the entries")
     text = shorten((placed[2] or "") if placed else argument, MAX_CHARACTERS)
     if not text and target not in session.state.labels:
         raise TaskFailedError(f"entry {target} has no label")
     session.append(LabelEntry(target=target, text=text))
-    name = shorten(describe_entry(entry), 60)
+    name = shorten(line_of(entry), 60)
     return [Say(f"Label “{text}” set on #{target} ({name})." if text else f"Label removed from #{target} ({name}).")]

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import takewhile
 
 from tenuto.command.outcome import Choice, RowFilter
 from tenuto.command.session_rows import age
 from tenuto.core.destination import prompt_of
-from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry, UndoEntry, ViewEditEntry
-from tenuto.protocol.message import (
-    AssistantMessage,
-    CompactionEntry,
-    HistoryEvent,
-    ToolResultMessage,
-    UserMessage,
-)
-from tenuto.protocol.part import text_of
+from tenuto.protocol.entry import UndoEntry, ViewEditEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage
 from tenuto.session.branches import TreeRow, read_rows
+from tenuto.session.describe import LINE_CHARACTERS, Place, is_shown, line_of, pieces_of
 from tenuto.session.session import Session
+from tenuto.session.view_edits import compaction_of_edits
 from tenuto.text.bounding import bound_middle, shorten
-from tenuto.text.call_summary import summarise_call
-from tenuto.text.figures import format_change, plural
-from tenuto.text.rungs import describe_rung
-from tenuto.tool.history import pieces_of
+from tenuto.text.figures import plural
 
 REACH = 4_000
 """Entries of the log that are shown at a time; the first row leads to those before."""
-LABEL_CHARACTERS = 160
 PREVIEW_CHARACTERS = 8_000
 LEAF, ON_PATH = "●", "│"
 PROMPT, RESULT, OTHER = "prompt", "result", "other"
@@ -46,30 +38,12 @@ def tree_choices(session: Session, before: int) -> tuple[Choice, ...]:
         return ()
     first = entries[0].seq
     on_path = {entry.seq for entry in takewhile(lambda entry: entry.seq >= first, reversed(session.path()))}
-    leaf = next((entry.seq for entry in reversed(session.path()) if is_shown(entry)), 0)
+    leaf = next((entry.seq for entry in reversed(session.path()) if is_shown(entry, Place.TREE)), 0)
     describe = _Describer(session, on_path, leaf, time.time())
-    rows = [describe.row(row) for row in read_rows(entries, on_path, is_shown)]
+    rows = [describe.row(row) for row in read_rows(entries, on_path, partial(is_shown, place=Place.TREE))]
     if any(session.entries_between(1, first - 1)):
         rows.insert(0, Choice(f"before {first}", "… what came before", f"entries up to #{first - 1}"))
     return tuple(rows)
-
-
-def is_shown(entry: HistoryEvent) -> bool:
-    """Say whether an entry is a row: what was said and done, and what changed the view."""
-    if isinstance(entry, ExtensionEntry):
-        return entry.in_view
-    if isinstance(entry, ViewEditEntry):
-        return bool(entry.rung)
-    return isinstance(
-        entry,
-        UserMessage
-        | AssistantMessage
-        | ToolResultMessage
-        | ShellEntry
-        | CompactionEntry
-        | BranchSummaryEntry
-        | UndoEntry,
-    )
 
 
 class _Describer:
@@ -91,7 +65,7 @@ class _Describer:
             facts.append(age(self._now - entry.ts))
         return Choice(
             value=str(entry.seq),
-            label=shorten(describe_entry(entry), LABEL_CHARACTERS),
+            label=shorten(line_of(entry), LINE_CHARACTERS),
             detail=" · ".join(facts),
             present=entry.seq == self._leaf,
             indent=row.depth,
@@ -121,13 +95,13 @@ class _Describer:
                 target = next(iter(self._session.entries_between(entry.target, entry.target)), None)
                 if isinstance(target, UndoEntry):
                     return f"Taken back: the undo #{target.seq}. #{target.target} holds again."
-                what = describe_entry(target) if target is not None else f"#{entry.target}"
+                what = line_of(target) if target is not None else f"#{entry.target}"
                 return f"Undone: #{entry.target}, {what}. What it had replaced is in the view again."
             case ViewEditEntry():
-                return f"{describe_entry(entry)}: {plural(len(entry.edits), 'entry')} shortened in the view."
+                return f"{line_of(entry)}. {compaction_of_edits(entry).summary}"
             case CompactionEntry():
                 kept = f" From #{entry.first_kept_index} on everything stays." if entry.first_kept_index else ""
-                return f"{describe_entry(entry)}, without a summary.{kept}"
+                return f"{line_of(entry)}, without a summary.{kept}"
             case ToolResultMessage():
                 return "(no output)"
             case AssistantMessage():
@@ -141,39 +115,6 @@ class _Describer:
         return [
             piece.text if alone or piece.kind == "assistant" else f"[{piece.kind}]\n{piece.text}" for piece in pieces
         ]
-
-
-def describe_entry(entry: HistoryEvent) -> str:
-    """Return what a row says of an entry: who or what, and how it begins."""
-    match entry:
-        case UserMessage():
-            who = "You" if prompt_of(entry) else entry.origin.capitalize()
-            return f"{who}: {text_of(entry.parts) or '(image)'}"
-        case AssistantMessage():
-            calls = [f"{call.name} {summarise_call(call.name, call.arguments)}".strip() for call in entry.tool_calls]
-            return f"Model: {' · '.join(part for part in (text_of(entry.parts).strip(), *calls) if part)}"
-        case ToolResultMessage():
-            return f"{entry.name}: {text_of(entry.parts)[: 4 * LABEL_CHARACTERS]}"
-        case ShellEntry():
-            return f"{'!!' if entry.excluded else '!'}{entry.command}"
-        case CompactionEntry():
-            sizes = format_change(entry.tokens_before or 0, entry.tokens_after or 0, rough=entry.rough)
-            return f"Compaction: {sizes} tokens, {describe_rung(entry.rung, entry.from_extension)}"
-        case ViewEditEntry():
-            return f"Compaction: {describe_rung(entry.rung)}"
-        case BranchSummaryEntry():
-            return f"Notes on #{entry.from_seq}: {_first_words(entry.summary)}"
-        case UndoEntry():
-            return f"Undo of #{entry.target}"
-        case ExtensionEntry():
-            return f"{entry.extension}: {text_of(entry.parts)}"
-        case _:
-            return entry.__struct_config__.tag if isinstance(entry.__struct_config__.tag, str) else ""
-
-
-def _first_words(summary: str) -> str:
-    """Return how a summary begins, behind its first heading."""
-    return " ".join(line for line in summary.splitlines() if line.strip() and not line.startswith("#"))
 
 
 def _kind(entry: HistoryEvent) -> str:

@@ -7,17 +7,13 @@ from functools import partial
 from pathlib import Path
 
 from tenuto.core.live import LiveSession
-from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry
 from tenuto.protocol.event import EarlierFoundEvent
-from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
+from tenuto.protocol.message import HistoryEvent, ToolResultMessage
 from tenuto.protocol.operation import FindEarlierOperation
 from tenuto.text.matching import count_in_prose, may_contain
 
 BYTES_AT_A_TIME = 32 << 20
 """Bytes of the log that are looked through before there is an answer, so that whoever asked can stop asking."""
-_SHOWN = (
-    UserMessage, AssistantMessage, ToolResultMessage, ShellEntry, NoticeEntry, CompactionEntry, BranchSummaryEntry,
-)  # fmt: skip
 
 
 def find_earlier(live: LiveSession, question: FindEarlierOperation) -> EarlierFoundEvent:
@@ -46,9 +42,9 @@ def _says(entry: HistoryEvent, query: str, outputs: Path) -> bool:
 def _texts(entry: HistoryEvent, outputs: Path) -> Iterator[str]:
     """Yield what the screen shows of an entry, near enough."""
     from tenuto.protocol.message import DiffView
-    from tenuto.tool.history import pieces_of
+    from tenuto.session.describe import Place, is_shown, pieces_of
 
-    if not isinstance(entry, _SHOWN):
+    if not is_shown(entry, Place.SCREEN):
         return
     for piece in pieces_of(entry, outputs):
         yield piece.text

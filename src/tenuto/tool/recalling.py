@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from tenuto.protocol.message import HistoryEvent
+from tenuto.session.describe import Piece, pieces_of
 from tenuto.session.path import between
 from tenuto.text.bounding import boundary_after, boundary_before
 from tenuto.tool.errors import ToolError
-from tenuto.tool.history import Piece, pieces_of
 from tenuto.tool.matchers import ExpressionMatcher, Hit, Matcher, Scan, WordMatcher
 from tenuto.tool.output import format_size
 from tenuto.tool.search import Stop

@@ -248,8 +248,8 @@ def test_a_compaction_says_what_it_did_and_has_its_summary_folded() -> None:
     assert "undone" in mark.classes and "taken back" in mark.text
     summary = [one for one in page.elements if one.tag == "div" and "prose" in one.classes and "article" in one.path]
     assert any(one.path[-1] == "details" and one.text.strip() == "word" for one in summary)
-    tree = [one for one in page.all("a") if "nav" in one.path and one.text.startswith("compacted")]
-    assert [one.text for one in tree] == ["compacted 182k → ~24k"]
+    tree = [one for one in page.all("a") if "nav" in one.path and one.text.startswith("Compaction")]
+    assert [one.text for one in tree] == ["Compaction: 182k → ~24k tokens, name"]
 
 
 def test_a_compaction_that_only_hides_results_is_one_too() -> None:
@@ -268,7 +268,10 @@ def test_a_compaction_that_only_hides_results_is_one_too() -> None:
     (mark,) = page.all("article", "compaction")
     for words in ("90k → ~40k tokens", "threshold", "old results hidden", "2.5s", "results are hidden", "taken back"):
         assert words in mark.text
-    assert [one.text for one in page.all("a") if "nav" in one.path] == ["hi", "compacted 90k → ~40k"]
+    assert [one.text for one in page.all("a") if "nav" in one.path] == [
+        "hi",
+        "Compaction: 90k → ~40k tokens, old results hidden",
+    ]
 
 
 @pytest.mark.parametrize("reason", get_args(CompactionReason))

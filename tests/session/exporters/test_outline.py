@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import text_of
+from tenuto.session.describe import Place, is_shown
 from tenuto.session.exporters.html.page import write_page
-from tenuto.session.exporters.items import is_shown
 from tenuto.session.exporters.markdown import write_markdown
 from tenuto.session.exporters.outline import ROOT, read_outline
 from tenuto.session.history import History
@@ -49,8 +49,13 @@ def test_the_path_is_the_trees_and_nothing_is_lost(seed: int, length: int) -> No
         tree.follow(entry)
     outline = read_outline(entries)
     assert [id(entry) for entry in outline.path] == [id(entry) for entry in tree.path]
-    shown = [position for piece in outline.pieces for position in piece.positions if is_shown(entries[position])]
-    assert sorted(shown) == [position for position, entry in enumerate(entries) if is_shown(entry)]
+    shown = [
+        position
+        for piece in outline.pieces
+        for position in piece.positions
+        if is_shown(entries[position], Place.EXPORT)
+    ]
+    assert sorted(shown) == [position for position, entry in enumerate(entries) if is_shown(entry, Place.EXPORT)]
     for number, piece in enumerate(outline.branches, 1):
         assert piece.parent < number
         assert piece.after < piece.positions[0]

@@ -6,30 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tenuto.protocol.entry import (
-    ApprovalEntry,
-    BranchSummaryEntry,
-    ExtensionEntry,
-    ModeEntry,
-    ModelEntry,
-    NoticeEntry,
-    PinEntry,
-    ShellEntry,
-    UndoEntry,
-    UnknownEntry,
-    UnpinEntry,
-    ViewEditEntry,
-)
-from tenuto.protocol.message import (
-    AssistantMessage,
-    CompactionEntry,
-    DeveloperMessage,
-    HistoryEvent,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
+from tenuto.protocol.entry import UndoEntry, ViewEditEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage
 from tenuto.protocol.part import ToolCallPart
+from tenuto.session.describe import Place, is_shown
 from tenuto.session.projection import standing_marks
 from tenuto.session.view_edits import compaction_of_edits
 
@@ -58,55 +38,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return self.message.ts
 
 
-Mark = (
-    CompactionEntry
-    | ViewEditEntry
-    | UndoEntry
-    | BranchSummaryEntry
-    | PinEntry
-    | UnpinEntry
-    | ModelEntry
-    | ModeEntry
-    | ApprovalEntry
-    | NoticeEntry
-)
-Item = (
-    Answer
-    | UserMessage
-    | SystemMessage
-    | DeveloperMessage
-    | ToolResultMessage
-    | ShellEntry
-    | ExtensionEntry
-    | UnknownEntry
-    | Mark
-)
-_SHOWN_ENTRIES = (
-    UserMessage,
-    SystemMessage,
-    DeveloperMessage,
-    ToolResultMessage,
-    ShellEntry,
-    ExtensionEntry,
-    UnknownEntry,
-    CompactionEntry,
-    ViewEditEntry,
-    UndoEntry,
-    BranchSummaryEntry,
-    PinEntry,
-    UnpinEntry,
-    ModelEntry,
-    ModeEntry,
-    ApprovalEntry,
-    NoticeEntry,
-)
-
-
-def is_shown(entry: HistoryEvent) -> bool:
-    """Return whether an entry has a place of its own in the transcript."""
-    if isinstance(entry, ExtensionEntry):
-        return bool(entry.parts)
-    return isinstance(entry, (AssistantMessage, *_SHOWN_ENTRIES))
+Item = Answer | HistoryEvent
 
 
 def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
@@ -127,11 +59,9 @@ def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
                 items.append(Answer(message=entry, calls=calls))
             case ToolResultMessage() if waiting.get(entry.call_id):
                 waiting[entry.call_id].pop(0).result = entry
-            case ExtensionEntry() if not entry.parts:
-                continue
             case ViewEditEntry() if entry.rung:
                 items.append(compaction_of_edits(entry))
-            case _ if isinstance(entry, _SHOWN_ENTRIES):
+            case _ if is_shown(entry, Place.EXPORT):
                 items.append(entry)
             case _:
                 continue

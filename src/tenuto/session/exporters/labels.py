@@ -5,18 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tenuto.guard.sanitize import sanitize_line
-from tenuto.protocol.entry import (
-    ApprovalEntry,
-    BranchSummaryEntry,
-    ModeEntry,
-    ModelEntry,
-    NoticeEntry,
-    PinEntry,
-    ShellEntry,
-    UndoEntry,
-    UnpinEntry,
-    ViewEditEntry,
-)
+from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
@@ -28,24 +17,17 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.describe import compaction_sizes
 from tenuto.session.exporters.items import Call
 from tenuto.session.exporters.outline import Piece
 from tenuto.text.call_summary import summarise_call
-from tenuto.text.figures import format_bytes, format_change, format_cost, format_count, format_seconds, plural
+from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
 from tenuto.text.rungs import REASON_WORDS, describe_rung
 from tenuto.text.writable import to_json
 
 LONG_LINES = 30
 LONG_CHARACTERS = 3_000
 """An output above either is folded where not everything is."""
-_WHO = {
-    "typed": "You",
-    "command": "You, by a command",
-    "skill": "A skill",
-    "hook": "A hook",
-    "extension": "An extension",
-    "continuation": "Going on",
-}
 
 
 def is_long(text: str) -> bool:
@@ -56,11 +38,6 @@ def is_long(text: str) -> bool:
 def count_lines(text: str) -> int:
     """Return how many lines a text has, a last empty one not counted."""
     return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
-
-
-def who_said(message: UserMessage) -> str:
-    """Return who is speaking in a user message."""
-    return _WHO[message.origin]
 
 
 def first_line(text: str, length: int = 80) -> str:
@@ -164,17 +141,10 @@ def answer_facts(message: AssistantMessage) -> list[str]:
     return [sanitize_line(fact) for fact in facts]
 
 
-def compaction_sizes(entry: CompactionEntry | ViewEditEntry) -> str:
-    """Return what the context was before and after in tokens; empty where that is not known."""
-    if entry.tokens_before is None or entry.tokens_after is None:
-        return ""
-    return format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)
-
-
 def compaction_facts(entry: CompactionEntry, *, undone: bool) -> list[str]:
     """Return sizes, reason, what made it, time and cost of a compaction."""
     sizes = compaction_sizes(entry)
-    facts = [f"{sizes} tokens"] if sizes else []
+    facts = [sizes] if sizes else []
     facts.append(f"{entry.reason} ({REASON_WORDS[entry.reason]})")
     if entry.rung:
         facts.append(describe_rung(entry.rung, entry.from_extension))
@@ -192,45 +162,6 @@ def compaction_facts(entry: CompactionEntry, *, undone: bool) -> list[str]:
 
 def _cost(usage: Usage | None) -> list[str]:
     return [format_cost(usage.cost)] if usage is not None and usage.cost is not None else []
-
-
-def edit_facts(entry: ViewEditEntry) -> str:
-    """Return what a view edit did, in a sentence without its end."""
-    kinds: dict[str, int] = {}
-    for edit in entry.edits:
-        kinds[edit.kind] = kinds.get(edit.kind, 0) + 1
-    done = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "nothing"
-    sizes = ""
-    if entry.tokens_before or entry.tokens_after:
-        sizes = f": {format_change(entry.tokens_before, entry.tokens_after, rough=entry.rough)} tokens"
-    return sanitize_line(f"Results in the model's view: {done}{sizes}")
-
-
-def describe_mark(entry: object) -> str:
-    """Return the one line that stands for a small entry."""
-    match entry:
-        case ViewEditEntry():
-            line = edit_facts(entry)
-        case UndoEntry():
-            line = f"Took back #{entry.target}"
-        case BranchSummaryEntry():
-            line = f"Summary of the branch that was left at #{entry.from_seq}"
-        case PinEntry():
-            line = f"Pinned: {first_line(entry.text, 200)}"
-        case UnpinEntry():
-            line = f"Took back the pin #{entry.target}"
-        case ModelEntry():
-            line = f"Model: {entry.model}" + (f", effort {entry.effort}" if entry.effort else "")
-        case ModeEntry():
-            line = f"Approval mode: {entry.mode}"
-        case ApprovalEntry():
-            what = "No longer allowed" if entry.withdrawn else "Allowed"
-            line = f"{what} for this session: {entry.tool} {entry.pattern}"
-        case NoticeEntry():
-            line = entry.text
-        case _:
-            line = ""
-    return sanitize_line(line)
 
 
 def describe_arguments(arguments: str) -> str:

@@ -18,6 +18,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.session.describe import kind_of, line_of
 from tenuto.session.exporters.fencing import code, embed, fence, plain, quote
 from tenuto.session.exporters.items import Answer, Call, Item, arrange
 from tenuto.session.exporters.labels import (
@@ -28,12 +29,10 @@ from tenuto.session.exporters.labels import (
     count_lines,
     cut_note,
     describe_arguments,
-    describe_mark,
     image_name,
     is_long,
     result_facts,
     shell_facts,
-    who_said,
 )
 from tenuto.session.exporters.outline import read_outline
 from tenuto.session.exporters.source import Source, format_time
@@ -102,8 +101,8 @@ def _item(item: Item, undone: frozenset[int]) -> Iterator[str]:
     match item:
         case Answer():
             yield from _answer(item)
-        case UserMessage():
-            yield _heading(who_said(item), item.seq, item.ts)
+        case UserMessage() | ExtensionEntry():
+            yield _heading(kind_of(item).who, item.seq, item.ts)
             yield from _said(item.parts)
         case ToolResultMessage():
             yield f"**{plain(item.name)}** · {plain(' · '.join(['a result without its call', *result_facts(item)]))}"
@@ -112,17 +111,12 @@ def _item(item: Item, undone: frozenset[int]) -> Iterator[str]:
             yield from _shell(item)
         case CompactionEntry():
             yield from _compaction(item, is_undone=item.seq in undone)
-        case SystemMessage():
-            yield _folded(f"System prompt, {plural(len(item.tools), 'tool')}", fence(item.text))
-        case DeveloperMessage():
-            yield _folded(f"Told to the model{f': {item.kind}' if item.kind else ''}", fence(item.text))
-        case ExtensionEntry():
-            yield _heading(f"Extension {item.extension}", item.seq, item.ts)
-            yield from _said(item.parts)
+        case SystemMessage() | DeveloperMessage():
+            yield _folded(line_of(item), fence(item.text))
         case UnknownEntry():
-            yield _folded(f"An entry of an unknown kind: {item.kind}", fence(item.raw.decode("utf-8", "replace")))
+            yield _folded(line_of(item), fence(item.raw.decode("utf-8", "replace")))
         case _:
-            yield f"*{plain(describe_mark(item))}*"
+            yield f"*{plain(line_of(item))}*"
             if isinstance(item, BranchSummaryEntry):
                 yield _folded("Summary", quote(item.summary))
 
@@ -151,7 +145,7 @@ def _image(part: ImagePart) -> str:
 
 
 def _answer(answer: Answer) -> Iterator[str]:
-    yield _heading("Assistant", answer.seq, answer.ts)
+    yield _heading(kind_of(answer.message).who, answer.seq, answer.ts)
     calls = iter(answer.calls)
     for part in answer.message.parts:
         match part:
@@ -204,7 +198,7 @@ def _output(text: str, name: str) -> str:
 
 
 def _shell(entry: ShellEntry) -> Iterator[str]:
-    yield _heading("You ran", entry.seq, entry.ts)
+    yield _heading(kind_of(entry).who, entry.seq, entry.ts)
     yield fence(entry.command, "sh")
     yield _output(sanitize_output(entry.output), "")
     yield f"*{plain(' · '.join(shell_facts(entry)))}*"
@@ -212,7 +206,7 @@ def _shell(entry: ShellEntry) -> Iterator[str]:
 
 def _compaction(entry: CompactionEntry, *, is_undone: bool) -> Iterator[str]:
     yield "---"
-    yield f"**Compacted** #{entry.seq} · {plain(' · '.join(compaction_facts(entry, undone=is_undone)))}"
+    yield f"**{kind_of(entry).who}** #{entry.seq} · {plain(' · '.join(compaction_facts(entry, undone=is_undone)))}"
     if entry.summary:
         yield _folded("Summary", quote(entry.summary))
     if entry.details is not None:

@@ -13,7 +13,8 @@ import msgspec
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import HistoryEvent
-from tenuto.session.exporters.items import find_undone, is_shown
+from tenuto.session.describe import Place, is_shown
+from tenuto.session.exporters.items import find_undone
 
 ROOT = -1
 
@@ -91,7 +92,7 @@ def read_outline(entries: Sequence[HistoryEvent]) -> Outline:
         begin = taken.get(run, start)
         after = begin - 1 if run in taken else runs.parents[run]
         piece = _piece(entries, range(begin, end), owners[after] if after != ROOT else ROOT, after)
-        if any(is_shown(entry) for entry in piece.entries):
+        if any(is_shown(entry, Place.EXPORT) for entry in piece.entries):
             owners[begin:end] = [len(pieces)] * (end - begin)
             pieces.append(piece)
         else:

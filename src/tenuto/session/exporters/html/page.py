@@ -30,25 +30,23 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.session.describe import Place, is_shown, kind_of, line_of
 from tenuto.session.exporters.html.markup import EMPTY, Markup, element, fold, line, opening, preformatted, prose, text
-from tenuto.session.exporters.items import Answer, Call, Item, Mark, arrange, is_shown
+from tenuto.session.exporters.items import Answer, Call, Item, arrange
 from tenuto.session.exporters.labels import (
     answer_facts,
     branch_name,
     call_state,
     call_subject,
     compaction_facts,
-    compaction_sizes,
     count_lines,
     cut_note,
     describe_arguments,
-    describe_mark,
     first_line,
     image_name,
     is_long,
     result_facts,
     shell_facts,
-    who_said,
 )
 from tenuto.session.exporters.outline import Outline, read_outline
 from tenuto.session.exporters.source import Source, format_machine_time, format_time
@@ -123,7 +121,7 @@ def _contents(outline: Outline, labels: dict[int, str]) -> Iterator[Markup]:
         stops = [
             (position, _stop(entry, labels.get(entry.seq, "")))
             for position, entry in zip(piece.positions, piece.entries, strict=True)
-            if is_shown(entry) and (_stop_words(entry) or entry.seq in labels)
+            if is_shown(entry, Place.EXPORT) and (_is_stop(entry) or entry.seq in labels)
         ]
         rows = sorted([*stops, *leaving.get(number, ())], key=lambda stop: stop[0])
         name = f"Branch: {branch_name(piece)}" if number else "Session"
@@ -132,20 +130,15 @@ def _contents(outline: Outline, labels: dict[int, str]) -> Iterator[Markup]:
 
 
 def _stop(entry: HistoryEvent, label: str) -> Markup:
-    link = element("a", line(_stop_words(entry) or f"#{entry.seq}"), href=f"#e{entry.seq}")
+    words = first_line(text_of(entry.parts)) if isinstance(entry, UserMessage) else ""
+    link = element("a", line(words or first_line(line_of(entry))), href=f"#e{entry.seq}")
     return element("li", link, element("mark", line(label)) if label else EMPTY)
 
 
-def _stop_words(entry: HistoryEvent) -> str:
-    match entry:
-        case UserMessage():
-            return first_line(text_of(entry.parts)) or "(image)"
-        case CompactionEntry() | ViewEditEntry() if not isinstance(entry, ViewEditEntry) or entry.rung:
-            return f"compacted {compaction_sizes(entry)}"
-        case BranchSummaryEntry():
-            return f"summary of #{entry.from_seq}"
-        case _:
-            return ""
+def _is_stop(entry: HistoryEvent) -> bool:
+    if isinstance(entry, ViewEditEntry):
+        return bool(entry.rung)
+    return isinstance(entry, UserMessage | CompactionEntry | BranchSummaryEntry)
 
 
 def _about(source: Source, outline: Outline) -> Iterator[Markup]:
@@ -196,7 +189,7 @@ class _Blocks:
         self._load_blob = source.load_blob
         self._labels = source.state.labels
         self._undone = undone
-        self._targets = {entry.seq for entry in source.entries if is_shown(entry)}
+        self._targets = {entry.seq for entry in source.entries if is_shown(entry, Place.EXPORT)}
         self._anchored: set[int] = set()
 
     def render(self, item: Item) -> Markup:
@@ -204,27 +197,25 @@ class _Blocks:
         match item:
             case Answer():
                 return self._answer(item)
-            case UserMessage():
-                return self.block("user", who_said(item), item, *self.contents(item.parts, "said"))
+            case UserMessage() | ExtensionEntry():
+                kind = "user" if isinstance(item, UserMessage) else "extension"
+                return self.block(kind, kind_of(item).who, item, *self.contents(item.parts, "said"))
             case ToolResultMessage():
                 facts = " · ".join(["a result without its call", *result_facts(item)])
                 return self._tool(item.name, "", facts, item)
             case ShellEntry():
                 command = preformatted(f"$ {item.command}", "output")
                 facts = element("footer", line(" · ".join(shell_facts(item))))
-                return self.block("shell", "You ran", item, command, _output(item.output), facts)
+                return self.block("shell", kind_of(item).who, item, command, _output(item.output), facts)
             case CompactionEntry():
                 return self._compaction(item)
             case SystemMessage():
                 words = (item.text, f"Tools: {', '.join(item.tools)}" if item.tools else "")
-                return self._aside(item, f"System prompt, {plural(len(item.tools), 'tool')}", *words)
+                return self._aside(item, *words)
             case DeveloperMessage():
-                return self._aside(item, f"Told to the model{f': {item.kind}' if item.kind else ''}", item.text)
-            case ExtensionEntry():
-                return self.block("extension", f"Extension {item.extension}", item, *self.contents(item.parts, "said"))
+                return self._aside(item, item.text)
             case UnknownEntry():
-                head = f"An entry of a kind that this version does not know: {item.kind}"
-                return self._aside(item, head, item.raw[:_RAW_SHOWN].decode("utf-8", "replace"))
+                return self._aside(item, item.raw[:_RAW_SHOWN].decode("utf-8", "replace"))
             case _:
                 return self._mark(item)
 
@@ -255,8 +246,8 @@ class _Blocks:
         self._anchored.add(seq)
         return f"e{seq}"
 
-    def _aside(self, entry: Entry, head: str, *body: str) -> Markup:
-        summary = Markup(f"{line(head)} #{entry.seq} {_moment(entry.ts)}")
+    def _aside(self, entry: HistoryEvent, *body: str) -> Markup:
+        summary = Markup(f"{line(line_of(entry))} #{entry.seq} {_moment(entry.ts)}")
         shown = (preformatted(words, "plain") for words in body if words)
         return fold(summary, *shown, class_="block aside", id_=self._anchor(entry.seq))
 
@@ -280,7 +271,7 @@ class _Blocks:
                     continue
         facts = " · ".join(answer_facts(message))
         foot = element("footer", line(facts)) if facts else EMPTY
-        return self.block("assistant", "Assistant", message, *body, foot)
+        return self.block("assistant", kind_of(message).who, message, *body, foot)
 
     def _call(self, call: Call) -> Markup:
         arguments = describe_arguments(call.part.arguments)
@@ -323,12 +314,12 @@ class _Blocks:
             body.append(fold(Markup("Summary"), prose(entry.summary)))
         if entry.details is not None:
             body += [_names("Read", entry.details.read_files), _names("Modified", entry.details.modified_files)]
-        return self.block("compaction undone" if is_undone else "compaction", "Compacted", entry, *body)
+        return self.block("compaction undone" if is_undone else "compaction", kind_of(entry).who, entry, *body)
 
-    def _mark(self, item: Mark) -> Markup:
+    def _mark(self, item: HistoryEvent) -> Markup:
         kind = f"mark {item.level}" if isinstance(item, NoticeEntry) else "mark"
         body = fold(Markup("Summary"), prose(item.summary)) if isinstance(item, BranchSummaryEntry) else EMPTY
-        words = line(describe_mark(item))
+        words = line(line_of(item))
         return element("div", words, _moment(item.ts), body, class_=f"block {kind}", id=self._anchor(item.seq))
 
     def _image(self, part: ImagePart) -> Markup:
