@@ -24,9 +24,14 @@ for _name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_pro
 # What the screens paint in does not depend on the terminal that the tests are started from.
 os.environ["COLORTERM"] = "truecolor"
 
+# How many examples a property is tried with stands here: few in every run, which begins with others each time, and many
+# with `./scripts/test --full`. Where one example is a whole session, `tests/examples.py` takes fewer.
 # An example that takes long on a busy machine is no fault: no test measures time.
-hypothesis.settings.register_profile("tenuto", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("tenuto")
+for _profile, _examples in (("every", 20), ("full", 200)):
+    hypothesis.settings.register_profile(
+        _profile, max_examples=_examples, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+hypothesis.settings.load_profile("every")
 
 
 def _pass(_number: int, _frame: FrameType | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.hiding import (
@@ -85,7 +85,6 @@ def test_a_warm_cache_asks_for_a_saving_that_pays():
     assert is_worth_a_cold_cache(50_000, 1_000_000)
 
 
-@settings(max_examples=80)
 @given(st.lists(st.lists(st.integers(1, 400), min_size=1, max_size=4).map(tuple), max_size=14), st.integers(1, 3))
 def test_hiding_keeps_every_call_with_its_result_and_every_message_in_place(sizes, rounds):
     history = with_steps(*sizes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import RungError, StrategyError
@@ -223,7 +223,6 @@ OUTCOMES = st.builds(
 )
 
 
-@settings(max_examples=400)
 @given(st.one_of(OUTCOMES, OUTCOMES, ANYTHING))
 def test_f4_f5_whatever_a_strategy_returns_it_is_refused_or_what_is_said_later_reaches_the_model(output):
     try:

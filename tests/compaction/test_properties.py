@@ -8,7 +8,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.entries import starts_turn, visible_items
@@ -33,6 +33,7 @@ from tenuto.protocol.part import ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.session import Session
 from tests.compaction.build import MODEL, SUMMARY, History, budget, gated, text, words
+from tests.examples import few_examples
 from tests.session.build import check_pairs
 
 SIZES = st.one_of(st.integers(1, 3_000), st.integers(1, 3_000), st.integers(1, 20_000))
@@ -90,7 +91,6 @@ def estimated(view: list[Message]) -> int:
     return sum(map(estimate_message, view))
 
 
-@settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATIONS, min_size=8, max_size=60), st.sampled_from([16_000, 32_000, 100_000]))
 def test_every_compaction_of_any_history_fits_its_target_and_pairs_every_call(operations, window):
     history = History()
@@ -122,7 +122,6 @@ def test_every_compaction_of_any_history_fits_its_target_and_pairs_every_call(op
             assert size.tokens <= plan.budget.target, "it fits wherever the tail alone can be made to fit"
 
 
-@settings(max_examples=100)
 @given(st.lists(OPERATIONS, min_size=5, max_size=40), st.sampled_from([16_000, 64_000]))
 def test_a_plan_is_a_pure_function_of_its_history(operations, window):
     history = History()
@@ -134,7 +133,6 @@ def test_a_plan_is_a_pure_function_of_its_history(operations, window):
     assert history.plan(window, meter=meter) == history.plan(window, meter=meter)
 
 
-@settings(max_examples=60)
 @given(st.lists(OPERATIONS, min_size=12, max_size=40))
 def test_the_request_of_a_split_turn_is_in_the_view_exactly_once(operations):
     history = History()
@@ -175,7 +173,7 @@ def next_entry(source: random.Random, session: Session) -> list[object]:
     return [BranchEntry(parent=source.choice(seqs))] if len(seqs) > 3 else []
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@few_examples()
 @given(st.integers(0, 2**32))
 def test_r028_compact_reload_compact_reload_with_undos_and_branches(seed):
     source = random.Random(seed)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tenuto.compaction.meter import Meter
@@ -37,6 +37,7 @@ from tenuto.protocol.part import AssistantPart, TextPart, ThinkingPart, ToolCall
 from tenuto.session.projection import project
 from tenuto.session.session import Session
 from tests.compaction.build import SUMMARY, budget, gated, text, words
+from tests.examples import few_examples
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, TOOLS, facts, thinking
 from tests.server.anthropic_rules import check as check_anthropic
@@ -113,7 +114,7 @@ class Wild(RandomHistory):
         return result(self.source.choice([*ids, *ids, "call_of_nobody"]), f"result {self.count} " + words(60))
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@few_examples(suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
 async def test_every_provider_takes_the_requests_of_any_history(seed: int):
     source = random.Random(seed)
@@ -204,7 +205,7 @@ def any_calls(message: AssistantMessage) -> bool:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@few_examples(suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 async def test_a_strict_provider_takes_every_step_of_a_session_with_thinking(provider: str, seed: int):
     """Alternating roles, one system message, signatures held against the exact prefix (R-050, T-12)."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from tenuto.compaction.environment import BoundContext, CompactionEnvironment
@@ -34,6 +34,7 @@ from tenuto.session.projection import project
 from tenuto.session.session import Session
 from tests.compaction.build import budget
 from tests.compaction.test_provider_requests import RULES, Conversation, Wires, reload
+from tests.examples import few_examples
 from tests.model.bodies import Recording
 from tests.model.views import TOOLS, facts
 from tests.server import Reply
@@ -170,7 +171,7 @@ def context(session: Session, provider: str, compactor: Any, keep: int | None = 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@few_examples(suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 async def test_a_strict_provider_takes_every_request_around_its_own_compactions(provider: str, seed: int):
     source = random.Random(seed)

@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.prompts import Prompts
@@ -102,7 +102,6 @@ def test_clipping_keeps_its_promise(value, limit):
         assert clipped == value
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(1, 4_000), min_size=3, max_size=25), st.integers(8_000, 60_000))
 def test_user_texts_take_their_share_and_what_nothing_else_needs(sizes, window):
     history = History()

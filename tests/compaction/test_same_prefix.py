@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.budget import SUMMARY_SHARE
@@ -188,7 +188,6 @@ async def test_an_output_limit_that_a_queue_has_lowered_does_not_bound_the_notes
     assert client.requests[0].max_output_tokens >= min(plan.allowance.summary, budget(64_000).output_budget) - 1 > 256
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     spare=st.integers(0, 16_000),
     before=st.sampled_from([0, 400, 1_000]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import StrategyError
@@ -90,7 +90,6 @@ def test_another_order_of_events_is_refused():
         outcome_of([*standing.view[-3:], *standing.view[1:4]], standing)
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_whatever_is_dropped_or_replaced_the_view_that_follows_is_the_one_proposed_or_is_refused(data):
     standing = standing_of(history())

@@ -2,7 +2,7 @@ import asyncio
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.files import strip_file_lists
@@ -153,7 +153,6 @@ async def test_notes_of_the_length_that_they_were_asked_for_lose_nothing_to_a_sp
     assert estimate_text(summary) <= plan.allowance.summary + 10
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(8_000, 200_000), st.integers(0, 6), st.integers(20, 2_000), st.booleans())
 def test_a_tail_that_is_shorter_than_its_room_leaves_the_rest_to_the_summary(window, turns, last, manual):
     """F2 at 8k: notes and digests lost decisions for want of room, while a part of the tail's was left over."""
@@ -436,7 +435,6 @@ def test_t5_names_that_were_added_before_stay_until_newer_ones_take_their_place(
     assert outcome.summary.count("pytest -q") == 1, "the summary has it"
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(60, 900), st.integers(0, 30), st.integers(10, 2_000))
 def test_t5_what_is_added_takes_a_tenth_of_a_full_summary_at_most(limit, count, length):
     made = History()

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.config.saved_approvals import StandingAnswer, StandingAnswers, StandingFileError
@@ -79,7 +79,6 @@ def test_a_home_that_cannot_be_written_is_said(tmp_path):
         StandingAnswers(tmp_path / "home" / "approvals.toml").add(ONE)
 
 
-@settings(max_examples=40)
 @given(patterns=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4, unique=True))
 def test_every_pattern_comes_back_as_it_was(tmp_path_factory, patterns):
     file = tmp_path_factory.mktemp("home") / "approvals.toml"

@@ -94,7 +94,7 @@ variables = st.dictionaries(
 )
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(own=files, project=files, environ=variables)
 def test_whatever_stands_in_the_files_the_agent_starts(tmp_path, own, project, environ):
     write(tmp_path / "settings.toml", tomlkit.dumps(own))

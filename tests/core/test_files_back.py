@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.core.files_back import plan_ways_back, take_back
@@ -136,7 +136,6 @@ async def test_nothing_is_taken_back_while_something_runs(tmp_path):
         await running.runtime.wait_settled()
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.binary(max_size=4))), max_size=12), st.data())
 def test_any_entry_can_be_gone_back_to(tmp_path_factory, changes, data):
     """Writes and deletions of a few files in any order; going back to any point gives what they were then."""

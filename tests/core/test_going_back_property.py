@@ -8,13 +8,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.message import AssistantMessage, UserMessage
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.core.going_back import check, command, said
 from tests.core.harness import Agent, reopened
+from tests.examples import few_examples
 from tests.server import Call, Reply, Request, ScriptedServer
 
 OPERATIONS = (
@@ -98,7 +99,7 @@ async def play(folder: Path, steps: list[tuple[str, int]], protocol: str) -> Non
 
 @pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
 def test_one_view_paired_calls_and_a_log_that_only_grows(protocol):
-    @settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+    @few_examples()
     @given(STEPS)
     def holds(steps: list[tuple[str, int]]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import ShellEntry
@@ -301,7 +301,6 @@ async def test_item_5_an_entry_that_was_stored_right_before_the_kill_is_not_stor
     again.close()
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=400), st.integers(1, 400))
 def test_f2_a_found_output_is_bounded_and_keeps_both_ends(tmp_path_factory, data: bytes, times: int) -> None:
     outputs = tmp_path_factory.mktemp("outputs")

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tenuto.protocol.event import ApprovalRequestedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import text_of
 from tests.core.harness import agent
+from tests.examples import few_examples
 from tests.server import Call, Reply, Request
 
 MODES = ("ask", "edits", "auto", "plan")
@@ -89,7 +90,7 @@ async def answers(tmp_path: Path, mode: str, spelling: str, values: dict[str, An
 
 @pytest.mark.parametrize("person", [False, True], ids=["headless", "person"])
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@few_examples(suppress_health_check=list(HealthCheck))
 @given(values=arguments, spelling=st.sampled_from(["{}", "@{}", "../outside/file", "link", "@link/../../outside/file"]))
 def test_s6_the_answer_is_the_same_whatever_is_in_the_file(
     tmp_path: Path, mode: str, person: bool, values: dict[str, Any], spelling: str

@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.model.anthropic_encoder import AnthropicEncoder
@@ -61,7 +61,6 @@ async def play(provider: str, turns: list[dict[str, object]]) -> tuple[list[dict
     return bodies, raw
 
 
-@settings(max_examples=40)
 @given(provider=st.sampled_from(PROVIDERS), turns=st.lists(TURN, min_size=20, max_size=20))
 async def test_t19_each_request_begins_with_the_one_before(provider: str, turns: list[dict[str, object]]):
     bodies, raw = await play(provider, turns)
@@ -74,7 +73,6 @@ async def test_t19_each_request_begins_with_the_one_before(provider: str, turns:
         assert all(after.startswith(before[:-2]) for before, after in pairwise(raw))
 
 
-@settings(max_examples=40)
 @given(provider=st.sampled_from(PROVIDERS), turns=st.lists(TURN, min_size=5, max_size=12))
 async def test_a_warm_client_sends_what_a_fresh_one_does(provider: str, turns: list[dict[str, object]]):
     """Resume sends the same bytes: what is remembered of earlier requests changes nothing."""
@@ -202,7 +200,6 @@ def test_a_history_without_prefixes_sends_no_thinking():
     assert b"sig-" not in b"".join(body for _, body in encoded.runs)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(["ask", "ask", "ask", "edit", "no thinking", "drop", "system"]), min_size=3, max_size=14),
     st.data(),

@@ -18,6 +18,7 @@ from tenuto.session.index import INDEX_NAME
 from tenuto.session.log import LOG_NAME
 from tenuto.session.meta import META_NAME
 from tenuto.session.session import Session
+from tests.examples import few_examples
 from tests.session.build import RandomHistory, log_of, new_session
 from tests.session.whole import WholeSession, check_equal
 
@@ -107,7 +108,7 @@ def rounds(steps: list[int], home: Path) -> Iterator[tuple[Session, random.Rando
     session.close()
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -121,7 +122,7 @@ def test_a_session_opened_by_its_end_is_the_session_read_whole(steps):
             check_equal(session, whole)
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@few_examples(suppress_health_check=list(HealthCheck))
 @given(STEPS)
 @example([0] * 9 + [1, 0, 0, 1263, 0, 310, 11176, 63295, 0, 0, 377])
 def test_a_fork_has_the_path_whatever_was_in_memory(steps):
@@ -144,7 +145,7 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             fork.close()
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@few_examples(suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_branches_and_undos_far_back_are_the_same_from_any_opening(steps):
     with tempfile.TemporaryDirectory() as home:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import TitleEntry
@@ -30,7 +30,6 @@ NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"/", b
 TEXTS = st.text(st.characters(), max_size=20)  # lone surrogates among them
 
 
-@settings(max_examples=40)
 @given(NAMES, NAMES, TEXTS)
 def test_s1_a_session_in_a_directory_of_any_name_is_kept_found_and_moved(name, other, title):
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import io
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.message import HistoryEvent
@@ -79,7 +79,6 @@ def test_s3_the_work_on_a_damaged_line_grows_with_its_length_alone(monkeypatch, 
         assert work_on(line, monkeypatch) <= 30 * len(line)
 
 
-@settings(max_examples=200)
 @given(st.binary(max_size=300), st.lists(st.sampled_from([b'{"type":', b"[", b"]", b"}", b'"', b"\\", INNER, b"{"])))
 def test_s3_the_work_is_bounded_for_any_bytes(noise, pieces):
     line = b"".join([noise, *pieces]).replace(b"\n", b"")
@@ -111,7 +110,6 @@ def is_entry(line: bytes) -> bool:
     return True
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_s3_every_whole_entry_behind_a_tear_at_any_byte_is_found(data):
     torn = line_of(data.draw(ENTRIES), 3)

@@ -6,7 +6,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEditEntry
@@ -43,7 +43,6 @@ def damage_and_reopen(session: Session, source: random.Random) -> Session:
 STEPS = st.lists(st.integers(0, 2**20), min_size=30, max_size=60)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_r028_live_view_equals_projection_after_anything(steps):
     with tempfile.TemporaryDirectory() as home:
@@ -62,7 +61,6 @@ def test_r028_live_view_equals_projection_after_anything(steps):
         damage_and_reopen(session, random.Random(0)).close()
 
 
-@settings(max_examples=60)
 @given(STEPS)
 def test_r056_undo_gives_back_the_very_messages(steps):
     with tempfile.TemporaryDirectory() as home:

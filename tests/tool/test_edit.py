@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.message import DiffView, ToolResultMessage
@@ -253,7 +253,6 @@ async def test_two_names_of_one_file_stay_one_file(bench: Bench) -> None:
 texts = st.text(st.sampled_from("ab \t\n\r“é中"), max_size=30).map(lambda text: text.replace("\r", "\r\n"))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(texts, st.data())
 def test_r089_replacing_any_span_leaves_everything_else(text: str, data: st.DataObject) -> None:
     from tenuto.tool.splice import crlf_offsets, original_offset

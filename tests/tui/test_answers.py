@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.answers import PATIENCE, AnswerFilter
@@ -79,7 +79,6 @@ INPUT = st.lists(st.sampled_from(KEYS) | st.sampled_from(sorted(MEANING)), max_s
 CUTS = st.lists(st.integers(0, 400), max_size=12)
 
 
-@settings(max_examples=500)
 @given(INPUT, CUTS)
 def test_the_keys_are_those_that_were_pressed_and_the_answers_those_that_were_given(
     tokens: list[str], cuts: list[int]
@@ -133,7 +132,6 @@ def test_alt_and_a_bracket_is_a_key_when_no_answer_is_due() -> None:
     assert closed.feed("\x1b]") + closed.feed("x") == "\x1b]x"
 
 
-@settings(max_examples=200)
 @given(INPUT, CUTS)
 def test_the_full_screens_reader_makes_the_same_keys_with_answers_and_without(
     tokens: list[str], cuts: list[int]
@@ -147,7 +145,6 @@ def test_the_full_screens_reader_makes_the_same_keys_with_answers_and_without(
     assert heard == [light for token in tokens for light in MEANING.get(token, [])]
 
 
-@settings(max_examples=200)
 @given(INPUT, CUTS)
 def test_the_inline_parser_makes_the_same_keys_with_answers_and_without(tokens: list[str], cuts: list[int]) -> None:
     def names(pieces: list[str]) -> tuple[list[str], list[bool]]:
@@ -176,7 +173,6 @@ def test_a_lone_answer_does_not_end_the_input() -> None:
     assert [str(getattr(one, "key", "")) for one in reader.feed(b"a")] == ["a"]
 
 
-@settings(max_examples=200)
 @given(INPUT, CUTS)
 def test_the_early_editor_types_no_answer(tokens: list[str], cuts: list[int]) -> None:
     tokens = [token for token in tokens if token in MEANING or token in "aé漢😀1c;"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -57,7 +57,6 @@ class Prompt:
         return [operation for operation in sent if isinstance(operation, AnswerApprovalOperation)]
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.text("123yanp x", min_size=1, max_size=4),
     st.lists(st.tuples(PAUSES, TYPED), min_size=1, max_size=6),

@@ -38,7 +38,7 @@ def looks(session: Session) -> tuple[object, ...]:
     return list(session.path()), session.get_llm_history(), transcript(session), session.state
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 2**32), min_size=1, max_size=4))
 def test_r062_crashes_at_any_byte_and_reloads_leave_what_would_be_without_them(seed, crashes):
     source = random.Random(seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry, LabelEntry, TitleEntry, UndoEntry, ViewEdit, ViewEditEntry
@@ -113,7 +113,6 @@ def test_hostile_words_stay_words_wherever_they_stand(word: str) -> None:
         assert "javascript" not in element.attributes.get("href", "").lower()
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(hostile, hostile)
 def test_no_element_and_no_attribute_comes_from_content(word: str, name: str) -> None:
     content = "".join(write_page(source_of(number(everything(f"x{word}x", f"x{name}x")))))
@@ -367,7 +366,6 @@ def test_an_empty_log_is_a_page() -> None:
 ADDRESSES = st.sampled_from(["https://example.org", "http://a.example/b?c=d&e=1#f", "https://example.org/x_(y)"])
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(ADDRESSES, st.sampled_from(["{}", "see {}.", "({})", "{}, or", "- {}!", "| a | {} |"]))
 def test_f13_a_bare_address_is_a_link_without_what_stands_around_it(address: str, around: str) -> None:
     """daily-user.md F13."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -62,7 +62,6 @@ def html_of(document: str) -> list[str]:
     return [token.content for token in [*tokens, *inline] if token.type in ("html_block", "html_inline")]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(wild)
 def test_a_fence_holds_whatever_is_in_it(words: str) -> None:
     tokens = READER.parse(f"{fence(words)}\n\nafter")
@@ -71,7 +70,6 @@ def test_a_fence_holds_whatever_is_in_it(words: str) -> None:
     assert tokens[0].content == kept + "\n"
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(wild)
 def test_inline_code_is_one_piece_of_code(words: str) -> None:
     made = code(words)
@@ -80,7 +78,6 @@ def test_inline_code_is_one_piece_of_code(words: str) -> None:
         assert [child.type for child in inline.children or ()] == ["text", "code_inline", "text"]
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @given(wild)
 @example("```\\|a|b|\n|-|:-:|\n|<b>|x' onclick='y|")
 def test_an_embedded_text_changes_nothing_around_it_and_has_no_html(words: str) -> None:
@@ -96,7 +93,6 @@ def test_an_embedded_text_changes_nothing_around_it_and_has_no_html(words: str) 
         assert html_of(made) == []
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(wild)
 def test_plain_words_are_no_markup(words: str) -> None:
     made = plain(words)
@@ -105,7 +101,6 @@ def test_plain_words_are_no_markup(words: str) -> None:
     assert kinds <= {"text", "text_special"}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(wild, wild)
 def test_the_whole_document_keeps_its_parts(word: str, name: str) -> None:
     plain_one = document_of(*everything("xx", "xx"))

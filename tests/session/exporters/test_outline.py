@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
@@ -38,7 +38,6 @@ def random_entries(seed: int, length: int) -> list[HistoryEvent]:
     return entries
 
 
-@settings(max_examples=300)
 @given(st.integers(0, 10**9), st.integers(0, 60))
 def test_the_path_is_the_trees_and_nothing_is_lost(seed: int, length: int) -> None:
     entries = random_entries(seed, length)
@@ -73,7 +72,6 @@ def test_a_branch_to_the_root_and_one_at_the_very_end() -> None:
     assert read_outline([]).path == ()
 
 
-@settings(max_examples=150)
 @given(st.integers(0, 10**9), st.integers(0, 60))
 def test_any_history_can_be_exported_and_each_link_in_it_leads_somewhere(seed: int, length: int) -> None:
     source = source_of(random_entries(seed, length))

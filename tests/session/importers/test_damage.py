@@ -162,7 +162,7 @@ def change_value(lines: list[bytes], place: int, chance: random.Random) -> bytes
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 1 << 32))
 def test_random_damage_never_raises_and_never_leaves_a_call_unpaired(name, seed):
     data = damage(file_bytes(name), seed)
@@ -184,7 +184,7 @@ def test_random_damage_never_raises_and_never_leaves_a_call_unpaired(name, seed)
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.name)
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_lines_of_any_other_format_never_raise(known, data):
     names = data.draw(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=3))

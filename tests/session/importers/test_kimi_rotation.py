@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.session.importers.reading import bring_file, check_view, view_words
@@ -20,7 +20,6 @@ def message(role: str, words: str) -> Line:
     return {"role": role, "content": [said(words)]}
 
 
-@settings(max_examples=150)
 @given(actions=ACTIONS, same_words=st.booleans())
 def test_the_view_is_what_the_last_file_holds_and_everything_else_is_there(actions, same_words):
     folder = Path(tempfile.mkdtemp())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.key_binding import KeyPress
 
@@ -28,7 +28,6 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-@settings(max_examples=300)
 @given(st.lists(TOKENS, max_size=40), st.lists(st.integers(0, 2000), max_size=8))
 def test_text_cursor_and_sent_are_the_models_until_it_freezes(tokens: list[str], cuts: list[int]) -> None:
     data = b"".join(map(encode, tokens))

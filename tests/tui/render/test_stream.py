@@ -1,7 +1,7 @@
 """A text rendered while it streams ends up as if it had been rendered whole."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.machine.item import AssistantItem
@@ -22,7 +22,6 @@ def cut(text, data):
         start += size
 
 
-@settings(max_examples=300)
 @given(documents(), st.sampled_from([20, 40, 80, 120]), st.data())
 def test_the_end_equals_rendering_the_whole(text, width, data):
     stream = StreamRenderer(width)
@@ -33,7 +32,6 @@ def test_the_end_equals_rendering_the_whole(text, width, data):
     assert stream.finish() == render_markdown(text, width)
 
 
-@settings(max_examples=200)
 @given(documents(), st.data())
 def test_settled_rows_keep_their_text(text, data):
     stream = StreamRenderer(60)
