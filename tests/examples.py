@@ -1,14 +1,26 @@
-"""How many examples are enough where one example is a whole session."""
+"""How much of a test every run needs, and what of it waits for `./scripts/test --full`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import hypothesis
+import pytest
 
 SHARE = 5
 
 
 def few_examples(**others: object) -> hypothesis.settings:
-    """A fifth of what the profile in `tests/conftest.py` says."""
+    """A fifth of the examples that the profile in `tests/conftest.py` gives: for a property of whole sessions."""
     everywhere = hypothesis.settings.default
     assert everywhere is not None
     return hypothesis.settings(max_examples=everywhere.max_examples // SHARE, **others)
+
+
+def one_of(values: Iterable[object], at: int = 0) -> list[object]:
+    """One of a parameter's values in every run, the others with `--full`: where all of them take the same path."""
+    made: list[object] = []
+    for place, value in enumerate(values):
+        fields = value if isinstance(value, tuple) else (value,)
+        made.append(value if place == at else pytest.param(*fields, marks=pytest.mark.full))
+    return made

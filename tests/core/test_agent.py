@@ -30,6 +30,7 @@ from tenuto.protocol.message import AssistantMessage, NoticeEntry, ToolResultMes
 from tenuto.protocol.operation import InterruptOperation, RunShellOperation
 from tenuto.protocol.part import TextPart, text_of
 from tests.core.harness import PROTOCOLS, agent, copy_sample, reopened
+from tests.examples import one_of
 from tests.server import Call, Cut, Hang, HttpError, Reply, ScriptedServer, StreamError
 from tests.server.scripts import fix_tests
 
@@ -48,7 +49,7 @@ async def test_an_answer_is_streamed_stored_and_settled(tmp_path, protocol):
         assert any("hello" in item.text for item in running.server.requests[0].items)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_main_job_a_failing_test_is_made_green(tmp_path, protocol):
     work = copy_sample(tmp_path / "repo")
     async with agent(tmp_path, fix_tests, model=f"{protocol}/test", cwd=work) as running:

@@ -33,6 +33,7 @@ from tests.core.compacting import (
 from tests.core.harness import BESIDE, IN_ORDER, PROTOCOLS, agent, reopened
 from tests.core.test_compaction_crash import victim
 from tests.core.test_foreign_strategies import Own
+from tests.examples import one_of
 from tests.extension.extending import WATCH, extend
 from tests.server import Hang, HttpError, Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
@@ -67,7 +68,7 @@ def told(running) -> list[str]:
     return [event.text for event in running.of(NoticeEvent) if event.kind == "prepared"]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 async def test_a_task_of_60_steps_never_waits_for_a_summary(tmp_path, protocol):
     """Headless. Every summary was answered after further steps; had one step waited for it, this would never end."""
     write_big_file(tmp_path, LINES)

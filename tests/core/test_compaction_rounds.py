@@ -29,6 +29,7 @@ from tests.core.compacting import (
     write_big_file,
 )
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
+from tests.examples import one_of
 from tests.server import Call, Reply, Request, ScriptedServer, Tokens
 from tests.session.build import check_pairs
 
@@ -56,7 +57,7 @@ def numbered_summaries():
     return answer
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 async def test_compact_reload_compact_reload_equals_the_live_view(tmp_path, protocol):
     async with ScriptedServer(talk(summary=numbered_summaries()), window=32_000) as server:
         before: list[object] = []
@@ -143,7 +144,7 @@ def text_between(request: Request, tag: str) -> str:
     return request.items[-1].text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_a_compaction_on_an_abandoned_branch_does_not_count(tmp_path, protocol):
     async with ScriptedServer(talk(summary=numbered_summaries()), window=64_000) as server:
         async with reopened(tmp_path, server, model=f"{protocol}/test") as running:

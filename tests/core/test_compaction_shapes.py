@@ -29,6 +29,7 @@ from tests.core.compacting import (
     words,
 )
 from tests.core.harness import PROTOCOLS, agent, reopened
+from tests.examples import one_of
 from tests.server import Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
 
@@ -138,7 +139,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_session_of_this_shape_is_compacted_and_goes_on_in_a_small_window(tmp_path, shape, protocol):
     """Far over the window when it is resumed; the next prompt compacts and is answered."""

@@ -40,9 +40,9 @@ def wait(value: str, name: str = "retry-after") -> HttpError:
 
 
 def bomb() -> bytes:
-    """A line of 300 MB as 300 KB, and no event in it."""
+    """A line of 40 MB as 40 KB, and no event in it."""
     pack = zlib.compressobj(9, wbits=31)
-    return b"".join([pack.compress(b"data: "), *(pack.compress(b"0" * 1_000_000) for _ in range(300)), pack.flush()])
+    return b"".join([pack.compress(b"data: "), *(pack.compress(b"0" * 1_000_000) for _ in range(40)), pack.flush()])
 
 
 @dataclass
@@ -109,8 +109,16 @@ def of_protocol(reply: AnyReply, protocol: str) -> AnyReply:
     return reply
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("name", FAULTS)
+WHERE_PROTOCOLS_DIFFER = {name for name, fault in FAULTS.items() if isinstance(fault.reply, RawStream)}
+"""Their decoders see these. The others never get as far: one protocol each is enough, in turn."""
+CASES = [
+    (name, protocol)
+    for place, name in enumerate(FAULTS)
+    for protocol in (PROTOCOLS if name in WHERE_PROTOCOLS_DIFFER else (PROTOCOLS[place % len(PROTOCOLS)],))
+]
+
+
+@pytest.mark.parametrize(("name", "protocol"), CASES)
 async def test_a1_a3_a8_a_fault_is_named_at_once_and_repeated_only_where_that_helps(
     tmp_path: Path, protocol: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

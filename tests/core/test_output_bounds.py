@@ -15,6 +15,7 @@ from tenuto.protocol.part import text_of
 from tenuto.text.estimate import estimate_text
 from tests.core.compacting import is_summary_request, talk, words
 from tests.core.harness import PROTOCOLS, Agent, agent
+from tests.examples import one_of
 from tests.server import Call, Reply, Request, ServerThread
 
 MAX_RESULT = 30_000
@@ -30,7 +31,7 @@ def sent_results(running: Agent) -> list[str]:
     return [item.text for item in running.server.requests[-1].items if item.kind == "result"]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 async def test_r097_of_10_mb_the_model_gets_head_and_tail_counts_and_a_path_to_the_whole(
     tmp_path: Path, protocol: str
 ) -> None:

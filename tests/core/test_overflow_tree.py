@@ -30,6 +30,7 @@ from tests.core.compacting import (
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.core.test_compaction_crash import victim
 from tests.core.test_compaction_shapes import answer, step
+from tests.examples import one_of
 from tests.server import Call, Hang, HttpError, Reply, Request, ScriptedServer
 from tests.server.reply import AnyReply
 from tests.session.build import check_pairs
@@ -187,7 +188,7 @@ async def test_whatever_it_is_sent_a_provider_refuses_a_bounded_number_of_reques
             assert (await running.ask("and now?")).outcome == "completed"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_after_three_compactions_with_nothing_oversized_the_digest_is_tried(tmp_path, protocol):
     turns = [
         entry

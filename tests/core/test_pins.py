@@ -15,6 +15,7 @@ from tenuto.protocol.part import text_of
 from tests.core.compacting import compact, fill, is_summary_request, log_of, talk
 from tests.core.compacting import compactions as entries
 from tests.core.harness import PROTOCOLS, agent, reopened
+from tests.examples import one_of
 from tests.server import Call, Reply, Request, ScriptedServer
 
 PIN = "Never touch legacy/.\n  The port is 8443 “always”."
@@ -33,7 +34,7 @@ async def command(running, line: str) -> str:
     return said.text
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 async def test_r033_a_pin_stands_word_for_word_in_every_request_through_three_compactions(tmp_path, protocol):
     async with ScriptedServer(talk(), window=32_000) as server:
         async with reopened(tmp_path, server, model=f"{protocol}/test") as running:

@@ -14,6 +14,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperatio
 from tenuto.protocol.part import text_of
 from tests.core.compacting import compact, compactions, fill, is_summary_request, talk
 from tests.core.harness import PROTOCOLS, agent, reopened
+from tests.examples import one_of
 from tests.server import Call, Reply, ScriptedServer
 
 PLAN = "# Make it quick\n\n1. Measure `start.py`.\n2. Import later.\n3. Measure again."
@@ -179,7 +180,7 @@ async def test_resuming_knows_the_mode_and_the_plan(tmp_path):
             assert not server.requests[-1].refused
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 async def test_r032_an_approved_plan_stands_in_the_view_after_every_compaction_until_its_list_is_done(
     tmp_path, protocol
 ):

@@ -23,6 +23,7 @@ from tenuto.protocol.usage import Usage
 from tests.core.compacting import SUMMARY, compactions, is_summary_request, reads, talk, user, words, write_big_file
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.core.remote_compacting import choose
+from tests.examples import one_of
 from tests.server import HttpError, Reply, Request, ScriptedServer
 from tests.server.reply import AnyReply
 
@@ -100,7 +101,7 @@ async def test_f2_a_limit_under_the_fixed_parts_is_not_believed(tmp_path: Path):
             assert (await later.ask("hi")).outcome == "completed"
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "openai-chat"])
+@pytest.mark.parametrize("protocol", one_of(["anthropic", "openai-chat"]))
 async def test_f9_a_lower_number_than_the_setting_holds_for_the_session(tmp_path: Path, protocol: str):
     """seeds-000-003.md 4 as well: the setting said 32,768, the server takes 12,000."""
     write_big_file(tmp_path)

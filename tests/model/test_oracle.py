@@ -1,20 +1,23 @@
-"""The official SDKs read the same bytes and must come to the same answer (DESIGN section 7)."""
+"""The official SDKs read the same bytes and must come to the same answer (DESIGN section 7).
+
+They are imported where they are used: that takes seconds, which only the worker that runs these tests should spend.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import httpx2
 import msgspec
-import openai
 import pytest
 
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tests.model.decoding import decode
 from tests.model.streams import ANTHROPIC, CHAT, RESPONSES
+
+if TYPE_CHECKING:
+    import httpx2
 
 STOPS = {
     "max_tokens": "max_tokens",
@@ -26,6 +29,8 @@ STOPS = {
 
 
 def serving(body: bytes) -> httpx2.AsyncClient:
+    import httpx2
+
     def answer(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body)
 
@@ -47,6 +52,8 @@ def parts_of(message: AssistantMessage) -> list[Any]:
 
 @pytest.mark.parametrize("case", ANTHROPIC)
 async def test_anthropic_agrees_with_its_sdk(case: str):
+    import anthropic
+
     body = b"".join(ANTHROPIC[case])
     client = anthropic.AsyncAnthropic(api_key="k", base_url="http://test", http_client=serving(body), max_retries=0)
     async with client.messages.stream(model="m", max_tokens=10, messages=[{"role": "user", "content": "x"}]) as stream:
@@ -73,6 +80,8 @@ async def test_anthropic_agrees_with_its_sdk(case: str):
 
 @pytest.mark.parametrize("case", RESPONSES)
 async def test_responses_agrees_with_its_sdk(case: str):
+    import openai
+
     body = b"".join(RESPONSES[case])
     client = openai.AsyncOpenAI(api_key="k", base_url="http://test", http_client=serving(body), max_retries=0)
     final: Any = None
@@ -105,6 +114,8 @@ async def test_responses_agrees_with_its_sdk(case: str):
 
 @pytest.mark.parametrize("case", CHAT)
 async def test_chat_agrees_with_its_sdk(case: str):
+    import openai
+
     body = b"".join(CHAT[case])
     client = openai.AsyncOpenAI(api_key="k", base_url="http://test", http_client=serving(body), max_retries=0)
     async with client.chat.completions.stream(

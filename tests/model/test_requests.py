@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from anthropic.types import ContentBlockParam, MessageParam, TextBlockParam, ToolParam
-from anthropic.types.message_create_params import MessageCreateParamsStreaming as AnthropicParams
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming as ChatParams
-from openai.types.responses import FunctionToolParam, ResponseInputItemParam
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as ResponsesParams
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage
@@ -23,14 +18,37 @@ from tenuto.protocol.part import OpaquePart, TextPart, ToolCallPart
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, answer, facts, load_blob, request, result, rich_view, thinking, user
 
-PARAMS = {"anthropic": AnthropicParams, "openai": ResponsesParams, "openai-chat": ChatParams}
+
+@functools.cache
+def checks(provider: str) -> tuple[TypeAdapter[Any], dict[str, TypeAdapter[Any]]]:
+    """The SDK's type of a body, where fields that it does not know are refused, and the types of what it lists.
+
+    The SDKs are imported here: that takes seconds, which only the worker that runs these tests should spend.
+    """
+    if provider == "anthropic":
+        from anthropic.types import MessageParam, TextBlockParam, ToolParam
+        from anthropic.types.message_create_params import MessageCreateParamsStreaming as Body
+
+        items: dict[str, Any] = {"tools": ToolParam, "system": TextBlockParam, "messages": MessageParam}
+    elif provider == "openai":
+        from openai.types.responses import FunctionToolParam, ResponseInputItemParam
+        from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as Body
+
+        items = {"tools": FunctionToolParam, "input": ResponseInputItemParam}
+    else:
+        from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
+        from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming as Body
+
+        items = {"tools": ChatCompletionFunctionToolParam, "messages": ChatCompletionMessageParam}
+    strict = with_config(ConfigDict(extra="forbid"))(Body)
+    return TypeAdapter(strict), {name: TypeAdapter(kind) for name, kind in items.items()}
 
 
-ITEMS: dict[str, dict[str, Any]] = {
-    "anthropic": {"tools": ToolParam, "system": TextBlockParam, "messages": MessageParam},
-    "openai": {"tools": FunctionToolParam, "input": ResponseInputItemParam},
-    "openai-chat": {"tools": ChatCompletionFunctionToolParam, "messages": ChatCompletionMessageParam},
-}
+@functools.cache
+def block_check() -> TypeAdapter[Any]:
+    from anthropic.types import ContentBlockParam
+
+    return TypeAdapter(ContentBlockParam)
 
 
 def check_types(provider: str, body: dict[str, Any]) -> None:
@@ -38,16 +56,15 @@ def check_types(provider: str, body: dict[str, Any]) -> None:
 
     The SDK types lists as iterables, which pydantic checks only while they are read: so each item by itself.
     """
-    TypeAdapter(with_config(ConfigDict(extra="forbid"))(PARAMS[provider])).validate_python(body)
-    for name, kind in ITEMS[provider].items():
-        check = TypeAdapter(kind)
+    whole, items = checks(provider)
+    whole.validate_python(body)
+    for name, check in items.items():
         for item in body.get(name, []):
             check.validate_python(item)
     if provider == "anthropic":
-        block_check = TypeAdapter(ContentBlockParam)
         for message in body["messages"]:
             for block in message["content"]:
-                block_check.validate_python(block)
+                block_check().validate_python(block)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
