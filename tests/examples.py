@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import hypothesis
 import pytest
@@ -19,8 +19,13 @@ def few_examples(**others: object) -> hypothesis.settings:
 
 def one_of(values: Iterable[object], at: int = 0) -> list[object]:
     """One of a parameter's values in every run, the others with `--full`: where all of them take the same path."""
-    made: list[object] = []
-    for place, value in enumerate(values):
-        fields = value if isinstance(value, tuple) else (value,)
-        made.append(value if place == at else pytest.param(*fields, marks=pytest.mark.full))
-    return made
+    return [value if place == at else pytest.param(value, marks=pytest.mark.full) for place, value in enumerate(values)]
+
+
+def in_turn(first: Iterable[object], second: Sequence[object]) -> list[object]:
+    """Each value of the first parameter with one of the second in every run, by turns; all pairs with `--full`."""
+    return [
+        pytest.param(one, other, marks=() if place % len(second) == turn else pytest.mark.full)
+        for place, one in enumerate(first)
+        for turn, other in enumerate(second)
+    ]

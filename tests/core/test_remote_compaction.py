@@ -39,7 +39,6 @@ from tests.core.remote_compacting import (
 )
 from tests.core.test_compaction_crash import victim
 from tests.core.test_pins import command
-from tests.examples import one_of
 from tests.server import Hang, HttpError, Reply, Request, ScriptedServer
 from tests.server.reply import AnyReply, Tokens
 
@@ -110,7 +109,9 @@ async def test_a_readable_summary_is_shown_and_an_unreadable_one_is_told_from_da
         assert re.search(r"Latest request: question \d", summary)
 
 
-@pytest.mark.parametrize(("provider", "way"), one_of(WAYS, 1))
+@pytest.mark.parametrize(
+    ("provider", "way"), [WAYS[0], *(pytest.param(*way, marks=pytest.mark.full) for way in WAYS[1:])]
+)
 async def test_over_the_trigger_the_provider_compacts_between_the_steps(tmp_path: Path, provider: str, way: str):
     model = f"{provider}/test"
     choose(tmp_path, model, remote_compaction=way)
@@ -270,7 +271,9 @@ async def test_pins_and_the_summary_made_here_stand_beside_the_items(tmp_path: P
             assert server.refusals == []
 
 
-@pytest.mark.parametrize(("provider", "way"), one_of(WAYS))
+@pytest.mark.parametrize(
+    ("provider", "way"), [WAYS[0], *(pytest.param(*way, marks=pytest.mark.full) for way in WAYS[1:])]
+)
 async def test_killed_while_the_provider_compacts_the_session_is_as_before(tmp_path: Path, provider: str, way: str):
     model = f"{provider}/test"
     choose(tmp_path, model, remote_compaction=way)

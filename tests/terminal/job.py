@@ -57,6 +57,7 @@ class Job:
         self.at_first = self.modes.state()
         self.output = b""
         self._unseen = b""
+        self._text: str | None = None
         self._answers: list[tuple[float, bytes]] = []
         self.master, self.slave = pty.openpty()
         self.resize(columns, rows)
@@ -92,6 +93,7 @@ class Job:
 
     def resize(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
+        self._text = None
         self.screen.resize(rows, columns)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -122,10 +124,13 @@ class Job:
                 self._answers.append((earliest + self._late(), QUESTIONS[question]))
         self.modes.feed(data)
         self._stream.feed(NOT_FOR_PYTE.sub(b"", data))
+        self._text = None
 
     @property
     def text(self) -> str:
-        return "\n".join(row.rstrip() for row in self.screen.display)
+        if self._text is None:  # pyte takes milliseconds for it
+            self._text = "\n".join(row.rstrip() for row in self.screen.display)
+        return self._text
 
     def wait_until(self, condition: Callable[[], object], what: str, tell: Callable[[], str] | None = None) -> None:
         deadline = time.monotonic() + PATIENCE

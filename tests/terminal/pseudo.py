@@ -31,6 +31,8 @@ class CommandTerminal:
         self.screen = pyte.Screen(100, 30)
         self.output = b""
         self.answers = ANSWERS
+        self._text = ""
+        self._text_of = -1
         self.status: int | None = None
         self._stream = pyte.ByteStream(self.screen)
         self.pid, self.descriptor = pty.fork()
@@ -64,6 +66,7 @@ class CommandTerminal:
 
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal another size; the kernel tells the program."""
+        self._text_of = -1
         self.screen.resize(rows, columns)
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -80,8 +83,11 @@ class CommandTerminal:
         return self.output[begin:]
 
     def text(self) -> str:
-        """The screen as text."""
-        return "\n".join(row.rstrip() for row in self.screen.display)
+        """The screen as text; pyte takes milliseconds for it, so it is made anew only after something was written."""
+        if self._text_of != len(self.output):
+            self._text = "\n".join(row.rstrip() for row in self.screen.display)
+            self._text_of = len(self.output)
+        return self._text
 
     def wait_for(self, text: str) -> str:
         """Wait until a text shows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.examples import one_of
 from tests.server import Reply, Request
 from tests.terminal.conftest import MODEL, Workplace, said
 from tests.terminal.screen import Screen
@@ -182,7 +183,7 @@ def test_a_shell_command_is_ended_by_esc(screen: Screen) -> None:
     screen.wait_until(lambda shown: "You said" in shown, "an answer")
 
 
-@pytest.mark.parametrize("arguments", [(), ("--inline",)], ids=["full", "inline"])
+@pytest.mark.parametrize("arguments", one_of([(), ("--inline",)]), ids=["full", "inline"])
 def test_a_recall_that_takes_long_says_so_and_ends_by_escape(place, arguments):
     """A regular expression that would take years, as a long session takes seconds."""
     place.serve(lambda request: Reply("a" * 60 + "!"))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import in_turn
 from tests.terminal.modes import Modes
 from tests.tui.first_paint.pseudo import PATIENCE, Pseudo
 
@@ -53,8 +54,7 @@ def modes_after(output: bytes) -> tuple[object, ...]:
     return modes.state()
 
 
-@pytest.mark.parametrize("second", SCREENS, ids=["then full", "then inline"])
-@pytest.mark.parametrize("first", SCREENS, ids=["full", "inline"])
+@pytest.mark.parametrize(("first", "second"), in_turn(SCREENS, SCREENS[::-1]))
 def test_t34_r080_the_start_after_kill_9_repairs_the_terminal(tmp_path: Path, first: str, second: str) -> None:
     with Pseudo(tmp_path, story(first, second)) as program:
         wait_up(program, 0)

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests.examples import one_of
 from tests.server import Call, Reply, Request, scripts
 from tests.terminal.conftest import MODEL, Workplace, said
 from tests.terminal.pseudo import PseudoTerminal
@@ -76,7 +77,7 @@ def test_r080_ctrl_c_twice_leaves_and_names_the_way_back(place: Workplace) -> No
     assert_hint_leads_back(screen, left)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", one_of([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], 1))
 def test_t34_r080_a_signal_leaves_the_terminal_as_it_was(place: Workplace, number: signal.Signals) -> None:
     screen, before = begin(place)
     os.kill(screen.program_pid(), number)

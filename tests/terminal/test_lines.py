@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.examples import one_of
 from tests.server import Call, Reply, Request
 from tests.server.reply import AnyReply
 from tests.terminal.conftest import MODEL, Workplace, said
@@ -52,7 +53,7 @@ class Lines:
         return self.terminal.output.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("name", ["dumb", "unknown"])
+@pytest.mark.parametrize("name", one_of(["dumb", "unknown"]))
 def test_a_job_with_an_approval_and_a_compaction_is_text_alone(place: Workplace, name: str) -> None:
     lines = Lines(place, TERM=name)
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.harness import PROTOCOLS, copy_sample
+from tests.examples import one_of
 from tests.server import ScriptedServer, ServerThread, scripts
 from tests.terminal.pseudo import PseudoTerminal
 from tests.terminal.screen import BIN, GRACE, PATIENCE
@@ -32,7 +33,7 @@ def passes(work: Path) -> bool:
     return subprocess.run(command, cwd=work, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 def test_headless(tmp_path: Path, protocol: str) -> None:
     work = copy_sample(tmp_path / "work")
     with ServerThread(scripts.fix_tests) as server:

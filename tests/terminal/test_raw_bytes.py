@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import in_turn
 from tests.server import Call, Reply, Request
 from tests.terminal.conftest import MODEL, Workplace, said
 from tests.terminal.pseudo import PseudoTerminal
@@ -123,8 +124,7 @@ def wake_ups(pid: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts in /proc")
-@SCREENS
-@pytest.mark.parametrize("focus", [b"\x1b[I", b"\x1b[O"], ids=["looked at", "elsewhere"])
+@pytest.mark.parametrize(("options", "focus"), in_turn([(), ("--inline",)], [b"\x1b[I", b"\x1b[O"]))
 def test_while_nothing_happens_nothing_runs(place: Workplace, options: tuple[str, ...], focus: bytes) -> None:
     server = place.serve(script)
     terminal = PseudoTerminal(place.work, place.home, server.environ(), "--model", MODEL, *options)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import in_turn
 from tests.server import Reply, Request
 from tests.terminal.conftest import MODEL, Workplace
 from tests.terminal.screen import SHELL_PROMPT, Screen, source_path
@@ -101,8 +102,7 @@ def assert_lives(screen: Screen, before: tuple[str, str]) -> None:
     assert state_of(screen) == before
 
 
-@SCREENS
-@pytest.mark.parametrize("outside", [False, True], ids=["key", "signal"])
+@pytest.mark.parametrize(("options", "outside"), in_turn([(), ("--inline",)], [False, True]))
 def test_t34_r080_stopping_gives_the_terminal_to_the_shell(place, options, outside):
     screen, before = begin(place, options)
     if outside:

@@ -19,6 +19,7 @@ from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.inline.resize import NOT_PAINTED_AGAIN, PAINTED_AGAIN
 from tenuto.tui.key_names import normal_key
+from tests.examples import in_turn
 from tests.server import Reply
 from tests.terminal.conftest import MODEL, Workplace
 from tests.terminal.modes import Modes
@@ -87,7 +88,14 @@ class RealTerminal(PseudoTerminal):
             self._stream.feed(UNKNOWN_TO_PYTE.sub(b"", data))
 
 
-@pytest.fixture(params=[(name, screen) for name in TERMINALS for screen in SCREENS], ids="-".join)
+PAIRS = [
+    (name, screen)
+    for place, name in enumerate(TERMINALS)
+    for screen in sorted(SCREENS, reverse=bool(place % 2))  # else each screen would always have the same ground
+]
+
+
+@pytest.fixture
 def opened(request: pytest.FixtureRequest, place: Workplace) -> Iterator[Callable[[str], RealTerminal]]:
     name, screen = request.param
     place.serve(lambda _request: Reply("An answer."))
@@ -103,7 +111,7 @@ def opened(request: pytest.FixtureRequest, place: Workplace) -> Iterator[Callabl
 
 
 @pytest.mark.terminal
-@pytest.mark.parametrize("ground", ACCENTS)
+@pytest.mark.parametrize(("opened", "ground"), in_turn(PAIRS, list(ACCENTS)), indirect=["opened"])
 def test_from_the_first_frame_to_the_last_in_a_real_terminal(
     opened: Callable[[str], RealTerminal], ground: str
 ) -> None:

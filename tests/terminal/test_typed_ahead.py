@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.tui.typed_ahead import QUESTION
+from tests.examples import in_turn
 from tests.terminal.job import Job
 from tests.tui.first_paint.pseudo import SOURCES, TENUTO, Pseudo
 
@@ -68,8 +69,7 @@ def can_be_typed_into() -> bool:
     return status == 0
 
 
-@SCREENS
-@pytest.mark.parametrize("way", ["exit", "sigterm"])
+@pytest.mark.parametrize(("screen", "way"), in_turn(COMMANDS, ["exit", "sigterm"]))
 def test_r080_what_was_typed_after_leaving_is_the_shells_and_what_the_terminal_said_is_nobodys(
     tmp_path: Path, screen: str, way: str
 ) -> None:

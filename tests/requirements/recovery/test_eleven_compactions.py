@@ -18,6 +18,7 @@ from tenuto.protocol.message import CompactionEntry, FileUse, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation, ChangeModeOperation
 from tests.compaction.listing import listed_in
 from tests.core.harness import PROTOCOLS, Agent, reopened
+from tests.examples import one_of
 from tests.requirements.compaction.support import SUMMARY, compact, last_instruction
 from tests.requirements.recovery.ladder import (
     SUMMARISED,
@@ -142,7 +143,7 @@ def check_last_request(request: Request, work_directory: Path, rounds: int = ROU
     assert last_instruction(request) == "what now?"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 async def test_t07_all_that_was_promised_is_in_the_last_request_after_eleven_compactions(tmp_path, protocol):
     work_directory = tmp_path / "work"
     work_directory.mkdir()
@@ -174,7 +175,7 @@ async def test_t07_all_that_was_promised_is_in_the_last_request_after_eleven_com
         check_last_request(step_requests(server)[-1], work_directory.resolve())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 async def test_t07_the_same_when_all_of_them_came_by_themselves(tmp_path, protocol):
     """Work goes on until the trigger has started eleven; results hidden on the way do not count."""
     work_directory = tmp_path / "work"

@@ -18,6 +18,7 @@ from tenuto.session.projection import edit_message
 from tests.core.compacting import compact, is_summary_request, seeded_session, step_requests, talk, user
 from tests.core.harness import PROTOCOLS, Agent, reopened
 from tests.core.test_compaction_shapes import answer, png, step
+from tests.examples import one_of
 from tests.server import HttpError, Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
 
@@ -55,7 +56,7 @@ def shown_images(request: Request) -> int:
 
 
 @pytest.mark.parametrize("results", [False, True], ids=["pasted", "from tools"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_t13_r053_42_images_of_800_kb_stay_under_the_byte_limit_whatever_the_tokens_say(
     tmp_path, protocol, results
 ):
@@ -135,7 +136,7 @@ async def test_r053_images_of_one_message_go_one_by_one_the_newest_stay(tmp_path
             assert f"{30 - len(kept)} images were left out" in text_of(message.parts)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 @pytest.mark.parametrize("body", [None, "Request exceeds the maximum size", "Payload Too Large"])
 async def test_t14_r054_after_a_413_the_images_go_the_request_is_repeated_and_the_turn_goes_on(
     tmp_path, protocol, body

@@ -24,6 +24,7 @@ from tests.core.compacting import (
 )
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.core.test_compaction_shapes import answer, step
+from tests.examples import one_of
 from tests.server import Call, HttpError, Reply, Request, ScriptedServer, Tokens
 from tests.server.reply import AnyReply
 from tests.session.build import check_pairs
@@ -78,7 +79,7 @@ async def test_t03_r003_an_overflow_with_the_quota_gone_is_condensed_and_told_on
 # --- R-007: output budgets ---
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 @pytest.mark.parametrize("text", ["word and ", "4f3a9c2e71", "漢字かな交じり文", '{"a": [1, 2], '])
 async def test_r007_no_request_asks_for_more_output_than_its_window_leaves(tmp_path, protocol, text):
     """What is only estimated can be larger than the estimate: the output limit leaves room for that."""
@@ -206,7 +207,7 @@ async def test_r059_results_are_bounded_before_they_are_sent_and_never_changed_a
         assert not edits(running)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_r098_a_compaction_between_steps_leaves_what_was_just_asked_for_as_it_came(tmp_path, protocol):
     """The model reads three files at once while the context is nearly full; it gets them as the tools gave them."""
     work = tmp_path / "work"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.harness import PROTOCOLS, agent
+from tests.examples import one_of
 from tests.requirements.compaction.support import SUMMARY, ends, starts
 from tests.requirements.recovery.ladder import (
     SUMMARISED,
@@ -42,7 +43,7 @@ def without_output(request: Request) -> dict:
     return {key: value for key, value in request.body.items() if key not in OUTPUT_FIELDS}
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 @pytest.mark.parametrize("status", [400, 413])
 @pytest.mark.parametrize(
     ("size", "used", "is_overflow"), [(1_500, 4_000, False), (43_000, 0, True)], ids=["2 percent", "88 percent"]

@@ -46,6 +46,7 @@ class Pseudo:
             raw[0] &= ~(termios.IXON | termios.ICRNL)
             termios.tcsetattr(self.slave, termios.TCSANOW, raw)
         self.output = b""
+        self._shown: tuple[int, list[str]] = (-1, [])
         known = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -134,7 +135,16 @@ class Pseudo:
         return entered <= left and hidden <= shown and pastes <= plain
 
     def screen(self, output: bytes | None = None) -> list[str]:
-        return [row.rstrip() for row in replay(self.output if output is None else output).display]
+        """The rows that show after `output`, or now; replayed only where something was drawn since the last look."""
+        if output is not None:
+            return rows_of(output)
+        if self._shown[0] != len(self.output):
+            self._shown = (len(self.output), rows_of(self.output))
+        return self._shown[1]
+
+
+def rows_of(output: bytes) -> list[str]:
+    return [row.rstrip() for row in replay(output).display]
 
 
 def replay(output: bytes) -> pyte.Screen:
