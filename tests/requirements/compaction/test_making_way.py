@@ -12,6 +12,7 @@ import pytest
 from tenuto.protocol.event import ApprovalRequestedEvent, CompactionEndEvent, NoticeEvent, ToolResultEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tests.core.harness import PROTOCOLS, agent
+from tests.examples import one_of
 from tests.requirements.compaction.support import (
     DONE,
     LONG_ANSWER,
@@ -50,7 +51,7 @@ async def wait_for_compaction(running, compacting) -> None:
 
 
 @pytest.mark.parametrize("decisions", [("once",), ("session",), ("once", "deny"), ("deny", "once"), ("once", "once")])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_d2_what_was_allowed_runs_to_its_end_before_the_compaction(tmp_path, protocol, decisions):
     calls = [Call("bash", {"command": f"{SLOW}; : {number}"}) for number in range(len(decisions))]
     script = talk(in_turn(*[Reply(LONG_ANSWER)] * 6, Reply("May I?", tool_calls=calls)))

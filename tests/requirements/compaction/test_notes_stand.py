@@ -72,8 +72,11 @@ def check(running: Agent, requests: list[Request], modes: list[Mode], changed: P
 
 
 CASES = [
-    (way, mode, 300 if MODES[place % len(MODES)] == mode else 40)
-    for (place, way), mode in product(enumerate(WAYS), MODES)
+    *((way, MODES[place % len(MODES)], 50) for place, way in enumerate(WAYS)),
+    *(
+        pytest.param(way, mode, 300 if MODES[place % len(MODES)] == mode else 40, marks=pytest.mark.full)
+        for (place, way), mode in product(enumerate(WAYS), MODES)
+    ),
 ]
 
 
@@ -108,7 +111,7 @@ async def test_d1_a_mode_changed_in_mid_task_is_told_with_the_next_request(tmp_p
     write_big_file(tmp_path, LINES + 400)
     changed = tmp_path / "work" / "seen.txt"
     changed.write_text("as the model sees it\n")
-    async with agent(tmp_path, read_on(60), mode="ask", options={"window": WINDOW}, **WAYS[way]) as running:
+    async with agent(tmp_path, read_on(32), mode="ask", options={"window": WINDOW}, **WAYS[way]) as running:
         await running.ask("look at seen.txt")
         changed.write_text("as it is now\n")
         expected: list[Mode] = []

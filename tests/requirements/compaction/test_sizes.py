@@ -23,6 +23,7 @@ from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.protocol.part import text_of
 from tests.core.harness import PROTOCOLS, Agent, agent
+from tests.examples import in_turn
 from tests.requirements.compaction.support import compact, is_in_place, is_summary_request, step_requests
 from tests.server import Call, HttpError, Reply, Request
 from tests.server.reply import AnyReply
@@ -179,8 +180,7 @@ def newest(running: Agent) -> CompactionEntry:
 
 
 @pytest.mark.parametrize("thinking", [False, True], ids=["plain", "thinking"])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("protocol", "seed"), in_turn(PROTOCOLS, range(3)))
 async def test_f7_sizes_around_a_manual_compaction_and_its_undo(tmp_path, protocol, seed, thinking):
     story = Story(seed, steps=3, thinking=thinking)
     write_files(tmp_path, seed)
@@ -208,8 +208,7 @@ def first_after(running: Agent, request: Request) -> Request:
 
 
 @pytest.mark.parametrize("reason", ["threshold", "overflow"])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("protocol", "seed"), in_turn(PROTOCOLS, range(3)))
 async def test_f7_sizes_around_automatic_compactions(tmp_path, protocol, seed, reason):
     story = Story(seed, steps=8, thinking=seed == 1, refusing=reason == "overflow")
     write_files(tmp_path, seed)

@@ -15,6 +15,7 @@ from tenuto.tui.machine.step import step
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
+from tests.examples import one_of
 from tests.requirements.compaction.support import (
     FROM_A_TRANSCRIPT,
     LONG_ANSWER,
@@ -70,7 +71,7 @@ def parallel_reads(steps: int):
     return answer
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 1))
 async def test_r048_r049_parallel_calls_stay_pairs_through_many_compactions(tmp_path, protocol):
     write_big_file(tmp_path)
     model = f"{protocol}/test"

@@ -18,6 +18,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.harness import PROTOCOLS, agent
+from tests.examples import one_of
 from tests.requirements.compaction.support import (
     LONG_ANSWER,
     SUMMARY,
@@ -41,7 +42,7 @@ from tests.server import Call, Reply
 # --- R-034 ---
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_r034_in_mid_task_the_request_stays_word_for_word_and_last(tmp_path, protocol):
     """Several compactions inside one turn: the request is in every later one, once, and nothing is asked after it."""
     write_big_file(tmp_path)
@@ -100,7 +101,7 @@ async def test_r034_at_rest_the_last_message_is_kept_and_the_next_one_is_the_las
 RESTARTING = ("from the beginning", "from scratch", "startup", "start again", "begin anew", "introduce yourself")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 async def test_r038_what_the_model_reads_after_a_compaction_never_tells_it_to_start_over(tmp_path, protocol):
     write_big_file(tmp_path)
     async with agent(tmp_path, talk(reads(12)), model=f"{protocol}/test", options={"window": 16_000}) as running:
