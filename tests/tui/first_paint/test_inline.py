@@ -15,6 +15,7 @@ from pathlib import Path
 import pyte
 import pytest
 
+from tests.examples import in_turn
 from tests.tui.first_paint.pseudo import COLUMNS, PATIENCE, ROWS, TENUTO, Pseudo, fill
 from tests.tui.first_paint.test_terminal import EARLY_MODULES, PROC, at_first_paint, child_of, failing, is_over
 
@@ -56,8 +57,7 @@ def rows_of(screen: pyte.HistoryScreen) -> list[str]:
     return [*above, *(row.rstrip() for row in screen.display)]
 
 
-@pytest.mark.parametrize("rows", [3, ROWS - 4, ROWS + 20], ids=["top", "last-rows", "bottom"])
-@pytest.mark.parametrize("typed", ["", "aé漢😀 b\x1b[D\x1b[D"], ids=["empty", "typed"])
+@pytest.mark.parametrize(("rows", "typed"), in_turn([3, ROWS - 4, ROWS + 20], ["", "aé漢😀 b\x1b[D\x1b[D"]))
 def test_the_apps_first_frame_takes_the_place_of_the_early_one(tmp_path: Path, rows: int, typed: str) -> None:
     with Pseudo(tmp_path, behind(rows)) as program:
         program.read_until(PAINTED)
@@ -168,8 +168,9 @@ def is_untouched(program: Pseudo) -> bool:
     return [row for row in rows_of(screen) if row] == list(BEFORE) and (screen.cursor.x, screen.cursor.y) == (0, 3)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("keys", [b"abc", b"abc\x1bOQd"], ids=["echoing", "frozen"])
+@pytest.mark.parametrize(
+    ("number", "keys"), in_turn([signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT], [b"abc", b"abc\x1bOQd"])
+)
 def test_r080_a_signal_while_importing_restores_the_terminal(
     tmp_path: Path, number: signal.Signals, keys: bytes
 ) -> None:
@@ -205,8 +206,7 @@ def test_r080_ctrl_c_at_any_time_restores_the_terminal(tmp_path: Path, seed: int
         assert program.is_restored()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("delay", [0.1, 0.25, 0.4])
+@pytest.mark.parametrize(("delay", "number"), in_turn([0.1, 0.25, 0.4], [signal.SIGTERM, signal.SIGHUP]))
 def test_r080_a_signal_at_any_time_restores_the_terminal(tmp_path: Path, number: signal.Signals, delay: float) -> None:
     with Pseudo(tmp_path, INLINE) as program:
         program.read(delay)

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from tests.examples import in_turn
 from tests.terminal.conftest import Workplace, place, tmux
 from tests.terminal.screen import SHELL_PROMPT, Screen, source_path
 from tests.terminal.test_leaving import state_of
@@ -59,8 +60,7 @@ def assert_goes_on(place: Workplace, screen: Screen, before: tuple[str, str]) ->
     assert state_of(screen) == before
 
 
-@pytest.mark.parametrize("options", [(), ("--inline",)], ids=["full", "inline"])
-@pytest.mark.parametrize("group", [True, False], ids=["job", "process"])
+@pytest.mark.parametrize(("options", "group"), in_turn([(), ("--inline",)], [True, False]))
 def test_t34_a_stop_gives_the_terminal_to_the_shell_and_the_draft_comes_back(
     place: Workplace, options: tuple[str, ...], group: bool
 ) -> None:
@@ -78,8 +78,7 @@ def test_t34_a_stop_gives_the_terminal_to_the_shell_and_the_draft_comes_back(
     assert_goes_on(place, screen, before)
 
 
-@pytest.mark.parametrize("options", [(), ("--inline",)], ids=["full", "inline"])
-@pytest.mark.parametrize("group", [True, False], ids=["job", "process"])
+@pytest.mark.parametrize(("options", "group"), in_turn([(), ("--inline",)], [True, False]))
 def test_t34_a_stop_that_nobody_announced_is_repaired(place: Workplace, options: tuple[str, ...], group: bool) -> None:
     screen, before = begin(place, options)
     (os.killpg if group else os.kill)(screen.program_pid(), signal.SIGSTOP)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import in_turn
 from tests.tui.first_paint.pseudo import COLUMNS, PATIENCE, ROWS, TENUTO, Pseudo, replay
 
 pytestmark = pytest.mark.terminal
@@ -56,11 +57,12 @@ def test_the_early_frame_is_the_apps_first_frame(tmp_path: Path, environ: dict[s
         early, _, rest = program.output.partition(b"\x1b[?2026h")
         first = rest.partition(b"\x1b[?2026l")[0]
         before, after = replay(early), replay(early + first)
-        assert before.display[ROWS - 2].startswith("❯ Ask for something")
-        assert before.display == after.display
+        rows = before.display
+        assert rows[ROWS - 2].startswith("❯ Ask for something")
+        assert rows == after.display
         for row in (ROWS - 3, ROWS - 2, ROWS - 1):
             for column in range(COLUMNS):
-                if before.display[row][column] != " ":
+                if rows[row][column] != " ":
                     assert before.buffer[row][column] == after.buffer[row][column], (row, column)
         assert b"\x1b[?1049h" not in rest
         assert not CLEARS.search(first), "a frame without anything on it would flicker"
@@ -126,7 +128,7 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
 
 
 @PROC
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(4, 12))])
 def test_r080_ctrl_c_at_any_time_restores_the_terminal(tmp_path: Path, seed: int) -> None:
     with Pseudo(tmp_path) as program:
         program.read(random.Random(seed).uniform(0.005, 0.6))
@@ -154,8 +156,9 @@ def child_of(program: Pseudo) -> int:
     return int(children[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("keys", [b"", b"abc\x1bOQd"], ids=["echoing", "frozen"])
+@pytest.mark.parametrize(
+    ("number", "keys"), in_turn([signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT], [b"", b"abc\x1bOQd"])
+)
 def test_r080_a_signal_while_importing_restores_the_terminal(
     tmp_path: Path, number: signal.Signals, keys: bytes
 ) -> None:
@@ -168,8 +171,9 @@ def test_r080_a_signal_while_importing_restores_the_terminal(
         assert program.is_restored()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("delay", [0.05, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5])
+@pytest.mark.parametrize(
+    ("delay", "number"), in_turn([0.05, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5], [signal.SIGTERM, signal.SIGHUP])
+)
 def test_r080_a_signal_at_any_time_restores_the_terminal(tmp_path: Path, number: signal.Signals, delay: float) -> None:
     with Pseudo(tmp_path) as program:
         program.read(delay)
