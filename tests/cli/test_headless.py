@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from tests.examples import in_turn, one_of
 from tests.server import Call, Hang, HttpError, Reply, ServerThread
 from tests.server.scripts import fix_tests
 
@@ -203,10 +204,10 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
-@pytest.mark.parametrize(("mode", "calls", "said", "code"), REFUSALS)
-def test_f3_each_refused_call_is_said_and_the_exit_code_tells(run, mode, calls, said, code, options):
+@pytest.mark.parametrize(("refusal", "options"), in_turn(REFUSALS, [(), ("--json",)]))
+def test_f3_each_refused_call_is_said_and_the_exit_code_tells(run, refusal, options):
     """daily-user.md F3: refused calls were silent, and the exit code was 0."""
+    mode, calls, said, code = refusal
     with ServerThread([Reply(tool_calls=calls), Reply("Done.")]) as server:
         done = run("-p", "go", "--mode", mode, *options, "--model", "openai-chat/test", server=server)
     assert done.returncode == code, done.stderr
@@ -257,7 +258,7 @@ def test_no_session_leaves_nothing_behind(run, tmp_path):
     assert not list((tmp_path / "home").glob("sessions/**/events.jsonl"))
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+@pytest.mark.parametrize("protocol", one_of(["anthropic", "openai", "openai-chat"], 1))
 def test_main_job_from_the_command_line(run, protocol):
     from tests.core.harness import copy_sample
 

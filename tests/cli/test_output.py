@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import in_turn
+
 WAYS = ["--version", "--help", "sessions", "sessions list --json", "sessions --help", "sessions stats", "import --json"]
 OFFLINE = "-p hello --model offline/tenuto"
 FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that takes nothing")
-BUFFERED = pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
 
 
 @pytest.fixture
@@ -41,8 +42,7 @@ def shell(folder: Path, command: str, *, buffered: bool = True) -> subprocess.Co
 
 
 @FULL
-@BUFFERED
-@pytest.mark.parametrize("words", [*WAYS, OFFLINE, f"{OFFLINE} --json"])
+@pytest.mark.parametrize(("words", "buffered"), in_turn([*WAYS, OFFLINE, f"{OFFLINE} --json"], [True, False]))
 def test_a_full_one_is_said_in_one_line(home: Path, words: str, buffered: bool) -> None:
     done = shell(home, f'exec "$0" -m tenuto {words} > /dev/full', buffered=buffered)
     assert (done.returncode, done.stderr) == (1, "tenuto: standard output: No space left on device\n")
@@ -54,8 +54,7 @@ def test_a_closed_one_is_said_in_one_line(home: Path, words: str) -> None:
     assert (done.returncode, done.stderr) == (2, "tenuto: standard output is closed\n")
 
 
-@BUFFERED
-@pytest.mark.parametrize("words", [*WAYS, OFFLINE, f"{OFFLINE} --json"])
+@pytest.mark.parametrize(("words", "buffered"), in_turn([*WAYS, OFFLINE, f"{OFFLINE} --json"], [False, True]))
 def test_one_that_nobody_reads_any_more_is_no_news(home: Path, words: str, buffered: bool) -> None:
     # The reader is gone before anything is written.
     done = shell(home, f'(sleep 0.3; "$0" -m tenuto {words}; echo "code $?" >&2) | true', buffered=buffered)

@@ -25,7 +25,7 @@ from tests.server.scripts import steps
 from tests.tui.first_paint.pseudo import SOURCES, Pseudo
 
 MODEL = "openai-chat/test"
-ALWAYS, ALL = 2, int(os.environ.get("KILL_ROUNDS", "56"))
+ALWAYS, ALL = 1, int(os.environ.get("KILL_ROUNDS", "56"))
 """Rounds of a phase in every run, and with `--full`."""
 LATEST = float(os.environ.get("KILL_LATEST", "3"))
 """Seconds after which at the latest a run is killed."""

@@ -21,6 +21,7 @@ from tests.core.compacting import (
     talk,
 )
 from tests.core.harness import PROTOCOLS, agent
+from tests.examples import one_of
 from tests.requirements.compaction.support import write_settings
 from tests.requirements.recovery.ladder import Answering, with_history, words
 from tests.requirements.recovery.test_prefix import ASIDE, text_before_the_end
@@ -80,7 +81,7 @@ async def test_t20_r058_at_140k_the_summary_request_begins_with_the_bytes_of_the
         assert not running.server.refusals
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS, 2))
 async def test_r058_between_two_steps_too(tmp_path, protocol):
     """The view ends with results then; they and the request for notes are one message where a wire wants that."""
 
@@ -119,7 +120,7 @@ CALLS = re.compile(r"command=\"echo (CALL-\d+)")
 RESULTS = re.compile(r"\[Tool result\]: (CALL-\d+)")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", one_of(PROTOCOLS))
 async def test_r001_a_small_summariser_folds_the_history_and_no_part_divides_a_step(tmp_path, protocol):
     """Each part is within its window, begins with the notes of the one before, and has whole steps."""
     write_settings(

@@ -23,6 +23,7 @@ from tenuto.tui.machine.step import step
 from tenuto.tui.render.items import render_item
 from tests.core.compacting import compact, compactions, fill, reads, talk, write_big_file
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
+from tests.examples import in_turn
 from tests.server import ScriptedServer
 
 OPTIONS = {"window": 64_000}
@@ -69,8 +70,7 @@ KINDS: dict[str, tuple[Callable[[Agent], Awaitable[None]], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("kind", "protocol"), in_turn(KINDS, PROTOCOLS))
 async def test_t21_r056_the_request_after_an_undo_of_each_kind_is_the_earlier_one_as_data(tmp_path, protocol, kind):
     write_big_file(tmp_path)
     change, strategy = KINDS[kind]

@@ -226,16 +226,16 @@ def test_the_transcript_is_the_active_path_and_the_tree_leads_to_every_branch() 
     assert "good" in tree.text
 
 
-def test_thousands_of_branches_of_branches_do_not_nest_without_end() -> None:
+def test_hundreds_of_branches_of_branches_do_not_nest_without_end() -> None:
     entries = [HeaderEntry(session_id="s", cwd="/"), UserMessage(parts=text("root"))]
-    for turn in range(1_500):
+    for turn in range(500):
         entries += [UserMessage(parts=text(f"turn {turn}")), BranchEntry(parent=2 + 2 * turn - (2 if turn else 0))]
         entries += []
     page = page_of([*entries, UserMessage(parts=text("leaf"))])
     assert max(len(one.path) for one in page.elements) < 60
     assert (
         len({one.attributes["href"] for one in page.all("a") if "nav" in one.path and one.attributes["href"][1] == "e"})
-        == 1_502
+        == 502
     )
 
 
@@ -300,10 +300,10 @@ def test_the_sums_of_each_model_are_in_a_table() -> None:
 
 
 def test_a_long_session_is_written_piece_by_piece() -> None:
-    chunks = list(write_page(source_of(long_session(10_000))))
-    assert len(chunks) > 5_000
+    chunks = list(write_page(source_of(long_session(4_000))))
+    assert len(chunks) > 2_000
     assert max(map(len, chunks)) < 200_000 < sum(map(len, chunks)) / 20, "no part of it holds all of it"
-    assert "".join(chunks).count("<article") > 5_000
+    assert "".join(chunks).count("<article") > 2_000
 
 
 def test_tool_blocks_and_long_outputs_are_folded_and_whole() -> None:
