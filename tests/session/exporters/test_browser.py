@@ -81,8 +81,10 @@ def network() -> Iterator[tuple[str, list[str]]]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/x", asked
-        server.shutdown()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/x", asked
+        finally:
+            server.shutdown()
 
 
 MARK = "document.documentElement.setAttribute('data-hacked','1')"
