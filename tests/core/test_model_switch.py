@@ -71,7 +71,7 @@ async def test_r011_the_old_model_summarises_in_place_before_the_model_entry_is_
         assert (finished.kind, finished.outcome) == ("compaction", "completed")
         (asked,) = summary_requests(running.server)
         assert asked.body["model"] == "test"
-        assert asked.prefix_items[: len(before.prefix_items)] == before.prefix_items
+        assert asked.continues(before)
         assert order(running) == ["compaction", "model"]
         (entry,) = compactions(running)
         assert (entry.reason, entry.rung) == ("model_switch", "same prefix")

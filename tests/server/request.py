@@ -56,6 +56,12 @@ class Request:
         """Tools, system blocks and message blocks in the order of the prefix cache, cache marks left out."""
         return WIRES[self.protocol].prefix_items(self.body)
 
+    def continues(self, before: Request) -> bool:
+        """Say whether it begins with all that `before` had; what `before` ended with may have grown at its end."""
+        *items, last = before.prefix_items
+        own = self.prefix_items
+        return len(own) > len(items) and own[: len(items)] == items and own[len(items)].startswith(last.rstrip('"}]'))
+
     @property
     def tokens(self) -> int:
         """The prompt's tokens, as this server counts them."""
