@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Generator
+from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -61,6 +62,19 @@ async def task_start(request: pytest.FixtureRequest) -> str:
     if request.param == "eager":
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # pyright: ignore
     return request.param
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start programs in a terminal wait more than they work: begin with them, each beside one that works.
+
+    Left to themselves they would come last, as they have few tests, and the processors would have nothing to do.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [tests for tests in files.values() if any(test.get_closest_marker("terminal") for test in tests)]
+    working = [tests for tests in files.values() if not any(test.get_closest_marker("terminal") for test in tests)]
+    items[:] = [test for pair in zip_longest(waiting, working, fillvalue=[]) for tests in pair for test in tests]
 
 
 PROGRAMS = ("git", "rg", "tmux")

@@ -17,7 +17,7 @@ from tenuto.protocol.event import ApprovalRequestedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import text_of
 from tests.core.harness import agent
-from tests.examples import few_examples
+from tests.examples import few_examples, in_turn
 from tests.server import Call, Reply, Request
 
 MODES = ("ask", "edits", "auto", "plan")
@@ -88,8 +88,7 @@ async def answers(tmp_path: Path, mode: str, spelling: str, values: dict[str, An
     return told
 
 
-@pytest.mark.parametrize("person", [False, True], ids=["headless", "person"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "person"), in_turn(MODES, [True, False]))
 @few_examples(suppress_health_check=list(HealthCheck))
 @given(values=arguments, spelling=st.sampled_from(["{}", "@{}", "../outside/file", "link", "@link/../../outside/file"]))
 def test_s6_the_answer_is_the_same_whatever_is_in_the_file(

@@ -28,6 +28,7 @@ from tests.core.compacting import (
     write_big_file,
 )
 from tests.core.harness import PROTOCOLS, agent
+from tests.examples import in_turn
 from tests.server import Call, HttpError, Reply, Request, StreamError, Tokens
 from tests.session.build import check_pairs
 
@@ -79,8 +80,7 @@ def once(failure, before: Reply, *, at: int):
     return talk(answer)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "protocol"), in_turn(FORMS, PROTOCOLS))
 async def test_task_executor_overflow_compact_retry_in_every_form(tmp_path, protocol, form):
     write_big_file(tmp_path)
     wordless = form is error_without_words

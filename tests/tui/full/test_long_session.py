@@ -60,7 +60,7 @@ def check(screen: Screen) -> None:
     assert any(row.strip() for row in screen.rows()[:10])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 6))])
 async def test_wherever_one_goes_the_screen_is_of_what_is_loaded(live: LiveSession, seed: int) -> None:
     ways = random.Random(seed)
     events = (opened(resumed=True), *recent_events(live), ReplayFinishedEvent(session_id=SESSION))

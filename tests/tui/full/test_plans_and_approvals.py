@@ -10,6 +10,7 @@ from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.tui.chrome import FOCUS_SECONDS
 from tenuto.tui.machine.intent import PlanEdited, Tick
+from tests.examples import one_of
 from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.support import Screen, running_app
 from tests.tui.full.test_app import STARTED, request
@@ -161,7 +162,7 @@ def change() -> ApprovalRequestedEvent:
     return replace(request(), tool="edit", summary="src/big.py", detail="src/big.py", diff=BIG, lasting=True)
 
 
-@pytest.mark.parametrize("size", [(40, 15), (100, 30), (200, 60)])
+@pytest.mark.parametrize("size", one_of([(40, 15), (100, 30), (200, 60)]))
 async def test_f7_ctrl_e_gives_a_change_the_whole_screen_and_it_scrolls_to_its_end(size) -> None:
     async with running_app(size=size) as screen:
         await ask(screen, change())
