@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import shutil
 import signal
 from collections.abc import Generator
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
@@ -62,6 +64,28 @@ async def task_start(request: pytest.FixtureRequest) -> str:
     if request.param == "eager":
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # pyright: ignore
     return request.param
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each of xdist's workers import from another place on: what one has compiled, the others find.
+
+    Without bytecode, as after a checkout, all of them would compile all modules of the tests at the same time.
+    """
+    given: dict[str, object] = getattr(session.config, "workerinput", {})
+    if not given or session.config.args != session.config.getini("testpaths"):
+        return
+    place, count = int(str(given["workerid"]).removeprefix("gw")), int(str(given["workercount"]))
+    names = sorted(
+        ".".join(file.relative_to(FIXTURES.parents[1]).with_suffix("").parts)
+        for file in FIXTURES.parent.rglob("test_*.py")
+        if FIXTURES not in file.parents
+    )
+    begin = len(names) * place // count
+    for name in [*names[begin:], *names[:begin]]:
+        # What is wrong with a module is said when it is collected.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
