@@ -8,24 +8,26 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.meter import Meter
 from tenuto.compaction.truncation import (
-    HARD_MAX_TOOL_RESULT_CHARS,
-    MAX_TOOL_RESULT_CONTEXT_SHARE,
-    MIN_KEEP_CHARS,
-    calculate_max_tool_result_chars,
     cut_result,
     looks_diagnostic,
     session_likely_has_oversized_tool_results,
     truncate_oversized_tool_results_in_messages,
-    truncate_oversized_tool_results_in_session,
     truncate_result,
 )
 from tenuto.compaction.validate import Standing
+from tenuto.core.view_edits import truncate_oversized_tool_results_in_session
 from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart, text_of
 from tenuto.session.projection import edit_message
 from tenuto.session.session import Session
-from tenuto.text.ceiling import result_ceiling
+from tenuto.text.ceiling import (
+    HARD_MAX_TOOL_RESULT_CHARS,
+    MAX_TOOL_RESULT_CONTEXT_SHARE,
+    MIN_KEEP_CHARS,
+    calculate_max_tool_result_chars,
+    result_ceiling,
+)
 from tests.compaction.build import MODEL, budget, text
 
 WINDOW = 10_000

@@ -2,7 +2,7 @@
 
 Three uses share one way of cutting: a huge result in the tail that a compaction keeps (`truncate_result`), results
 over the ceiling of the window in a list of messages (`truncate_oversized_tool_results_in_messages`), and the same
-written to a session as one `view_edit` (`truncate_oversized_tool_results_in_session`). The head stays, and the tail
+written to a session as one `view_edit` (`core/view_edits.py`). The head stays, and the tail
 too where it looks like the point of the whole: an error, the end of a report.
 """
 
@@ -10,32 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
 
 import msgspec
 
 from tenuto.compaction.images import carry_images
-from tenuto.compaction.validate import Standing, find_flaw, weigh
 from tenuto.compaction.weight import IMAGE_TOKENS, MESSAGE_OVERHEAD
-from tenuto.protocol.compaction import CompactionOutcome
-from tenuto.protocol.entry import ViewEdit, ViewEditEntry
+from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import HistoryEvent, Message, ToolResultMessage
-from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.session.projection import edit_message
 from tenuto.text.bounding import boundary_after, head_length, tail_length
 from tenuto.text.ceiling import (
-    HARD_MAX_TOOL_RESULT_CHARS,
-    MAX_TOOL_RESULT_CONTEXT_SHARE,
     MIN_KEEP_CHARS,
-    calculate_max_tool_result_chars,
     result_ceiling,
 )
 from tenuto.text.estimate import estimate_text
 
 MIN_KEEP_TOKENS = MIN_KEEP_CHARS // 4
 RUNG = "truncate"
-NOTHING_OVERSIZED = "no oversized tool results"
 TAIL_SHARE = 0.3
 MAX_TAIL_CHARS = 4_000
 DIAGNOSTIC_REACH = 2_000
@@ -64,31 +56,6 @@ class TruncatedMessages(msgspec.Struct, frozen=True, kw_only=True):
     def truncated_count(self) -> int:
         """How many results were shortened."""
         return len(self.edits)
-
-
-class TruncationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of shortening the oversized results of a session; `reason` says why nothing did."""
-
-    truncated: bool
-    truncated_count: int = 0
-    reason: str = ""
-    entry: ViewEditEntry | None = None
-
-
-class EditableSession(Protocol):
-    """The part of a session that its results are shortened through."""
-
-    def get_llm_history(self) -> list[Message]:
-        """Return the live view."""
-        ...
-
-    def find(self, seq: int) -> HistoryEvent | None:
-        """Return the entry with this seq."""
-        ...
-
-    def append(self, entry: ViewEditEntry) -> ViewEditEntry:
-        """Write an entry and return it as stored."""
-        ...
 
 
 def session_likely_has_oversized_tool_results(messages: Sequence[Message], context_window_tokens: int) -> bool:
@@ -126,39 +93,6 @@ def truncate_oversized_tool_results_in_messages(
             shown[index] = edited
             edits.append(edit)
     return TruncatedMessages(messages=tuple(shown), edits=tuple(edits))
-
-
-def truncate_oversized_tool_results_in_session(
-    session: EditableSession,
-    context_window_tokens: int,
-    *,
-    standing: Standing | None = None,
-    reason: CompactionReason = "overflow",
-    untouched: Collection[int] = (),
-) -> TruncationResult:
-    """Shorten every result over the window's ceiling by one `view_edit` entry; the history stays as it is.
-
-    `standing` is the context as it is now, for the sizes that the entry tells (without it: none).
-    """
-    found = truncate_oversized_tool_results_in_messages(
-        session.get_llm_history(), context_window_tokens, original=session.find, untouched=untouched
-    )
-    if not found.edits:
-        return TruncationResult(truncated=False, reason=NOTHING_OVERSIZED)
-    entry = ViewEditEntry(edits=found.edits, reason=reason, rung=RUNG)
-    if standing is not None:
-        proposal = weigh(CompactionOutcome(edits=found.edits, rung=RUNG), standing)
-        flaw = find_flaw(proposal, standing)
-        if flaw:
-            return TruncationResult(truncated=False, reason=flaw)
-        entry = msgspec.structs.replace(
-            entry,
-            tokens_before=proposal.tokens_before,
-            tokens_after=proposal.tokens_after,
-            rough=proposal.rough,
-            trigger=standing.budget.window,  # it makes a request possible, and a compaction may follow
-        )
-    return TruncationResult(truncated=True, truncated_count=len(found.edits), entry=session.append(entry))
 
 
 def truncate_result(message: ToolResultMessage, limit: int) -> Truncation | None:
@@ -214,21 +148,3 @@ def _notice(message: ToolResultMessage, omitted: int, size: int) -> str:
     else:
         where = f"Entry {message.seq} has it whole: use recall, or ask for a part of it with narrower arguments."
     return f"[… {omitted:,} of {size:,} characters of this result were left out to save room. {where}]\n"
-
-
-__all__ = [
-    "HARD_MAX_TOOL_RESULT_CHARS",
-    "MAX_TOOL_RESULT_CONTEXT_SHARE",
-    "MIN_KEEP_CHARS",
-    "MIN_KEEP_TOKENS",
-    "TruncatedMessages",
-    "Truncation",
-    "TruncationResult",
-    "calculate_max_tool_result_chars",
-    "cut_result",
-    "looks_diagnostic",
-    "session_likely_has_oversized_tool_results",
-    "truncate_oversized_tool_results_in_messages",
-    "truncate_oversized_tool_results_in_session",
-    "truncate_result",
-]

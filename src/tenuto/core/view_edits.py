@@ -7,22 +7,86 @@ undone.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Protocol
+
+import msgspec
 
 from tenuto.compaction.images import drop_oldest_images
 from tenuto.compaction.truncation import (
+    RUNG,
     session_likely_has_oversized_tool_results,
-    truncate_oversized_tool_results_in_session,
+    truncate_oversized_tool_results_in_messages,
 )
-from tenuto.compaction.validate import Standing, weigh
+from tenuto.compaction.validate import Standing, find_flaw, weigh
 from tenuto.core.live import LiveSession
 from tenuto.core.replay import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionStartEvent
+from tenuto.protocol.message import HistoryEvent, Message
 from tenuto.protocol.operation import CompactionReason
 from tenuto.session.view_edits import compaction_of_edits
 
 IMAGES_RUNG = "images"
+NOTHING_OVERSIZED = "no oversized tool results"
+
+
+class TruncationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of shortening the oversized results of a session; `reason` says why nothing did."""
+
+    truncated: bool
+    truncated_count: int = 0
+    reason: str = ""
+    entry: ViewEditEntry | None = None
+
+
+class EditableSession(Protocol):
+    """The part of a session that its results are shortened through."""
+
+    def get_llm_history(self) -> list[Message]:
+        """Return the live view."""
+        ...
+
+    def find(self, seq: int) -> HistoryEvent | None:
+        """Return the entry with this seq."""
+        ...
+
+    def append(self, entry: ViewEditEntry) -> ViewEditEntry:
+        """Write an entry and return it as stored."""
+        ...
+
+
+def truncate_oversized_tool_results_in_session(
+    session: EditableSession,
+    context_window_tokens: int,
+    *,
+    standing: Standing | None = None,
+    reason: CompactionReason = "overflow",
+    untouched: Collection[int] = (),
+) -> TruncationResult:
+    """Shorten every result over the window's ceiling by one `view_edit` entry; the history stays as it is.
+
+    `standing` is the context as it is now, for the sizes that the entry tells (without it: none).
+    """
+    found = truncate_oversized_tool_results_in_messages(
+        session.get_llm_history(), context_window_tokens, original=session.find, untouched=untouched
+    )
+    if not found.edits:
+        return TruncationResult(truncated=False, reason=NOTHING_OVERSIZED)
+    entry = ViewEditEntry(edits=found.edits, reason=reason, rung=RUNG)
+    if standing is not None:
+        proposal = weigh(CompactionOutcome(edits=found.edits, rung=RUNG), standing)
+        flaw = find_flaw(proposal, standing)
+        if flaw:
+            return TruncationResult(truncated=False, reason=flaw)
+        entry = msgspec.structs.replace(
+            entry,
+            tokens_before=proposal.tokens_before,
+            tokens_after=proposal.tokens_after,
+            rough=proposal.rough,
+            trigger=standing.budget.window,  # it makes a request possible, and a compaction may follow
+        )
+    return TruncationResult(truncated=True, truncated_count=len(found.edits), entry=session.append(entry))
 
 
 def shorten_oversized_results(
