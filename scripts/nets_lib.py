@@ -30,13 +30,13 @@ from tenuto.evaluation import driving
 from tenuto.evaluation.driving import PROVIDER, Case
 from tenuto.evaluation.scripted import SUMMARISERS, ScriptedModel, ScriptedTransport
 from tenuto.model.endpoint import ProviderKind
-from tenuto.model.transport import register_transport, unregister_transport
+from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.message import KnownEntry
 from tenuto.protocol.operation import AnyOperation
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
-from tenuto.tui.keys import KEYS
+from tenuto.tui.keys.keys import KEYS
 
 CASES = [
     Case(seed=seed, window=window, rounds=3, summariser=summariser, protocol=protocol)

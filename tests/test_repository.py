@@ -19,8 +19,8 @@ from scripts.pictures.take import PICTURES
 
 from tenuto.command.registry import COMMANDS
 from tenuto.frontend.print import BAD_USAGE, CALLS_REFUSED, EXIT_CODES
-from tenuto.tui.key_names import key_label
-from tenuto.tui.keys import KEYS
+from tenuto.tui.keys.key_names import key_label
+from tenuto.tui.keys.keys import KEYS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -177,6 +177,14 @@ def test_the_map_of_the_house_names_files_that_are_there():
     assert len(named) > 50
     places = (ROOT / "src" / "tenuto", ROOT)
     assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
+def test_the_map_of_the_house_is_what_the_code_says():
+    """`scripts/house` draws it: a new folder, or another docstring, is in it at once."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "house", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_map_of_the_house_has_the_floors_of_the_contract():

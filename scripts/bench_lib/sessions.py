@@ -64,7 +64,7 @@ def list_many(place: Path) -> Figures:
     """Make 3 000 sessions under `place`, unless they are there, and list them."""
     from tests.session.long import write_many
 
-    from tenuto.session.catalog import list_sessions
+    from tenuto.session.library.catalog import list_sessions
 
     home = place / "many"
     if not home.is_dir():

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripts.pictures.svg import Look, Run
 
-from tenuto.tui.render.fit import filled
-from tenuto.tui.render.line import Line
+from tenuto.tui.render.line import Line, filled
 from tenuto.tui.render.theme import Style, Theme
 from tenuto.tui.render.width import cell_width
 

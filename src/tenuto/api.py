@@ -31,7 +31,7 @@ from tenuto.protocol.part import TextPart, text_of
 from tenuto.protocol.usage import Usage
 
 if TYPE_CHECKING:
-    from tenuto.compaction.preview import PlanDescription
+    from tenuto.compaction.ways.preview import PlanDescription
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class Agent:
 
     async def preview_compaction(self, focus: str = "") -> PlanDescription:
         """Return what `compact` would do now, as data: the cut, sizes, files, requests. No model is asked."""
-        from tenuto.core.pending import describe_compaction
+        from tenuto.core.compacting.pending import describe_compaction
 
         return await describe_compaction(self.runtime.live, focus)
 

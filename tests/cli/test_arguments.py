@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tenuto.cli.arguments import MODES, Options, build_parser, parse_arguments
-from tenuto.cli.plain import read_plain
+from tenuto.cli.arguments import MODES, Options, build_parser, parse_arguments, read_plain
 
 OPTIONS = (
     "-p --print --json -c --continue -r --resume --fork --model --mode --cwd --no-session --inline --screen-reader"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.cli.piped import MAX_STDIN_BYTES, Patience, read_input
-from tenuto.session.catalog import list_sessions
-from tenuto.session.log import LOG_NAME
+from tenuto.cli.start import MAX_STDIN_BYTES, Patience, read_input
+from tenuto.session.library.catalog import list_sessions
+from tenuto.session.log.log import LOG_NAME
 
 SOURCES = Path(__file__).parents[2] / "src"
 END = b" ENDMARK"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.compaction.preview import PlanDescription
+from tenuto.compaction.ways.preview import PlanDescription
 from tenuto.session.session import Session
 from tests.core.compacting import SUMMARY, compactions, fill, is_summary_request, talk
 from tests.core.harness import reopened

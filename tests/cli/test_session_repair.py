@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.cli.test_sessions import tenuto
 from tests.session.build import new_session, user

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tenuto.command.outcome import Choose, EditFile, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
-from tenuto.command.registry import COMMANDS, find_command
-from tenuto.command.session_rows import ELSEWHERE, HERE, age
+from tenuto.command.registry import COMMANDS, find_command, runner_of
+from tenuto.command.session_commands import ELSEWHERE, HERE, age
 from tenuto.core.errors import UsageError
 from tenuto.frontend.outcomes import describe_outcome
 from tenuto.protocol.event import (
@@ -27,10 +27,10 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.session.catalog import find_session
-from tenuto.session.lock import SessionLock
+from tenuto.session.library.catalog import find_session
+from tenuto.session.library.trash import list_bin, take_from_bin
+from tenuto.session.log.lock import SessionLock
 from tenuto.session.session import Session
-from tenuto.session.trash import list_bin, take_from_bin
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, Request, ScriptedServer, Tokens
 
@@ -63,9 +63,8 @@ def test_names_are_unique_and_each_command_has_its_module() -> None:
     assert len(set(names)) == len(names)
     for wanted in ("help", "model", "new", "resume", "clear", "cost", "mode", "exit", "compact"):
         assert find_command(wanted) is not None, wanted
-    folder = Path(__file__).parents[2] / "src" / "tenuto" / "command"
     for command in COMMANDS:
-        assert (folder / f"{command.module or command.name + '_command'}.py").is_file()
+        assert callable(runner_of(command))
         assert command.description
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.export_command import parse_wish
+from tenuto.command.file_commands import parse_wish
 from tenuto.command.outcome import Say
 from tenuto.core.errors import UsageError
 from tenuto.protocol.event import CompactionEndEvent

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenuto.command.page_stream import open_stream
+from tenuto.command.file_commands import open_stream
 from tenuto.session.errors import SessionUnreadable
 
 

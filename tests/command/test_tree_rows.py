@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenuto.command.registry import run_command
-from tenuto.command.tree_rows import tree_choices
+from tenuto.command.tree_commands import tree_choices
 from tests.core.compacting import compact, fill, talk
 from tests.core.harness import agent
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from tenuto.compaction.budget import Budget, budget_for
-from tenuto.compaction.meter import ContextSize, Meter
-from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
-from tenuto.compaction.validate import Proposal, Standing, find_flaw, weigh
+from tenuto.compaction.measure.budget import Budget, budget_for
+from tenuto.compaction.measure.meter import ContextSize, Meter
+from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
+from tenuto.compaction.ways.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
@@ -25,7 +25,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.model import Finished, ModelError, ModelFacts, ModelRequest, StreamPart, TextDelta
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.projection import project
+from tenuto.session.view.projection import project
 
 MODEL = "test/model"
 FACTS = ModelFacts(provider="test", name="model", context_window=32_000, max_output_tokens=8_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.branch import (
+from tenuto.compaction.summary.branch import (
     OUTPUT,
     branch_entry,
     common_ancestor,
@@ -17,7 +17,7 @@ from tenuto.compaction.branch import (
     length_for,
     room_for,
 )
-from tenuto.compaction.view import Surroundings
+from tenuto.compaction.summary.view import Surroundings
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, TodoItem
 from tenuto.protocol.message import (
     AssistantMessage,

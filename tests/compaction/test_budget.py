@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.budget import (
+from tenuto.compaction.measure.budget import (
     DEFAULT_CONTEXT_WINDOW,
     LEAST_TAIL_SHARE,
     MIN_FREE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.compaction.calibration import FIXED, Calibration, add, as_notes, as_result, vector_of
+from tenuto.compaction.measure.weight import FIXED, Calibration, add, as_notes, as_result, vector_of
 
 
 def test_t9_what_results_and_summaries_have_of_their_own_is_not_put_on_their_characters():

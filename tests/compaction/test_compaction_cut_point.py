@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.plan import CompactionPlan, NothingToCompact
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
 from tenuto.protocol.entry import LabelEntry, ModelEntry, QueuedEntry, ShellEntry, UndoEntry, UsageEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.files import (
+from tenuto.compaction.data.files import (
     FileOperations,
     collect_files,
     format_file_lists,

@@ -1,10 +1,10 @@
 import pytest
 
-from tenuto.compaction.budget import SUMMARY_SHARE
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.summary import join_summaries
-from tenuto.compaction.view import Surroundings, build_replacement
-from tenuto.compaction.weight import estimate_message
+from tenuto.compaction.measure.budget import SUMMARY_SHARE
+from tenuto.compaction.measure.weight import estimate_message
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.summary import join_summaries
+from tenuto.compaction.summary.view import Surroundings, build_replacement
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
 from tests.compaction.build import History, words

@@ -3,12 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.digest import CALL, MARK, digest, digest_entries, sections_of
-from tenuto.compaction.failures import error_text
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import propose_digest
-from tenuto.compaction.summary import join_summaries
-from tenuto.compaction.view import Surroundings
+from tenuto.compaction.summary.digest import CALL, MARK, digest, digest_entries, error_text, sections_of
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.summary import join_summaries
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.rungs import propose_digest
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import CompactionEntry, FileUse, SystemMessage, ToolResultMessage
 from tenuto.protocol.part import TextPart

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tenuto.compaction import judge, summary
-from tenuto.compaction.judge import Fault, expect
-from tenuto.compaction.prompts import FIRST
-from tenuto.compaction.summary import find_fault
-from tenuto.compaction.summary_request import SummaryError, accept_summary
+from tenuto.compaction.summary import judge, summary
+from tenuto.compaction.summary.judge import Fault, expect
+from tenuto.compaction.summary.prompts import FIRST
+from tenuto.compaction.summary.summary import find_fault
+from tenuto.compaction.summary.summary_request import SummaryError, accept_summary
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import ToolCallPart
 from tests.compaction.build import SUMMARY, reply, text

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.hiding import (
+from tenuto.compaction.summary.summary import MAX_EXACT_NAMES
+from tenuto.compaction.ways.hiding import (
     PRESERVED_GROUPS,
     hidden_text,
     hide_results,
@@ -15,7 +16,6 @@ from tenuto.compaction.hiding import (
     is_worth_a_cold_cache,
     saved_by,
 )
-from tenuto.compaction.summary import MAX_EXACT_NAMES
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of

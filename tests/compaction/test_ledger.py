@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.ledger import EDGE_TOKENS, LEDGER_TOKENS, LINE_TOKENS, SHORT_TOKENS, keep_ledger, ledger_floor
-from tenuto.compaction.plan import CompactionPlan
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.said import Said
-from tenuto.compaction.view import Surroundings, build_replacement
+from tenuto.compaction.data.ledger import (
+    EDGE_TOKENS,
+    LEDGER_TOKENS,
+    LINE_TOKENS,
+    SHORT_TOKENS,
+    keep_ledger,
+    ledger_floor,
+)
+from tenuto.compaction.data.said import Said
+from tenuto.compaction.plan.plan import CompactionPlan
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.view import Surroundings, build_replacement
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import History, words
 

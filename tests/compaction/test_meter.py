@@ -1,10 +1,10 @@
 import msgspec
 import pytest
 
-from tenuto.compaction.hiding import hide_results
-from tenuto.compaction.meter import Meter, should_compact_threshold
-from tenuto.compaction.validate import Standing, view_after, weigh
-from tenuto.compaction.weight import IMAGE_TOKENS, estimate_message, estimate_tools
+from tenuto.compaction.measure.meter import Meter, should_compact_threshold
+from tenuto.compaction.measure.weight import IMAGE_TOKENS, estimate_message, estimate_tools
+from tenuto.compaction.ways.hiding import hide_results
+from tenuto.compaction.ways.validate import Standing, view_after, weigh
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import QueuedEntry, UndoEntry, ViewEdit, ViewEditEntry
@@ -235,7 +235,7 @@ def test_r027_the_meter_is_never_negative():
 
 def test_measuring_a_later_step_looks_only_at_what_is_new(monkeypatch):
     """The estimates of a long view are made once, not once a step."""
-    import tenuto.compaction.meter as module
+    import tenuto.compaction.measure.meter as module
 
     counted: list[object] = []
     real = module.estimate_message

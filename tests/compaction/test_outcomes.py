@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import RungError, StrategyError
-from tenuto.compaction.outcomes import convert_output
-from tenuto.compaction.sequence import outcome_of
 from tenuto.compaction.strategy import Message, system
-from tenuto.compaction.validate import Proposal, find_flaw, view_after, weigh
+from tenuto.compaction.ways.supplied import convert_output
+from tenuto.compaction.ways.validate import Proposal, find_flaw, view_after, weigh
+from tenuto.core.compacting.compact import outcome_of
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import PinEntry, ViewEdit
 from tenuto.protocol.message import (
@@ -27,7 +27,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.projection import project
+from tenuto.session.view.projection import project
 from tests.compaction.build import MODEL, text
 from tests.compaction.test_sequence import history, standing_of
 from tests.session.build import check_pairs

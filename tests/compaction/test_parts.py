@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.command.context_rows import MAX_WIDTH, PICTURE_ROWS, context_rows
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.parts import divide, sizes_over_time
-from tenuto.compaction.view import Surroundings, surrounding_blocks
-from tenuto.compaction.weight import estimate_message
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.measure.parts import divide, sizes_over_time
+from tenuto.compaction.measure.weight import estimate_message
+from tenuto.compaction.summary.view import Surroundings, surrounding_blocks
 from tenuto.protocol.context import ContextPart, ContextReport, SizePoint
 from tenuto.protocol.entry import BranchSummaryEntry, QueuedEntry, TodoItem, ViewEditEntry
 from tenuto.protocol.message import (
@@ -23,7 +23,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.projection import show_entry
+from tenuto.session.view.projection import show_entry
 
 words = st.text(alphabet="ab <>/\n界1", max_size=60)
 texts = st.builds(lambda text: (TextPart(text=text),), words)

@@ -1,6 +1,6 @@
 import pytest
 
-from tenuto.compaction.prompts import (
+from tenuto.compaction.summary.prompts import (
     FIRST,
     TURN_PREFIX,
     UPDATE,

@@ -11,13 +11,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.entries import starts_turn, visible_items
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.plan import CompactionPlan, NothingToCompact, plan_compaction
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import propose_digest, propose_summary
-from tenuto.compaction.view import Surroundings
-from tenuto.compaction.weight import estimate_message
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.measure.weight import estimate_message
+from tenuto.compaction.plan.entries import starts_turn, visible_items
+from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.rungs import propose_digest, propose_summary
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import BranchEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import (

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.plan import NothingToCompact, plan_compaction
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import propose_digest, propose_summary
-from tenuto.compaction.view import Surroundings
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.plan.plan import NothingToCompact, plan_compaction
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.rungs import propose_digest, propose_summary
 from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -34,8 +34,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ModelRequest
 from tenuto.protocol.part import AssistantPart, TextPart, ThinkingPart, ToolCallPart
-from tenuto.session.projection import project
 from tenuto.session.session import Session
+from tenuto.session.view.projection import project
 from tests.compaction.build import SUMMARY, budget, gated, text, words
 from tests.examples import few_examples
 from tests.model.bodies import Recording

@@ -16,22 +16,23 @@ import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from tenuto.compaction.environment import BoundContext, CompactionEnvironment
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.ladder import LadderCompaction
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.plan import CompactionPlan
-from tenuto.compaction.remote import RUNG, compact_remotely, request_before_cut
-from tenuto.compaction.validate import Standing, weigh
-from tenuto.compaction.view import Surroundings
-from tenuto.model import anthropic_compaction, responses_compaction
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.plan.plan import CompactionPlan
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment
+from tenuto.compaction.ways.ladder import LadderCompaction
+from tenuto.compaction.ways.remote import RUNG, compact_remotely, request_before_cut
+from tenuto.compaction.ways.validate import Standing, weigh
+from tenuto.model.anthropic import encoder
+from tenuto.model.openai import responses_encoder
 from tenuto.protocol.compaction import CompactionModel, CompactionOutcome
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, Message, ToolResultMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest, ServerContext
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import OpaquePart
-from tenuto.session.projection import project
 from tenuto.session.session import Session
+from tenuto.session.view.projection import project
 from tests.compaction.build import budget
 from tests.compaction.test_provider_requests import RULES, Conversation, Wires, reload
 from tests.examples import few_examples
@@ -79,11 +80,11 @@ class Sealer:
         if self.provider == "anthropic":
             block = compaction_block(Reply(f"summary {number}"), body, self.options)
             assert block is not None
-            items = anthropic_compaction.compacted_items([block])
+            items = encoder.compacted_items([block])
             assert items is not None
             return items
         item = compaction_item(f"summary {number}", body, number, self.options)
-        return responses_compaction.compacted_items([item])
+        return responses_encoder.compacted_items([item])
 
 
 class RemoteConversation(Conversation):
@@ -237,7 +238,7 @@ class Refusing:
     async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
         if self.errors:
             raise self.errors.pop(0)
-        return responses_compaction.compacted_items([{"type": "compaction", "encrypted_content": "x"}])
+        return responses_encoder.compacted_items([{"type": "compaction", "encrypted_content": "x"}])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.view import Surroundings, build_replacement, clip_to_tokens
-from tenuto.compaction.weight import estimate_message
+from tenuto.compaction.measure.weight import estimate_message
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.view import Surroundings, build_replacement, clip_to_tokens
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import ImagePart

@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction import said
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.said import UserTexts
+from tenuto.compaction.data import said
+from tenuto.compaction.data.said import UserTexts
+from tenuto.compaction.measure.meter import Meter
 from tenuto.protocol.entry import BranchEntry
 from tenuto.protocol.message import AssistantMessage, SystemMessage, UserMessage
 from tenuto.session.session import Session

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.budget import SUMMARY_SHARE
-from tenuto.compaction.environment import BoundContext, CompactionEnvironment, SummaryModel
 from tenuto.compaction.errors import RungError
-from tenuto.compaction.ladder import LadderCompaction
-from tenuto.compaction.plan import CompactionPlan
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.same_prefix import RUNG, describe_kept, same_prefix_rungs
-from tenuto.compaction.summarise import SummaryError
+from tenuto.compaction.measure.budget import SUMMARY_SHARE
+from tenuto.compaction.plan.plan import CompactionPlan
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.summarise import SummaryError
+from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, SummaryModel
+from tenuto.compaction.ways.ladder import LadderCompaction
+from tenuto.compaction.ways.same_prefix import RUNG, describe_kept, same_prefix_rungs
 from tenuto.protocol.compaction import CacheState, CompactionModel, CompactionOutcome
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelRequest, ServerContext, ToolSchema

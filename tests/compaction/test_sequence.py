@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.sequence import outcome_of
+from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.strategy import Message, system
-from tenuto.compaction.validate import Standing, find_flaw, view_after, weigh
+from tenuto.compaction.ways.validate import Standing, find_flaw, view_after, weigh
+from tenuto.core.compacting.compact import outcome_of
 from tenuto.protocol.message import SystemMessage, ToolResultMessage, UserMessage
 from tests.compaction.build import MODEL, History, budget, text, words
 from tests.session.build import check_pairs

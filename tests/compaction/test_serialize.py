@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.serialize import BOUNDS, serialize, serialize_blocks, take_blocks
+from tenuto.compaction.summary.serialize import BOUNDS, serialize, serialize_blocks, take_blocks
 from tenuto.protocol.entry import BranchSummaryEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart

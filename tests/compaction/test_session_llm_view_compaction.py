@@ -3,11 +3,11 @@
 import itertools
 from pathlib import Path
 
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.plan import CompactionPlan, plan_compaction
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import propose_digest, propose_summary
-from tenuto.compaction.view import Surroundings
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.plan.plan import CompactionPlan, plan_compaction
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.rungs import propose_digest, propose_summary
 from tenuto.protocol.entry import PinEntry, QueuedEntry, TodoEntry, TodoItem
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -148,7 +148,7 @@ def test_r044_r045_queued_texts_are_untouched_and_never_in_the_replacement(tmp_p
 
 
 def test_usage_from_before_the_compaction_never_triggers_again(tmp_path):
-    from tenuto.compaction.meter import should_compact_threshold
+    from tenuto.compaction.measure.meter import should_compact_threshold
     from tenuto.config.settings import CompactionSettings
     from tenuto.protocol.usage import Usage
 

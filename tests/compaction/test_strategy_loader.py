@@ -8,9 +8,9 @@ import textwrap
 import pytest
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.strategies import HidingThenSummaryCompaction
-from tenuto.compaction.strategy_loader import check_strategy, load_strategy
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.ways.strategies import HidingThenSummaryCompaction
+from tenuto.compaction.ways.strategy_loader import check_strategy, load_strategy
 from tenuto.config.settings import Settings
 from tenuto.protocol.compaction import SessionView
 
@@ -42,7 +42,7 @@ def test_positional_parameters_are_filled_by_annotation_and_keyword_only_ones_ar
     name = module(
         """
         from __future__ import annotations
-        from tenuto.compaction.meter import Meter
+        from tenuto.compaction.measure.meter import Meter
         from tenuto.config.settings import Settings
 
         class Mine:

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.files import strip_file_lists
-from tenuto.compaction.hiding import hide_results
-from tenuto.compaction.plan import CompactionPlan, NothingToCompact
-from tenuto.compaction.prompts import Prompts
-from tenuto.compaction.proposal import propose_summary
-from tenuto.compaction.serialize import serialize
-from tenuto.compaction.summarise import Summariser, SummaryContext, SummaryError
-from tenuto.compaction.summary import add_identifiers
-from tenuto.compaction.view import Surroundings
+from tenuto.compaction.data.files import strip_file_lists
+from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.serialize import serialize
+from tenuto.compaction.summary.summarise import Summariser, SummaryContext, SummaryError
+from tenuto.compaction.summary.summary import add_identifiers
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.hiding import hide_results
+from tenuto.compaction.ways.rungs import propose_summary
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
 from tenuto.protocol.model import ModelError, ModelRequest

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.judge import expect
-from tenuto.compaction.prompts import FIRST
-from tenuto.compaction.summary import (
+from tenuto.compaction.summary.judge import expect
+from tenuto.compaction.summary.prompts import FIRST
+from tenuto.compaction.summary.summary import (
     CRITICAL,
     add_identifiers,
     audit_identifiers,
@@ -90,12 +90,12 @@ def test_length_has_a_tolerance_of_a_tenth():
 
 def test_identifiers_of_the_last_part_are_found():
     latest = (
-        "See https://example.com/a?b=1, file src/tenuto/core/step.py and util.py, commit 3f2a9bc, "
+        "See https://example.com/a?b=1, file src/tenuto/core/agent/step.py and util.py, commit 3f2a9bc, "
         "server on localhost:8080 or port 5432, ENOENT from `parse_line`, code E0382."
     )
     assert set(find_identifiers(latest)) >= {
         "https://example.com/a?b=1",
-        "src/tenuto/core/step.py",
+        "src/tenuto/core/agent/step.py",
         "util.py",
         "3f2a9bc",
         "localhost:8080",

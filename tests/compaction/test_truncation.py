@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.meter import Meter
-from tenuto.compaction.truncation import (
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.plan.truncation import (
     cut_result,
     looks_diagnostic,
     session_likely_has_oversized_tool_results,
     truncate_oversized_tool_results_in_messages,
     truncate_result,
 )
-from tenuto.compaction.validate import Standing
-from tenuto.core.view_edits import truncate_oversized_tool_results_in_session
+from tenuto.compaction.ways.validate import Standing
+from tenuto.core.compacting.view_edits import truncate_oversized_tool_results_in_session
 from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart, text_of
-from tenuto.session.projection import edit_message
 from tenuto.session.session import Session
-from tenuto.text.ceiling import (
+from tenuto.session.view.projection import edit_message
+from tenuto.text.bounding import (
     HARD_MAX_TOOL_RESULT_CHARS,
     MAX_TOOL_RESULT_CONTEXT_SHARE,
     MIN_KEEP_CHARS,

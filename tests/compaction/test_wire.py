@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from tenuto.compaction.budget import budget_for
-from tenuto.compaction.summarise import Summariser, SummaryContext
+from tenuto.compaction.measure.budget import budget_for
+from tenuto.compaction.summary.summarise import Summariser, SummaryContext
 from tenuto.config.settings import CompactionSettings, Settings
 from tenuto.model.registry import ModelRegistry
 from tests.compaction.build import SUMMARY, History, words

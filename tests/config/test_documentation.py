@@ -11,7 +11,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from tenuto.config.faults import plain_type
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     BranchSummarySettings,
@@ -28,7 +27,7 @@ from tenuto.config.settings import (
     UiSettings,
     load_settings,
 )
-from tenuto.config.trust import PROJECT_KEYS
+from tenuto.config.trust import PROJECT_KEYS, plain_type
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -145,7 +144,7 @@ def test_the_keys_that_a_project_may_set_are_named():
 
 
 def test_the_stored_keys_of_the_example_are_read(tmp_path: Path):
-    from tenuto.model.auth import FILE, read_keys
+    from tenuto.model.endpoints import FILE, read_keys
 
     example = re.search(r"^```json\n(.*?)^```", part("Connecting a model"), re.MULTILINE | re.DOTALL)
     assert example
@@ -154,8 +153,7 @@ def test_the_stored_keys_of_the_example_are_read(tmp_path: Path):
 
 
 def test_ports_and_variables_of_providers_are_the_true_ones():
-    from tenuto.model.endpoints import BUILT_IN
-    from tenuto.model.local_servers import USUAL_PORTS
+    from tenuto.model.endpoints import BUILT_IN, USUAL_PORTS
 
     for name, port in USUAL_PORTS:
         assert re.search(rf"`{name}` \((?:port )?{port}\)", TEXT), name

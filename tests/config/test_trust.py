@@ -11,9 +11,8 @@ import msgspec
 import pytest
 import tomlkit
 
-from tenuto.config.faults import name_key
 from tenuto.config.settings import Settings, load_settings
-from tenuto.config.trust import PROJECT_KEYS, STRICTEST_FIRST
+from tenuto.config.trust import PROJECT_KEYS, STRICTEST_FIRST, name_key
 from tests.config.support import NAMED, leaves, nested
 
 ONLY_THE_USER = frozenset(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tenuto.compaction.prompts import SAME_PREFIX
+from tenuto.compaction.summary.prompts import SAME_PREFIX
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import CompactSessionOperation, InterruptOperation

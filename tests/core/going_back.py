@@ -8,7 +8,7 @@ import re
 from tenuto.command.outcome import CommandOutcome
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import text_of
-from tenuto.session.projection import project
+from tenuto.session.view.projection import project
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step

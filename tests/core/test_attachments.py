@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core import attachments
-from tenuto.core.attachments import LOST_IMAGE, Attachments, ImageTooLargeError, NotAnImageError
+from tenuto.core.agent import attachments
+from tenuto.core.agent.attachments import LOST_IMAGE, Attachments, ImageTooLargeError, NotAnImageError
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import ImagePart, TextPart
 from tests.core.harness import PROTOCOLS, agent

@@ -10,9 +10,9 @@ import asyncio
 
 import pytest
 
-import tenuto.core.preparation as preparation
-from tenuto.compaction.preparing import prepare
-from tenuto.core.preparation import PURPOSE
+from tenuto.compaction.ways.preparing import prepare
+from tenuto.core.compacting import preparation
+from tenuto.core.compacting.preparation import PURPOSE
 from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, UsageEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.event import CompactionProgressEvent, ContextUsageEvent, NoticeEvent
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage

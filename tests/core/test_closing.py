@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.cli.session_bin import run_restore
-from tenuto.core.closing import Farewell, _save_elsewhere, close_session
+from tenuto.cli.session_commands import run_restore
+from tenuto.core.opening import Farewell, _save_elsewhere, close_session
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.operation import NewSessionOperation
-from tenuto.session.catalog import list_sessions
+from tenuto.session.library.catalog import list_sessions
 from tenuto.session.session import Session
 from tests.core.harness import agent
 from tests.server import Reply, Request

@@ -10,8 +10,8 @@ import pytest
 from tenuto.protocol.entry import BranchEntry, UndoEntry
 from tenuto.protocol.event import CompactionStartEvent
 from tenuto.protocol.message import AssistantMessage, UserMessage
-from tenuto.session.projection import project
 from tenuto.session.session import Session
+from tenuto.session.view.projection import project
 from tests.compaction.listing import listed_in
 from tests.core.compacting import (
     FROM_A_TRANSCRIPT,

@@ -9,7 +9,7 @@ import zlib
 import msgspec
 import pytest
 
-from tenuto.compaction.meter import Meter
+from tenuto.compaction.measure.meter import Meter
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.files_back import plan_ways_back, take_back
-from tenuto.core.restoring import restore_files
+from tenuto.core.branching.files_back import plan_ways_back, restore_files, take_back
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import FilesEntry, FileUse, ToolResultMessage
-from tenuto.tool.tracker import digest_of
+from tenuto.tool.run.context import digest_of
 from tests.core.harness import agent, reopened
 from tests.server import Call, Reply, Request
 
@@ -100,7 +99,7 @@ async def test_it_survives_a_restart_a_compaction_and_a_fork(tmp_path):
 
 
 async def test_a_file_that_is_too_large_to_keep_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("tenuto.tool.context.MAX_KEPT_FILE", 10)
+    monkeypatch.setattr("tenuto.tool.run.context.MAX_KEPT_FILE", 10)
     async with agent(tmp_path, script) as running:
         path = tmp_path / "work" / "a.txt"
         path.write_text("one and much more than ten bytes")

@@ -210,7 +210,7 @@ async def test_f6_what_is_injected_works_from_its_own_thread(tmp_path):
         textwrap.dedent(
             """
             import threading
-            from tenuto.compaction.meter import Meter
+            from tenuto.compaction.measure.meter import Meter
             from tenuto.compaction.strategy import Message, SessionView, LLMSummaryCompaction
             from tenuto.config.settings import Settings
             from tenuto.protocol.model import Finished, ModelClient, ModelRequest

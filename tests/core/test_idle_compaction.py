@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tenuto.core import idle_compaction
+from tenuto.core.compacting import preparation
 from tenuto.protocol.entry import BranchEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.usage import Usage
@@ -24,8 +24,8 @@ def script(request: Request) -> Reply:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(idle_compaction, "QUIET", 0.05)
-    monkeypatch.setattr(idle_compaction, "BEFORE_EXPIRY", idle_compaction.CACHE_LIFETIME)
+    monkeypatch.setattr(preparation, "QUIET", 0.05)
+    monkeypatch.setattr(preparation, "BEFORE_EXPIRY", preparation.CACHE_LIFETIME)
 
 
 def settings(**switches: str) -> dict[str, str]:

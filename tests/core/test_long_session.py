@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.core.history_pages import SHOWN_ENTRIES, earlier_events
+from tenuto.core.transcript.replay import SHOWN_ENTRIES, earlier_events
 from tenuto.protocol.event import EarlierEntriesEvent, UserMessageEvent
 from tenuto.protocol.message import CompactionEntry, UserMessage
 from tenuto.protocol.operation import CompactSessionOperation, ShowEarlierOperation
 from tenuto.protocol.part import text_of
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
-from tenuto.tool.recalling import Question, Span, recall
-from tenuto.tool.search import Stop
+from tenuto.tool.search.recalling import Question, Span, recall
+from tenuto.tool.search.search import Stop
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.core.harness import reopened
 from tests.server import Call, Reply, Request, ScriptedServer
@@ -104,8 +104,8 @@ def test_recall_of_a_range_reads_that_range_and_a_search_streams(tmp_path):
 
 
 def test_r069_a_picker_reads_no_log(tmp_path, monkeypatch):
-    from tenuto.session import meta
-    from tenuto.session.catalog import list_sessions
+    from tenuto.session.library import meta
+    from tenuto.session.library.catalog import list_sessions
 
     directory = long_session(tmp_path)
     monkeypatch.setattr(meta, "read_log", None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.mentions import MAX_MENTIONS, Mention, find_mentions
+from tenuto.core.agent.mentions import MAX_MENTIONS, Mention, find_mentions
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import DeveloperMessage, UserMessage
 from tenuto.protocol.part import ImagePart

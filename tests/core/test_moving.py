@@ -12,7 +12,7 @@ from tenuto.command.outcome import Choose
 from tenuto.core.errors import UsageError
 from tenuto.protocol.entry import MovedEntry
 from tenuto.protocol.event import SessionOpenedEvent
-from tenuto.session.catalog import homeless_sessions, list_sessions
+from tenuto.session.library.catalog import homeless_sessions, list_sessions
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, Request
 

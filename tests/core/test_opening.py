@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.model_command import run as run_model
+from tenuto.command.model_commands import run_model
 from tenuto.core.errors import UsageError
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent, SessionOpenedEvent, UserMessageEvent
 from tenuto.protocol.model import ModelError

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tenuto.compaction.strategies import ToolResultHidingCompaction
-from tenuto.core.undo import undo_compaction
+from tenuto.compaction.ways.strategies import ToolResultHidingCompaction
+from tenuto.core.compacting.undo import undo_compaction
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent

@@ -89,7 +89,7 @@ class Clock:
 
 async def test_the_edited_plan_is_the_one_that_the_model_gets_and_the_log_keeps(tmp_path, monkeypatch):
     clock = Clock()
-    for counting in ("tenuto.core.plans.time", "tenuto.tool.runner.time"):
+    for counting in ("tenuto.core.agent.task.time", "tenuto.tool.run.runner.time"):
         monkeypatch.setattr(counting, clock)
     edited = f"{PLAN}\n4. Tell </plan> the team."
     async with agent(tmp_path, [HAND_OVER, Reply("Off I go.")], mode="plan") as running:
@@ -222,7 +222,7 @@ async def test_r032_an_approved_plan_stands_in_the_view_after_every_compaction_u
 
 
 async def test_the_folded_plan_is_the_same_however_the_path_is_read(tmp_path):
-    from tenuto.session.state import SessionState, apply_path_entry, reset_path_state
+    from tenuto.session.view.state import SessionState, apply_path_entry, reset_path_state
 
     done = TodoEntry(items=())
     entries = [PlanEntry(seq=1, text="one"), done, PlanEntry(seq=3, text="two"), ModeEntry(seq=4, mode="edits")]

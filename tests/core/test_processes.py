@@ -15,7 +15,7 @@ import pytest
 from tenuto.protocol.event import ToolOutputEvent, ToolResultEvent
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import text_of
-from tenuto.tool.process import GONE_SECONDS, TERM_SECONDS
+from tenuto.tool.process.process import GONE_SECONDS, TERM_SECONDS
 from tests.core.harness import agent
 from tests.server import Call, Reply, ServerThread
 from tests.tool.test_bash import alive

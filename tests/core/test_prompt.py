@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tenuto.config.instructions import InstructionFile
-from tenuto.core.prompt import build_system_prompt
+from tenuto.core.state.prompt import build_system_prompt
 from tenuto.text.estimate import estimate_text
-from tenuto.tool.registry import ToolRegistry
+from tenuto.tool.run.registry import ToolRegistry
 from tests.core.harness import PROTOCOLS, agent
 from tests.server import Reply
 

@@ -65,7 +65,7 @@ async def test_the_user_searches_words_expressions_and_ranges(tmp_path):
 
 @pytest.mark.parametrize(("patience", "told"), [(0.0, 1), (60.0, 0)])
 async def test_a9_a_long_search_says_that_it_goes_on(tmp_path, monkeypatch, patience, told):
-    monkeypatch.setattr("tenuto.command.recall_command.PATIENCE", patience)
+    monkeypatch.setattr("tenuto.command.compaction_commands.PATIENCE", patience)
     async with agent(tmp_path, lambda request: Reply("an answer")) as running:
         await running.ask("a needle")
         (found,) = await run_command(running.runtime, "/recall needle")

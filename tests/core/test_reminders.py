@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.reminders import (
+from tenuto.core.state.reminders import (
     KINDS,
     MAX_CHANGED_FILES,
     MODE_TEXTS,
@@ -23,7 +23,7 @@ from tenuto.core.reminders import (
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, FileUse, UserMessage
 from tenuto.protocol.part import TextPart
-from tenuto.tool.tracker import digest_of
+from tenuto.tool.run.context import digest_of
 from tests.core.harness import PROTOCOLS, agent
 from tests.server import Call, Reply
 

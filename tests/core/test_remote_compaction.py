@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.models import change_model, find_model
-from tenuto.core.undo import redo_compaction, undo_compaction
+from tenuto.core.compacting.undo import redo_compaction, undo_compaction
+from tenuto.core.state.windows import change_model, find_model
 from tenuto.protocol.event import CompactionEndEvent, NoticeEvent
 from tests.core.compacting import (
     LONG_ANSWER,

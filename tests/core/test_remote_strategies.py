@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.core.models import change_model, find_model
+from tenuto.core.state.windows import change_model, find_model
 from tenuto.protocol.compaction import CompactionContext
 from tenuto.protocol.message import AssistantMessage, Message
 from tests.core.compacting import compact, compactions, fill
@@ -39,7 +39,7 @@ async def test_r051_items_that_another_strategy_keeps_go_to_nobody_else(tmp_path
 
 
 async def test_the_strategy_of_that_name_asks_the_provider_unless_the_settings_forbid_it(tmp_path: Path):
-    environ = {"TENUTO_COMPACTION__STRATEGY": "tenuto.compaction.strategies:RemoteCompaction"}
+    environ = {"TENUTO_COMPACTION__STRATEGY": "tenuto.compaction.ways.strategies:RemoteCompaction"}
     for provider, told in (("anthropic", 0), ("openai", 0), ("openai-chat", 1)):
         place = tmp_path / provider
         place.mkdir()

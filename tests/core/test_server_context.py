@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.models import change_model, find_model
-from tenuto.core.undo import undo_compaction
+from tenuto.core.compacting.undo import undo_compaction
+from tenuto.core.state.windows import change_model, find_model
 from tenuto.protocol.event import CompactionEndEvent
 from tenuto.protocol.message import AssistantMessage, SystemMessage
 from tests.core.compacting import (
@@ -164,7 +164,7 @@ async def test_a_summary_made_here_after_an_unreadable_one_is_made_from_the_hist
             await fill(running, 3)
             session = running.session.id
         (tmp_path / "home" / "settings.toml").write_text(
-            '[compaction]\nstrategy = "tenuto.compaction.strategies:LLMSummaryCompaction"\n'
+            '[compaction]\nstrategy = "tenuto.compaction.ways.strategies:LLMSummaryCompaction"\n'
         )
         async with reopened(tmp_path, server, model="openai/test", resume=session) as running:
             await compact(running)

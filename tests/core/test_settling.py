@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from tenuto.core.live import LiveSession
+from tenuto.core.state.live import LiveSession
 from tenuto.protocol.event import (
     AnyEvent,
     CompactionEndEvent,
@@ -118,7 +118,7 @@ async def test_s1_whatever_a_task_raises_it_finishes(
         loop = asyncio.get_running_loop()
         unheard: list[object] = []
         loop.set_exception_handler(lambda _loop, context: unheard.append(context))
-        monkeypatch.setattr("tenuto.core.telling.tell_pins", raise_it)
+        monkeypatch.setattr("tenuto.core.agent.step.tell_pins", raise_it)
         end = await running.ask("go")
         assert (end.outcome, bool(end.error)) == ("failed", True)
         monkeypatch.undo()

@@ -274,7 +274,7 @@ async def test_the_tree_indents_only_what_leaves_the_path(tmp_path):
 
 
 async def test_a_long_tree_is_shown_a_stretch_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("tenuto.command.tree_rows.REACH", 12)
+    monkeypatch.setattr("tenuto.command.tree_commands.REACH", 12)
     async with agent(tmp_path, script) as running:
         for number in range(6):
             await running.ask(f"number {number}")

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.command.outcome import Say
-from tenuto.compaction.budget import LEAST_FREE, MIN_FREE, MIN_OUTPUT, aim_for, allowance_for, budget_for
+from tenuto.compaction.measure.budget import LEAST_FREE, MIN_FREE, MIN_OUTPUT, aim_for, allowance_for, budget_for
 from tenuto.config.settings import CompactionSettings
-from tenuto.core.context import report_context
-from tenuto.core.learning_client import LearningClient
-from tenuto.core.windows import note_served
+from tenuto.core.compacting.environment import LearningClient
+from tenuto.core.state.context import report_context
+from tenuto.core.state.windows import note_served
 from tenuto.protocol.event import CompactionEndEvent, NoticeEvent, PromptReturnedEvent
 from tenuto.protocol.message import AssistantMessage, SystemMessage
 from tenuto.protocol.model import ModelError, ModelFacts, ModelRequest

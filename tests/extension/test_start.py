@@ -30,7 +30,7 @@ def modules_after_a_prompt(tmp_path: Path) -> set[str]:
     return set(json.loads(line.removeprefix("MODULES ")))
 
 
-OURS = {"tenuto.extension.host", "tenuto.extension.loading", "tenuto.extension.api", "tenuto.extension.lane"}
+OURS = {"tenuto.extension.host", "tenuto.extension.loading", "tenuto.extension.api"}
 
 
 def test_without_extensions_nothing_is_imported_for_them(tmp_path):

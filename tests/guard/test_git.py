@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.diff_command import look_at_changes
+from tenuto.command.file_commands import look_at_changes
 from tenuto.core.errors import UsageError
 from tenuto.guard.git import GitFailedError, GitRefusedError, is_harmless, open_git
-from tenuto.tui.branch import is_dirty
 from tenuto.tui.complete.paths import list_paths
+from tenuto.tui.editor_services import is_dirty
 from tests.guard.repositories import IDENTITY, TRAPS, Trap, git, make_repository
 
 EACH_TRAP = pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_keeping_colour, sanitize_line, sanitize_output
+from tenuto.guard.terminal import sanitize_for_terminal, sanitize_keeping_colour, sanitize_line, sanitize_output
 
 PAYLOADS = {
     "OSC 0 title": ("a\x1b]0;evil\x07b", "ab"),

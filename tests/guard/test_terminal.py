@@ -11,20 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tenuto
-from tenuto.guard.sanitize import escape_json, sanitize_for_terminal
+from tenuto.guard.terminal import escape_json, sanitize_for_terminal
 
 SOURCE = Path(tenuto.__file__).parent
 ALLOWED = {
     "guard/terminal.py": "the door",
     "cli/main.py": "`--version`, a constant, before anything is imported",
     "cli/output.py": "the streams themselves",
-    "tool/line_matcher.py": "a child of ours that answers through a pipe",
+    "tool/search/line_matcher.py": "a child of ours that answers through a pipe",
 }
 """Files that write to standard output or standard error by themselves, and why."""
 DRIVERS = {
     "tui/first_paint/screen.py": "the early frame",
     "tui/render/live.py": "a traceback, while standard error is the screen's own log",
-    "tui/terminal.py": "takes the streams away from everybody while a screen is up",
+    "tui/terminal/terminal.py": "takes the streams away from everybody while a screen is up",
 }
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
 HARMLESS = {"isatty", "fileno", "flush", "encoding", "errors", "buffer"}

@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-from tenuto.model.conversation import LoadBlob
 from tenuto.model.endpoint import Endpoint
+from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.registry import new_client
-from tenuto.model.transport import register_transport, unregister_transport
+from tenuto.model.wire.conversation import LoadBlob
 from tenuto.protocol.model import ModelClient, ModelError, ModelRequest
 from tests.model.views import load_blob
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from tenuto.model.anthropic_stream import AnthropicDecoder
-from tenuto.model.chat_stream import ChatDecoder
-from tenuto.model.responses_stream import ResponsesDecoder
-from tenuto.model.stream import StreamDecoder, finished, read_answer
+from tenuto.model.anthropic.stream import AnthropicDecoder
+from tenuto.model.openai.chat_stream import ChatDecoder
+from tenuto.model.openai.responses_stream import ResponsesDecoder
+from tenuto.model.wire.stream import StreamDecoder, finished, read_answer
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelFacts, StreamPart
 from tenuto.protocol.part import ToolCallPart

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tenuto.model import catalogue
-from tenuto.model.abilities import nearest_effort, thinks_adaptively
 from tenuto.model.catalogue_build import build
+from tenuto.model.model_list import nearest_effort, thinks_adaptively
 
 
 def test_the_snapshot_is_that_of_the_installed_package():

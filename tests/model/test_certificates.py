@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.transport import HttpTransport
+from tenuto.model.http.transport import HttpTransport
 from tenuto.protocol.model import RETRYABLE, ModelError
 
 pytestmark = [

@@ -14,8 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.model.connection import DirectPool, parse_target
-from tenuto.model.exchange import BrokenError, Exchange, ExchangeError, UnreachableError, UntrustedError, UnusableError
+from tenuto.model.http.connection import DirectPool, parse_target
+from tenuto.model.http.exchange import (
+    BrokenError,
+    Exchange,
+    ExchangeError,
+    UnreachableError,
+    UntrustedError,
+    UnusableError,
+)
 from tests.model.tiny_server import TinyServer, always, chunked, plain
 
 pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
@@ -278,8 +285,8 @@ def test_addresses():
 def test_a_request_needs_h11_and_no_larger_http_library():
     code = (
         "import asyncio, sys\n"
-        "from tenuto.model.connection import DirectPool\n"
-        "from tenuto.model.exchange import Exchange, UnreachableError\n"
+        "from tenuto.model.http.connection import DirectPool\n"
+        "from tenuto.model.http.exchange import Exchange, UnreachableError\n"
         "async def ask():\n"
         "    try: await DirectPool(False).ask(Exchange('GET', 'http://127.0.0.1:1/', {}, b'', 5, 5))\n"
         "    except UnreachableError: pass\n"

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from tenuto.model.dialling import Address, connect_to_first, dial, find_addresses
+from tenuto.model.http.connection import Address, connect_to_first, dial, find_addresses
 
 pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
 FOR_EVER = 3600.0

@@ -16,9 +16,9 @@ from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, To
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart, TextDelta
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 from tenuto.session.session import Session
-from tenuto.tool.context import ToolContext
-from tenuto.tool.registry import ToolRegistry
-from tenuto.tool.runner import prepare, run_call
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.registry import ToolRegistry
+from tenuto.tool.run.runner import prepare, run_call
 from tests.terminal.screen import source_path
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.anthropic_encoder import AnthropicEncoder
-from tenuto.model.conversation import ConversationCache
+from tenuto.model.anthropic.encoder import AnthropicEncoder
+from tenuto.model.wire.conversation import ConversationCache
 from tenuto.protocol.message import DeveloperMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelRequest
 from tenuto.protocol.part import AssistantPart, TextPart, ToolCallPart

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.config.settings import ModelSettings, ProviderSettings, RequestSettings, Settings
-from tenuto.model.auth import read_keys
-from tenuto.model.local_servers import find_local_servers
+from tenuto.model.endpoints import find_local_servers, read_keys
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.model import ModelError
 from tests.model.tiny_server import TinyServer, always, plain

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tenuto.config.settings import Settings
-from tenuto.model.anthropic_compaction import MAX_INSTRUCTIONS
+from tenuto.model.anthropic.encoder import MAX_INSTRUCTIONS
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import (

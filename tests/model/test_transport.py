@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from tenuto.model.chat import ChatClient
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.transport import HttpTransport, trust
+from tenuto.model.http.transport import HttpTransport, trust
+from tenuto.model.openai.chat import ChatClient
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import Finished, ModelError, TextDelta
 from tenuto.protocol.part import text_of
@@ -75,7 +75,7 @@ async def test_the_connection_is_used_again():
 
 
 async def test_a_body_that_never_ends_does_not_hold_a_finished_answer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tenuto.model.stream.LINGER_SECONDS", FOR_EVER)
+    monkeypatch.setattr("tenuto.model.wire.stream.LINGER_SECONDS", FOR_EVER)
     async with TinyServer(always(chunked(CHAT["text"], end=False))) as server:
         client = ChatClient(endpoint(server.base_url, stream_timeout=FOR_EVER), load_blob)
         async with asyncio.timeout(PATIENCE):
@@ -272,8 +272,9 @@ async def connected(transport: HttpTransport) -> object:
 
 def test_heavy_modules_wait_for_the_first_request():
     code = (
-        "import sys; import tenuto.model.registry, tenuto.model.retry, tenuto.model.anthropic, tenuto.model.responses,"
-        " tenuto.model.chat; heavy = {'httpx', 'pydantic', 'anthropic', 'openai', 'genai_prices',"
-        " 'tenuto.model.error_patterns'} & set(sys.modules); assert not heavy, heavy"
+        "import sys; import tenuto.model.registry, tenuto.model.retry, tenuto.model.anthropic.client,"
+        " tenuto.model.openai.responses,"
+        " tenuto.model.openai.chat; heavy = {'httpx', 'pydantic', 'anthropic', 'openai', 'genai_prices',"
+        " 'tenuto.model.error_text'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

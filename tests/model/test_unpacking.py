@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.exchange import BrokenError, UnusableError
-from tenuto.model.transport import MAX_OBJECT_BYTES, HttpTransport
-from tenuto.model.unpacking import PIECE_BYTES, Unpacker
+from tenuto.model.http.exchange import PIECE_BYTES, BrokenError, Unpacker, UnusableError
+from tenuto.model.http.transport import MAX_OBJECT_BYTES, HttpTransport
 from tenuto.protocol.model import ModelError
 from tests.model.test_transport import endpoint
 from tests.model.tiny_server import TinyServer, always, plain

@@ -34,7 +34,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 
 

@@ -16,9 +16,9 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log.log import LOG_NAME
+from tenuto.session.log.record import encode
 from tenuto.session.paths import project_directory
-from tenuto.session.record import encode
 from tenuto.session.session import Session
 
 STEPS_A_TURN = 12

@@ -9,9 +9,9 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, TitleEntry
 from tenuto.protocol.usage import Usage
-from tenuto.session.catalog import Latest, find_session, latest_session, list_sessions
 from tenuto.session.errors import SessionAmbiguous, SessionUnreadable
-from tenuto.session.meta import current_meta, read_meta
+from tenuto.session.library.catalog import Latest, find_session, latest_session, list_sessions
+from tenuto.session.library.meta import current_meta, read_meta
 from tenuto.session.paths import project_directory
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, text, user

@@ -20,8 +20,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ImagePart, TextPart, text_of
 from tenuto.protocol.usage import Usage
-from tenuto.session.projection import project
-from tenuto.session.record import decode, encode
+from tenuto.session.log.record import decode, encode
+from tenuto.session.view.projection import project
 from tests.session.build import answer, log_of, new_session, reopen, text, user
 
 FULL = CompactionEntry(

@@ -7,7 +7,7 @@ import pytest
 from tenuto.protocol.entry import UnknownEntry
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import text_of
-from tenuto.session.log import Damage
+from tenuto.session.log.log import Damage
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, new_session, reopen, result, user
 

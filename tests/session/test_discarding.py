@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.closing import close_session
+from tenuto.core.opening import close_session
 from tenuto.protocol.entry import ModeEntry, ModelEntry
-from tenuto.session.catalog import list_sessions
 from tenuto.session.importers.import_session import _clear_staging
-from tenuto.session.log import LOG_NAME
+from tenuto.session.library.catalog import list_sessions
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.session.build import log_of, new_session, user
 

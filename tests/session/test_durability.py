@@ -165,7 +165,7 @@ def test_a_log_that_may_not_be_written_is_read_and_written_to_when_it_may(tmp_pa
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     with monkeypatch.context() as patch:  # the superuser may write to anything, so this is not left to modes
-        patch.setattr("tenuto.session.log.open_private", refuse)
+        patch.setattr("tenuto.session.log.log.open_private", refuse)
         opened = Session.open(session.directory)
         opened.append(user("three"))
         assert opened.unsaved is not None

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tenuto.protocol.entry import FORMAT_VERSION
-from tenuto.session.catalog import list_sessions
 from tenuto.session.errors import SessionNewer
-from tenuto.session.log import LOG_NAME
+from tenuto.session.library.catalog import list_sessions
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.session.build import log_of, new_session, user
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.closing import close_session
-from tenuto.core.replay import replay
+from tenuto.core.opening import close_session
+from tenuto.core.transcript.replay import replay
 from tenuto.protocol.entry import BranchEntry, ModeEntry, ModelEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage
-from tenuto.session.catalog import find_session, latest_session, list_sessions
 from tenuto.session.errors import SessionLocked, SessionUnreadable
-from tenuto.session.log import LOG_NAME
+from tenuto.session.library.catalog import find_session, latest_session, list_sessions
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.session.build import answer, check_pairs, log_of, new_session, reopen, result, text, user
 from tests.session.harms import READABLE, UNREADABLE

@@ -12,10 +12,11 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
-from tenuto.session import block, index_writer
-from tenuto.session.index import INDEX_NAME
-from tenuto.session.log import LOG_NAME
-from tenuto.session.meta import META_NAME
+from tenuto.session.library import index_writer
+from tenuto.session.library.meta import META_NAME
+from tenuto.session.log import history as block
+from tenuto.session.log.index import INDEX_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, new_session, reopen, text, user
 from tests.session.whole import WholeSession, check_equal
@@ -25,10 +26,11 @@ import itertools, os, sys
 from pathlib import Path
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
-from tenuto.session import block, index_writer
+from tenuto.session.library import index_writer
+from tenuto.session.log import history
 from tenuto.session.session import Session
 
-block.BLOCK_ENTRIES = 3
+history.BLOCK_ENTRIES = 3
 index_writer._META_BYTES = 600
 session = Session.open(Path(sys.argv[1]))
 for number in itertools.count():

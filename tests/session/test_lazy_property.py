@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry
-from tenuto.session import block
-from tenuto.session.index import INDEX_NAME
-from tenuto.session.log import LOG_NAME
-from tenuto.session.meta import META_NAME
+from tenuto.session.library.meta import META_NAME
+from tenuto.session.log import history
+from tenuto.session.log.index import INDEX_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.examples import few_examples
 from tests.session.build import RandomHistory, log_of, new_session
@@ -37,7 +37,7 @@ STEPS = st.lists(st.integers(0, 2**20), min_size=20, max_size=40)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(block, "BLOCK_ENTRIES", 4)
+    monkeypatch.setattr(history, "BLOCK_ENTRIES", 4)
 
 
 def killed(session: Session, home: Path, number: int) -> Path:

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import TitleEntry
-from tenuto.session.catalog import latest_session, list_sessions
 from tenuto.session.errors import Owner, SessionLocked
-from tenuto.session.locality import is_local, parse_listed_mounts, parse_mounts
-from tenuto.session.lock import LOCK_NAME
+from tenuto.session.library.catalog import latest_session, list_sessions
+from tenuto.session.log.lock import LOCK_NAME, is_local, parse_listed_mounts, parse_mounts
 from tenuto.session.moving import relocate
 from tenuto.session.session import Session
 from tenuto.text.writable import path_text, text_path, to_json
@@ -79,10 +78,10 @@ def test_s1_whatever_text_comes_from_outside_becomes_json(value):
 
 ENCODE_THEMSELVES = {
     "text/writable.py",  # the door
-    "compaction/outcomes.py",  # refuses what is no text
-    "session/record.py",  # what the door is not enough for: raw blocks
-    "session/index.py",  # numbers and our own words alone
-    "model/wire_json.py",  # the door to the wire, which takes no NUL either
+    "compaction/ways/supplied.py",  # refuses what is no text
+    "session/log/record.py",  # what the door is not enough for: raw blocks
+    "session/log/index.py",  # numbers and our own words alone
+    "model/json_access.py",  # the door to the wire, which takes no NUL either
     "model/store.py",
     "model/catalogue_build.py",
     "model/offline.py",
@@ -164,7 +163,7 @@ def left_open(home: Path, host: str) -> Session:
 
 @pytest.mark.parametrize("host", ["old-container", "näme", "\udcff\udcfe"])
 def test_a5_a_machine_that_was_renamed_opens_its_sessions_with_a_word(tmp_path, monkeypatch, host):
-    monkeypatch.setattr("tenuto.session.lock.is_local", lambda directory: True)
+    monkeypatch.setattr("tenuto.session.log.lock.is_local", lambda directory: True)
     session = left_open(tmp_path, host)
     opened = Session.open(session.directory, durability="none")
     assert opened.left_by is not None
@@ -177,7 +176,7 @@ def test_a5_a_machine_that_was_renamed_opens_its_sessions_with_a_word(tmp_path, 
 
 
 def test_a5_where_a_lock_proves_nothing_it_is_asked_about(tmp_path, monkeypatch):
-    monkeypatch.setattr("tenuto.session.lock.is_local", lambda directory: False)
+    monkeypatch.setattr("tenuto.session.log.lock.is_local", lambda directory: False)
     session = left_open(tmp_path, "elsewhere")
     with pytest.raises(SessionLocked) as refused:
         Session.open(session.directory)
@@ -219,7 +218,7 @@ LISTED = b"""\
     ],
 )
 def test_a5_only_kinds_of_file_systems_that_are_known_are_local(monkeypatch, place, known):
-    monkeypatch.setattr("tenuto.session.locality._MOUNTS", SimpleNamespace(read_bytes=lambda: TABLE))
+    monkeypatch.setattr("tenuto.session.log.lock._MOUNTS", SimpleNamespace(read_bytes=lambda: TABLE))
     assert is_local(Path(place)) is known
     assert len(parse_mounts(TABLE)) == 5
 

@@ -27,7 +27,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart, text_of
-from tenuto.session.projection import project, read_path
+from tenuto.session.view.projection import project, read_path
 from tests.session.build import RandomHistory, answer, check_pairs, result, text, user
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tenuto.protocol.entry import ExtensionEntry, UnknownEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, UserMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, text_of
-from tenuto.session.record import DamagedLine, decode, encode
+from tenuto.session.log.record import DamagedLine, decode, encode
 from tests.session.build import answer, user
 
 

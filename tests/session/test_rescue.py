@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.message import HistoryEvent
-from tenuto.session import log, rescue
-from tenuto.session.log import scan_log
-from tenuto.session.record import DamagedLine, decode, encode
+from tenuto.session.log import log
+from tenuto.session.log import log as rescue
+from tenuto.session.log.log import scan_log
+from tenuto.session.log.record import DamagedLine, decode, encode
 from tests.session.build import answer, result, user
 
 PIECE = b'{"type":"user","seq":%d,"parts":[{"type":"text","text":"a \\"quoted\\" {text} [of] some \\\\ length"}]}'

@@ -288,7 +288,7 @@ def test_the_room_imports_nothing_heavy():
     import subprocess
     import sys
 
-    code = "import sys, tenuto.session.session, tenuto.session.catalog; print(*sys.modules)"
+    code = "import sys, tenuto.session.session, tenuto.session.library.catalog; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, ToolResultMessage
-from tenuto.session.projection import project
 from tenuto.session.session import Session
+from tenuto.session.view.projection import project
 from tests.session.build import RandomHistory, answer, as_data, check_pairs, log_of, new_session, reopen, result, user
 
 DAMAGE = [b"\0" * 50 + b"\n", b'{"type":"user","seq":', b"\xff\xfe\n", b"\n", b'{"type":"later","seq":1}\n']

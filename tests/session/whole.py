@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import HistoryEvent, Message
-from tenuto.session.log import LOG_NAME, Damage, read_log
-from tenuto.session.projection import project
+from tenuto.session.log.log import LOG_NAME, Damage, read_log
 from tenuto.session.session import Session
-from tenuto.session.state import SessionState, apply_entry, apply_path_entry
+from tenuto.session.view.projection import project
+from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry
 
 
 class WholeSession:

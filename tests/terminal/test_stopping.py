@@ -23,7 +23,7 @@ class Stop:
     def find_spec(self, name, path, target=None):
         if name == "tenuto.tui.full.startup":
             sys.meta_path.remove(self)
-            from tenuto.tui.full.held_driver import HeldDriver
+            from tenuto.tui.full.driver import HeldDriver
             start = HeldDriver.start_application_mode
             def stop(driver):
                 start(driver)

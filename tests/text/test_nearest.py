@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.text.nearest import did_you_mean, nearest
+from tenuto.text.matching import did_you_mean, nearest
 
 NAMES = ("ask", "edits", "auto", "plan", "Contrast-Dark")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.text.tags import keep_within, tagged
+from tenuto.text.writable import keep_within, tagged
 
 NAMES = ("summary", "output")
 PIECES = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(["</summary>", "<summary>", "</output>", "<\\/"])))

@@ -11,9 +11,9 @@ from tenuto.config.settings import ToolSettings
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.session.session import Session
-from tenuto.tool.context import ToolContext
-from tenuto.tool.registry import ToolRegistry
-from tenuto.tool.runner import PreparedCall, prepare, run_call
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.registry import ToolRegistry
+from tenuto.tool.run.runner import PreparedCall, prepare, run_call
 
 
 @dataclass

@@ -15,11 +15,10 @@ from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import text_of
 from tenuto.session.running import RunningCommand
-from tenuto.tool.collector import Collector
-from tenuto.tool.live import LiveOutput
-from tenuto.tool.process import session_members, shell_environment
-from tenuto.tool.runner import PreparedCall
-from tenuto.tool.shell import ShellRun, run_shell
+from tenuto.tool.process.collector import Collector
+from tenuto.tool.process.process import session_members, shell_environment
+from tenuto.tool.run.runner import PreparedCall
+from tenuto.tool.shell import LiveOutput, ShellRun, run_shell
 from tests.tool.support import Bench
 
 HANG = 20.0

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tenuto.protocol.message import DiffView, ToolResultMessage
 from tenuto.protocol.part import text_of
-from tenuto.tool.encoding import decode_file, to_lf
-from tenuto.tool.matching import find_exact, find_tolerant
-from tenuto.tool.runner import PreparedCall, run_call
-from tenuto.tool.splice import splice_lines
+from tenuto.tool.edits.diff import splice_lines
+from tenuto.tool.edits.encoding import decode_file, to_lf
+from tenuto.tool.edits.matching import find_exact, find_tolerant
+from tenuto.tool.run.runner import PreparedCall, run_call
 from tests.tool.support import Bench
 
 FILES = {
@@ -85,7 +85,7 @@ async def test_r090_changed_content_is_refused_and_the_difference_shown(bench: B
 
 
 async def test_r090_holds_after_a_resume_from_the_hash_alone(bench: Bench) -> None:
-    from tenuto.tool.context import ToolContext
+    from tenuto.tool.run.context import ToolContext
 
     path = bench.write("f.txt", "one\n")
     result = await bench.call("read", path="f.txt")
@@ -255,7 +255,7 @@ texts = st.text(st.sampled_from("ab \t\n\r“é中"), max_size=30).map(lambda te
 
 @given(texts, st.data())
 def test_r089_replacing_any_span_leaves_everything_else(text: str, data: st.DataObject) -> None:
-    from tenuto.tool.splice import crlf_offsets, original_offset
+    from tenuto.tool.edits.diff import crlf_offsets, original_offset
 
     plain = to_lf(text)
     start = data.draw(st.integers(0, len(plain)))

@@ -12,9 +12,9 @@ from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import ImagePart, text_of
-from tenuto.tool.addresses import is_private_address, is_private_name
+from tenuto.tool.fetch import is_private_address, is_private_name
 from tenuto.tool.html_text import TOO_DEEP, html_to_text
-from tenuto.tool.runner import PreparedCall
+from tenuto.tool.run.runner import PreparedCall
 from tests.tool.support import Bench, make_bench
 from tests.tool.test_files import PNG
 

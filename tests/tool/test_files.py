@@ -12,7 +12,7 @@ from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.image import image_facts
-from tenuto.tool.runner import PreparedCall
+from tenuto.tool.run.runner import PreparedCall
 from tests.tool.support import Bench, make_bench
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"

@@ -14,18 +14,26 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tenuto.tool import left_running
-from tenuto.tool.collector import Collector
-from tenuto.tool.left_running import VARIABLE, RunningRecord, describe_left, end_left_commands
-from tenuto.tool.process import start_command
-from tenuto.tool.process_table import is_listed, session_members, start_ticks, started_at
+from tenuto.tool.process import left_running
+from tenuto.tool.process.collector import Collector
+from tenuto.tool.process.left_running import (
+    VARIABLE,
+    RunningRecord,
+    describe_left,
+    end_left_commands,
+    is_listed,
+    session_members,
+    start_ticks,
+    started_at,
+)
+from tenuto.tool.process.process import start_command
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at /proc")
 OWNER = """
 import asyncio, os, sys
 from pathlib import Path
-from tenuto.tool.collector import Collector
-from tenuto.tool.process import start_command
+from tenuto.tool.process.collector import Collector
+from tenuto.tool.process.process import start_command
 
 async def run():
     folder = Path(sys.argv[1])

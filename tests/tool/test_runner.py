@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.budget import budget_for
+from tenuto.compaction.measure.budget import budget_for
 from tenuto.config.settings import CompactionSettings, ToolSettings
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView, ToolResultMessage
 from tenuto.protocol.model import ModelFacts, ToolSchema
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
-from tenuto.text.ceiling import result_ceiling
+from tenuto.text.bounding import result_ceiling
 from tenuto.text.estimate import estimate_text
-from tenuto.tool.build_schemas import build_schemas
-from tenuto.tool.context import ToolContext
 from tenuto.tool.output import StepBudget, ToolOutput, room_for_results, tokens_of
-from tenuto.tool.registry import ToolRegistry
-from tenuto.tool.runner import prepare
+from tenuto.tool.run.build_schemas import build_schemas
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.registry import ToolRegistry
+from tenuto.tool.run.runner import prepare
 from tests.tool.support import Bench, make_bench
 
 
@@ -47,9 +47,11 @@ def test_the_schemas_stay_small() -> None:
 
 def test_schemas_are_there_without_pydantic_httpx_or_any_tool() -> None:
     script = (
-        "import sys\nfrom tenuto.tool.registry import ToolRegistry\nfrom tenuto.tool.context import ToolContext\n"
-        "from tenuto.tool.runner import prepare\nassert len(ToolRegistry().schemas()) == 10\n"
-        "heavy = {'pydantic', 'httpx', 'pathspec', 'tenuto.tool.bash', 'tenuto.tool.arguments'} & set(sys.modules)\n"
+        "import sys\nfrom tenuto.tool.run.registry import ToolRegistry\n"
+        "from tenuto.tool.run.context import ToolContext\n"
+        "from tenuto.tool.run.runner import prepare\nassert len(ToolRegistry().schemas()) == 10\n"
+        "heavy = {'pydantic', 'httpx', 'pathspec', 'tenuto.tool.bash', 'tenuto.tool.run.arguments'}\n"
+        "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

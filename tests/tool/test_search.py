@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tenuto.protocol.part import text_of
-from tenuto.tool import search
-from tenuto.tool.errors import ToolError
-from tenuto.tool.globbing import expand_braces, path_matcher
-from tenuto.tool.walk import Walker
+from tenuto.tool.run.base import ToolError
+from tenuto.tool.search import search
+from tenuto.tool.search.globbing import expand_braces, path_matcher
+from tenuto.tool.search.walk import Walker
 from tests.tool.support import Bench
 
 

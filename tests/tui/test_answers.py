@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.answers import PATIENCE, AnswerFilter
 from tenuto.tui.first_paint.colours import QUERY, is_light, may_ask, read_colour
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import BackgroundHeard, InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.terminal.answers import PATIENCE, AnswerFilter
 
 DARK, LIGHT = "\x1b]11;rgb:1616/1818/1d1d\x07", "\x1b]11;rgb:fafa/f8f8/f0f0\x1b\\"
 FENCE = "\x1b[?62;22;52c"

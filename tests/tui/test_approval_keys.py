@@ -11,8 +11,8 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.effects import Submit
-from tenuto.tui.keyboard import Keyboard
-from tenuto.tui.machine.intent import DraftChanged, ImageAttached, Intent, Tick
+from tenuto.tui.keys.keyboard import Keyboard
+from tenuto.tui.machine.intents import DraftChanged, ImageAttached, Intent, Tick
 from tests.tui.machine.driving import Driver, approval, started
 
 PLAN = replace(approval(), kind="plan", detail="# Plan\n\n- one")

@@ -6,7 +6,7 @@ import pytest
 
 from tenuto.config.project import read_branch
 from tenuto.guard.git import GitRefusedError
-from tenuto.tui.branch import SHORT_HASH, BranchWatch, is_dirty
+from tenuto.tui.editor_services import SHORT_HASH, BranchWatch, is_dirty
 
 
 def git(cwd, *arguments):

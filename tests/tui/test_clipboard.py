@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from tenuto.tui.clipboard import copy_commands, copy_sequence, copy_text, encode_for
+from tenuto.tui.terminal.clipboard import copy_commands, copy_sequence, copy_text, encode_for
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.editor_services import DRAFT_LATEST, DRAFT_PAUSE
-from tenuto.tui.machine.intent import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
+from tenuto.tui.machine.intents import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
 from tests.session.long import write_session
 from tests.tui.images_of import png
 from tests.tui.machine.driving import SESSION

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.complete.paste import Pastes
-from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
+from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.width import split_graphemes
 
 FAMILY = "👨‍👩‍👧‍👦"

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.tui.emulator import is_xterm, notification_form, recognise, recognise_name, shows_progress
-from tenuto.tui.multiplexer import wrap
+from tenuto.tui.terminal.emulator import is_xterm, notification_form, recognise, recognise_name, shows_progress, wrap
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.tui.exit_screen import parting_lines
+from tenuto.tui.chrome.exit_screen import parting_lines
 from tenuto.tui.machine.item import AssistantItem, Item, UserItem
 from tenuto.tui.render.options import RenderOptions
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.usage import Usage
-from tenuto.tui.footer import ITEMS, RENDERERS, footer_line, unknown_items
+from tenuto.tui.chrome.footer import ITEMS, RENDERERS, footer_line, unknown_items
 from tenuto.tui.machine.state import QueueRow, UiState
 
 

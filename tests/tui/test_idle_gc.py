@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from tenuto.tui.idle_gc import ALL_AFTER, LEAST_NEW, QUIET, RestingCollector, collect_now
+from tenuto.tui.runner import ALL_AFTER, LEAST_NEW, QUIET, RestingCollector, collect_now
 
 
 class Ring:

@@ -12,8 +12,8 @@ from textual import events
 
 from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
-from tenuto.tui.key_names import KeyNameError, key_label, normal_key, parse_keys, typed_by
-from tenuto.tui.keys import KEYS
+from tenuto.tui.keys.key_names import KeyNameError, key_label, normal_key, parse_keys, typed_by
+from tenuto.tui.keys.keys import KEYS
 from tests.tui.key_bytes import bytes_of
 
 TABLE = sorted({normal_key(key) for row in KEYS for key in row.keys})

@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from tenuto.tui.bindings import default_bindings
-from tenuto.tui.key_names import key_label
-from tenuto.tui.keys import CONTEXT_TITLES, KEYS, help_rows, help_text
+from tenuto.tui.keys.bindings import default_bindings
+from tenuto.tui.keys.key_names import key_label
+from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS, help_rows, help_text
 from tenuto.tui.machine.state import ContextName, UiState
 from tests.tui.machine.driving import Driver, approval
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tenuto.tui.key_names import key_label
-from tenuto.tui.keys import CONTEXT_TITLES, KEYS
+from tenuto.tui.keys.key_names import key_label
+from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "terminal.md"
 BEGIN, END = "<!-- keys: written by tests/tui/test_keys_document.py -->\n", "<!-- end of keys -->\n"

@@ -7,7 +7,7 @@ import sys
 
 LEAVING = """
 import asyncio, signal, sys
-from tenuto.tui.terminal import leave_on_signals
+from tenuto.tui.terminal.terminal import leave_on_signals
 async def main():
     with leave_on_signals(asyncio.get_running_loop(), lambda: None):
         pass

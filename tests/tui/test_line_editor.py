@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.line_editor import _ACTIONS, LineEditor
+from tenuto.tui.keys.line_editor import _ACTIONS, LineEditor
 
 
 @pytest.mark.parametrize(

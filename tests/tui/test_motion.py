@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.protocol.event import AssistantTextDeltaEvent, TaskStartedEvent
-from tenuto.tui.motion import motion_of
+from tenuto.tui.chrome.motion import motion_of
 from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.support import running_app as running_full
 from tests.tui.inline.support import running_app as running_inline

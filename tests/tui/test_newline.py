@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.key_file import apply_text
-from tenuto.tui.keys import KEYS
-from tenuto.tui.machine.intent import Intent, KeyboardKnown, KeysLoaded, Said
+from tenuto.tui.keys.key_file import apply_text
+from tenuto.tui.keys.keys import KEYS
+from tenuto.tui.machine.intents import Intent, KeyboardKnown, KeysLoaded, Said
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-from tenuto.tui.newline import (
+from tenuto.tui.render.status import status_line
+from tenuto.tui.terminal.modified_keys import (
     ALT_AS_BEFORE,
     ALT_SENDS_ESCAPE,
     MORE_KEYS,
@@ -22,7 +23,6 @@ from tenuto.tui.newline import (
     more_keys,
     no_more_keys,
 )
-from tenuto.tui.status import status_line
 
 
 async def learnt(home: Path, **environ: str) -> list[Intent]:

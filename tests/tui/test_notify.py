@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.tui.alerts.terminal_alerts import Calls, Notification, describe_bell, notification_sequence
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.item import AssistantItem
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.notify import Calls, Notification, describe_bell, notification_sequence
 
 FORMS = ("osc9", "osc99", "osc777")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.page_stream import open_stream
-from tenuto.tui.pager import Page, show_page
+from tenuto.command.file_commands import open_stream
+from tenuto.tui.programs.pager import Page, show_page
 
 
 @pytest.fixture(autouse=True)

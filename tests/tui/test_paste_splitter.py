@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.paste_splitter import PASTE_BEGIN, PASTE_END, Paste, PasteSplitter
+from tenuto.tui.terminal.paste_splitter import PASTE_BEGIN, PASTE_END, Paste, PasteSplitter
 
 PLAIN = st.text(st.sampled_from("ab\x1b[0~12é字\n"), max_size=12).filter(lambda text: PASTE_BEGIN[:2] not in text)
 

@@ -19,7 +19,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import CompactionEntry, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.tui.effects import DraftSet, ItemRemoved, ScreenEffect, TranscriptReset
-from tenuto.tui.machine.intent import Escape
+from tenuto.tui.machine.intents import Escape
 from tenuto.tui.machine.item import CompactionItem, UserItem
 from tenuto.tui.runner import Runner
 from tests.core.compacting import is_summary_request, step_requests, summary_requests, talk, until

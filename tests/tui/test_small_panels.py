@@ -11,9 +11,9 @@ from tenuto.command.outcome import Choice
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.line_editor import LineEditor
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     AnswerApprovalWith,
     ChoiceOffered,
     CompletionOffered,

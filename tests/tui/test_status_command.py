@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from tenuto.tui.alerts.status_command import StatusCommand, first_line, session_facts
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.status_command import StatusCommand, first_line, session_facts
 
 PATIENCE = 20.0
 
@@ -86,7 +86,7 @@ async def test_what_fails_leaves_the_last_line_and_is_told_once():
 
 
 async def test_one_that_hangs_is_ended_with_everything_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr("tenuto.tui.status_command.SECONDS", 0.5)
+    monkeypatch.setattr("tenuto.tui.alerts.status_command.SECONDS", 0.5)
     mark = tmp_path / "pid"
     watched = Watched(f"sleep 300 & echo $! > {shlex.quote(str(mark))}; wait")
     await watched.follow()

@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 from tenuto.config.settings import UiSettings
+from tenuto.tui.alerts.terminal_alerts import Outside, title_sequence
 from tenuto.tui.effects import Bell, CopyText, ItemAdded, Title
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.terminal_alerts import Outside, title_sequence
 from tests.tui.full.support import Clock
 from tests.tui.test_notify import request
 

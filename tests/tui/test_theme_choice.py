@@ -13,11 +13,11 @@ from tenuto.command.registry import COMMANDS
 from tenuto.config.settings import load_settings
 from tenuto.frontend.outcomes import describe_outcome
 from tenuto.tui.effects import ChoicePreviewed, Effect, RunCommand, ThemeChanged
-from tenuto.tui.machine.intent import ChoiceOffered, Escape, FilterChanged, MovePicker, PickChoice, Said, ThemeChosen
+from tenuto.tui.machine.intents import ChoiceOffered, Escape, FilterChanged, MovePicker, PickChoice, Said, ThemeChosen
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-from tenuto.tui.theme_choice import answer_theme, offer_themes
-from tenuto.tui.themes import DESCRIPTIONS
+from tenuto.tui.theme.theme_choice import answer_theme, offer_themes
+from tenuto.tui.theme.themes import DESCRIPTIONS
 from tests.tui.full.support import running_app as running_full
 from tests.tui.inline.support import running_app as running_inline
 
@@ -129,7 +129,7 @@ def test_completion_knows_the_themes_and_print_mode_has_none() -> None:
 
 
 def test_the_answers_are_intents() -> None:
-    from tenuto.tui.machine.intent import Intent
+    from tenuto.tui.machine.intents import Intent
 
     assert {ChoiceOffered, Said, ThemeChosen} <= set(get_args(Intent))
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.first_paint.colours import has_colour
-from tenuto.tui.render.palette import PALETTES, STYLES
-from tenuto.tui.render.theme import THEME_NAMES, Theme
+from tenuto.tui.render.theme import PALETTES, STYLES, THEME_NAMES, Theme
 from tenuto.tui.render.theme_file import read_theme
-from tenuto.tui.themes import AUTOMATIC, DESCRIPTIONS, ThemeChooser, own_themes
+from tenuto.tui.theme.themes import AUTOMATIC, DESCRIPTIONS, ThemeChooser, own_themes
 
 MANY = {"TERM": "xterm-256color"}
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import TodoChangedEvent
 from tenuto.protocol.message import TodoItem
-from tenuto.tui.chrome import Around
-from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.chrome.chrome import Around
+from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.render.options import UNICODE
 from tests.tui.full import support as full
 from tests.tui.full.fake_runtime import SESSION

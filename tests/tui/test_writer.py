@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.inline.output import FRAME_CHARACTERS, split_frame
-from tenuto.tui.terminal import Terminal
-from tenuto.tui.writer import STALLED_BYTES, TerminalWriter
+from tenuto.tui.terminal.terminal import Terminal
+from tenuto.tui.terminal.writer import STALLED_BYTES, TerminalWriter
 
 PATIENCE = 20.0
 

@@ -14,11 +14,18 @@ from typing import Any
 import msgspec
 
 from tenuto.cli.parsing import Parser, parse, say_json
-from tenuto.guard.sanitize import sanitize_line
-from tenuto.guard.terminal import write_text
-from tenuto.session.importers.formats import FORMATS, NotImportable, Source, find_sources, open_source
+from tenuto.guard.terminal import sanitize_line, write_text
+from tenuto.session.importers.formats import (
+    FORMATS,
+    Mark,
+    NotImportable,
+    Source,
+    find_marks,
+    find_sources,
+    matching_marks,
+    open_source,
+)
 from tenuto.session.importers.import_session import Imported, describe_import, import_source
-from tenuto.session.importers.records import Mark, find_marks, matching_marks
 
 OK, FAILED = 0, 1
 LONG = 20_000_000

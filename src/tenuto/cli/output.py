@@ -59,7 +59,7 @@ class Remarks(io.TextIOWrapper):
     def _made_safe(self, text: str) -> str:
         if not self.isatty():
             return text
-        from tenuto.guard.sanitize import sanitize_keeping_colour
+        from tenuto.guard.terminal import sanitize_keeping_colour
 
         return sanitize_keeping_colour(text)
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from tenuto.cli.arguments import BAD_USAGE
-from tenuto.guard.sanitize import escape_json, sanitize_for_terminal, sanitize_line
-from tenuto.guard.terminal import write_text
-from tenuto.session.catalog import find_session
+from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous
+from tenuto.session.library.catalog import find_session
 from tenuto.text.writable import to_json
 
 FAILED = 1

@@ -9,9 +9,9 @@ from pathlib import Path
 from tenuto.cli.arguments import BAD_USAGE
 from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say_json
 from tenuto.cli.start import working_directory
-from tenuto.compaction.preview import PlanDescription
+from tenuto.compaction.ways.preview import PlanDescription
+from tenuto.core.compacting.pending import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
-from tenuto.core.pending import describe_compaction
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
@@ -20,9 +20,8 @@ from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.session.errors import SessionLocked
-from tenuto.session.meta import current_meta
-from tenuto.text.figures import format_change, format_seconds, format_spending, plural
-from tenuto.text.rungs import describe_rung
+from tenuto.session.library.meta import current_meta
+from tenuto.text.figures import describe_rung, format_change, format_seconds, format_spending, plural
 from tenuto.text.writable import text_path
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.cli.start import working_directory
-from tenuto.guard.sanitize import sanitize_line
-from tenuto.guard.terminal import write_text
-from tenuto.session.catalog import find_session
+from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous, SessionError
 from tenuto.session.exporters.export import Export, Wish
 from tenuto.session.exporters.target import FORMATS, ExportRefused, choose_format
+from tenuto.session.library.catalog import find_session
 from tenuto.text.figures import format_bytes
 
 _STANDARD_OUTPUT = "-"

@@ -21,14 +21,14 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "list": Command("session_list:run_list", "list the sessions on this machine, the last used first"),
-    "show": Command("session_show:run_show", "show one session"),
-    "stats": Command("session_stats:run_stats", "totals by project and by model"),
+    "list": Command("session_commands:run_list", "list the sessions on this machine, the last used first"),
+    "show": Command("session_commands:run_show", "show one session"),
+    "stats": Command("session_commands:run_stats", "totals by project and by model"),
     "export": Command("session_export:run_export", "save one session as HTML, Markdown or JSON lines"),
     "compact": Command("session_compact:run_compact", "compact a session that is not open"),
-    "delete": Command("session_bin:run_delete", "move sessions to the bin"),
-    "restore": Command("session_bin:run_restore", "restore a session from the bin"),
-    "repair": Command("session_repair:run_repair", "report damage in a log, rebuild the index and metadata"),
+    "delete": Command("session_commands:run_delete", "move sessions to the bin"),
+    "restore": Command("session_commands:run_restore", "restore a session from the bin"),
+    "repair": Command("session_commands:run_repair", "report damage in a log, rebuild the index and metadata"),
 }
 
 

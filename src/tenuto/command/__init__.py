@@ -1,1 +1,1 @@
-"""Slash commands, one file each, the same for every front-end."""
+"""Slash commands, a file for each topic, the same for every front-end."""

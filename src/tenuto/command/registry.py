@@ -6,22 +6,26 @@ The table itself imports no command, so that completion costs nothing; a command
 from __future__ import annotations
 
 import importlib
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.errors import EXPECTED_FAILURES, names_nothing
-from tenuto.text.nearest import did_you_mean
+from tenuto.text.matching import did_you_mean
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
 
+Runner = Callable[["Runtime", str], Awaitable[list[CommandOutcome]]]
+
 
 class Command(msgspec.Struct, frozen=True):
-    """One command as completion and `/help` show it; `module` has its `async run(runtime, argument)`.
+    """One command as completion and `/help` show it; `topic` is the module that has its
+    `async run_NAME(runtime, argument)`.
 
-    For completion (`command/completing.py`): `values` are words that may stand behind it; `offers` says that without
+    For completion (`command/runtime.py`): `values` are words that may stand behind it; `offers` says that without
     an argument it changes nothing and offers a list of what it takes; `folders`, that it takes a directory.
     `stoppable` says that it may be cancelled at any moment, because it changes nothing.
     """
@@ -30,7 +34,7 @@ class Command(msgspec.Struct, frozen=True):
     description: str
     argument_hint: str = ""
     aliases: tuple[str, ...] = ()
-    module: str = ""
+    topic: str = ""
     values: tuple[str, ...] = ()
     offers: bool = False
     folders: bool = False
@@ -43,70 +47,113 @@ class Command(msgspec.Struct, frozen=True):
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("help", "what you can type here", aliases=("?",)),
-    Command("model", "show or change the model", "[provider/name[:effort] | forget]", offers=True),
-    Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True),
+    Command("help", "what you can type here", aliases=("?",), topic="screen_commands"),
+    Command(
+        "model", "show or change the model", "[provider/name[:effort] | forget]", offers=True, topic="model_commands"
+    ),
+    Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True, topic="model_commands"),
     Command(
         "approvals",
         "what is allowed without asking; take it back",
         "[remove N]",
         aliases=("permissions",),
         offers=True,
+        topic="model_commands",
     ),
-    Command("new", "start a new session; this one stays and /resume finds it", aliases=("clear",)),
-    Command("resume", "open an earlier session", "[id|WORDS]", aliases=("sessions", "continue"), offers=True),
     Command(
-        "move", "go on with this session in another directory: its project was renamed or moved", "DIR", folders=True
+        "new", "start a new session; this one stays and /resume finds it", aliases=("clear",), topic="session_commands"
     ),
-    Command("fork", "copy this session into a new one and go on there"),
+    Command(
+        "resume",
+        "open an earlier session",
+        "[id|WORDS]",
+        aliases=("sessions", "continue"),
+        offers=True,
+        topic="session_commands",
+    ),
+    Command(
+        "move",
+        "go on with this session in another directory: its project was renamed or moved",
+        "DIR",
+        folders=True,
+        topic="session_commands",
+    ),
+    Command("fork", "copy this session into a new one and go on there", topic="session_commands"),
     Command(
         "compact",
         "summarise the older part now, look at that first, choose where, or undo it",
         "[focus|--preview|up-to|from|undo|redo]",
         values=("--preview", "up-to", "from", "undo", "redo"),
+        topic="compaction_commands",
     ),
-    Command("tree", "the session as a tree; go on from any entry of it", "[SEQ [summary [instructions]]]"),
-    Command("rewind", "back to an earlier message: the conversation, the files, or both", "[SEQ both|talk|files]"),
-    Command("label", "name a place in the session, for the tree", "[#SEQ] [TEXT]"),
-    Command("undo", "take the last turn's edits of files back; again: one turn further"),
-    Command("context", "what fills the model's window"),
-    Command("cost", "tokens and money used by this session", aliases=("usage",)),
-    Command("recall", "find what was said or done, however long ago", "WORDS or /REGEX/ or #SEQ-SEQ", stoppable=True),
-    Command("pin", "keep a text, or a message, word for word through every compaction", "[TEXT|#SEQ]"),
-    Command("pins", "what is pinned", "[remove N]"),
-    Command("unpin", "take a pin back", "[number]", offers=True),
+    Command(
+        "tree",
+        "the session as a tree; go on from any entry of it",
+        "[SEQ [summary [instructions]]]",
+        topic="tree_commands",
+    ),
+    Command(
+        "rewind",
+        "back to an earlier message: the conversation, the files, or both",
+        "[SEQ both|talk|files]",
+        topic="tree_commands",
+    ),
+    Command("label", "name a place in the session, for the tree", "[#SEQ] [TEXT]", topic="tree_commands"),
+    Command("undo", "take the last turn's edits of files back; again: one turn further", topic="tree_commands"),
+    Command("context", "what fills the model's window", topic="compaction_commands"),
+    Command("cost", "tokens and money used by this session", aliases=("usage",), topic="model_commands"),
+    Command(
+        "recall",
+        "find what was said or done, however long ago",
+        "WORDS or /REGEX/ or #SEQ-SEQ",
+        stoppable=True,
+        topic="compaction_commands",
+    ),
+    Command(
+        "pin",
+        "keep a text, or a message, word for word through every compaction",
+        "[TEXT|#SEQ]",
+        topic="project_commands",
+    ),
+    Command("pins", "what is pinned", "[remove N]", topic="project_commands"),
+    Command("unpin", "take a pin back", "[number]", offers=True, topic="project_commands"),
     Command(
         "copy",
         "the last answer, code from it, or everything, on the clipboard",
         "[N|code [N]|all]",
         values=("code", "all"),
+        topic="file_commands",
     ),
-    Command("transcript", "the whole conversation in your pager"),
+    Command("transcript", "the whole conversation in your pager", topic="file_commands"),
     Command(
         "mouse",
         "what the mouse is for: all, the wheel alone, or nothing",
         "[full|wheel|off]",
         values=("full", "wheel", "off"),
+        topic="screen_commands",
     ),
-    Command("title", "name this session", "TEXT", aliases=("rename",)),
+    Command("title", "name this session", "TEXT", aliases=("rename",), topic="session_commands"),
     Command(
         "export",
         "this session as a file: HTML, Markdown or JSON lines",
         "[html|md|jsonl] [path] [--force]",
         values=("html", "md", "jsonl", "--force"),
         folders=True,
+        topic="file_commands",
     ),
     Command(
         "theme",
         "the colours of the screen",
         "[NAME]",
         values=("auto", "dark", "light", "ansi", "contrast", "contrast-dark", "contrast-light"),
+        topic="screen_commands",
     ),
     Command(
         "queue",
         "what waits to be sent; change it",
         "[edit|delete|steer|up|down N]",
         values=("edit", "delete", "steer", "up", "down"),
+        topic="work_commands",
     ),
     Command(
         "jobs",
@@ -114,14 +161,35 @@ COMMANDS: tuple[Command, ...] = (
         "[N|end N]",
         aliases=("tasks", "bashes"),
         values=("end",),
+        topic="work_commands",
     ),
-    Command("diff", "what has changed in the work tree since the last commit, new files too", "[PATH]", folders=True),
-    Command("status", "where this session stands: model, directory, context, instructions, where it is saved"),
-    Command("memory", "the instruction files that hold here; change them in your editor", offers=True),
-    Command("init", "have the model write the project's AGENTS.md, or update the existing one", "[INSTRUCTIONS]"),
-    Command("keys", "list or customise key bindings", "[edit]", values=("edit",)),
-    Command("reload", "read instruction files, tools, extensions and your keys again"),
-    Command("exit", "leave; the session stays", aliases=("quit",)),
+    Command(
+        "diff",
+        "what has changed in the work tree since the last commit, new files too",
+        "[PATH]",
+        folders=True,
+        topic="file_commands",
+    ),
+    Command(
+        "status",
+        "where this session stands: model, directory, context, instructions, where it is saved",
+        topic="model_commands",
+    ),
+    Command(
+        "memory",
+        "the instruction files that hold here; change them in your editor",
+        offers=True,
+        topic="project_commands",
+    ),
+    Command(
+        "init",
+        "have the model write the project's AGENTS.md, or update the existing one",
+        "[INSTRUCTIONS]",
+        topic="project_commands",
+    ),
+    Command("keys", "list or customise key bindings", "[edit]", values=("edit",), topic="screen_commands"),
+    Command("reload", "read instruction files, tools, extensions and your keys again", topic="project_commands"),
+    Command("exit", "leave; the session stays", aliases=("quit",), topic="session_commands"),
 )
 
 
@@ -130,9 +198,10 @@ def find_command(name: str) -> Command | None:
     return next((command for command in COMMANDS if name == command.name or name in command.aliases), None)
 
 
-def module_of(command: Command) -> str:
-    """Return the name of the module that runs a command."""
-    return f"tenuto.command.{command.module or command.name + '_command'}"
+def runner_of(command: Command) -> Runner:
+    """Return the function that runs a command; its module is imported now."""
+    runner: Runner = getattr(importlib.import_module(f"tenuto.command.{command.topic}"), f"run_{command.name}")
+    return runner
 
 
 async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
@@ -143,9 +212,9 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
         names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
         hint = did_you_mean(name, names, "/{}") or "; /help lists them"
         return [Say(f"There is no command /{name}{hint}", "warning")]
-    module = importlib.import_module(module_of(command))
+    run = runner_of(command)
     try:
-        outcomes: list[CommandOutcome] = await module.run(runtime, rest[0] if rest else "")
+        outcomes = await run(runtime, rest[0] if rest else "")
     except EXPECTED_FAILURES as error:
         return [Say(str(error), "warning" if names_nothing(error) else "error")]
     return outcomes

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from tenuto.command.outcome import Choice, CommandOutcome
-from tenuto.command.registry import run_command
+import asyncio
+import os
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome
+from tenuto.command.registry import find_command, run_command, runner_of
+from tenuto.core.errors import EXPECTED_FAILURES
 from tenuto.core.runtime import Runtime
+
+if TYPE_CHECKING:
+    from tenuto.core.runtime import Runtime
 
 
 class CommandRuntime(Runtime):
@@ -16,6 +26,41 @@ class CommandRuntime(Runtime):
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind `/name`, of which `typed` is there."""
-        from tenuto.command.completing import argument_choices
-
         return await argument_choices(self, name, typed)
+
+
+MAX_FOLDERS = 200
+
+
+async def argument_choices(runtime: Runtime, name: str, typed: str) -> tuple[Choice, ...]:
+    """Return what may stand behind `/name`; `typed` is what stands there so far. Nothing is run or changed."""
+    command = find_command(name)
+    if command is None:
+        return ()
+    found = [Choice(word, word) for word in command.values]
+    outcomes: list[CommandOutcome] = []
+    if command.offers:
+        run = runner_of(command)
+        try:
+            outcomes = await run(runtime, "")
+        except EXPECTED_FAILURES:
+            return tuple(found)
+        offered = [outcome for outcome in outcomes if isinstance(outcome, Choose) and outcome.command == command.name]
+        found += [choice for outcome in offered for choice in outcome.choices if choice.value]
+    if command.folders:
+        found += await asyncio.to_thread(folder_choices, runtime.live.session.cwd, typed)
+    return tuple(found)
+
+
+def folder_choices(cwd: Path, typed: str) -> list[Choice]:
+    """Return the directories that the last word of `typed` may become, each with what stands before it."""
+    before, space, word = typed.rpartition(" ")
+    folder, slash, last = word.rpartition("/")
+    try:
+        with os.scandir(cwd / Path(f"{folder}{slash}").expanduser()) as entries:
+            names = [entry.name for entry in islice(entries, MAX_FOLDERS * 10) if entry.is_dir()]
+    except (OSError, RuntimeError, ValueError):
+        return []
+    shown = sorted(name for name in names if name.isprintable() and name.startswith(".") == last.startswith("."))
+    paths = [f"{folder}{slash}{name}/" for name in shown[:MAX_FOLDERS]]
+    return [Choice(f"{before}{space}{path}", path) for path in paths]

@@ -1,1 +1,1 @@
-"""Making the view smaller: meter, plan, serialiser, prompts, ladder."""
+"""Making the view smaller. Nothing here writes."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.compaction.entries import visible_entry
-from tenuto.compaction.serialize import serialize
+from tenuto.compaction.plan.entries import visible_entry
+from tenuto.compaction.summary.serialize import serialize
 from tenuto.protocol.message import HistoryEvent, Message
-from tenuto.session.projection import show_entry
+from tenuto.session.view.projection import show_entry
 
 
 def convert_to_llm(entries: Iterable[HistoryEvent]) -> list[Message]:

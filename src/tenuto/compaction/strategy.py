@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tenuto.compaction.errors import StrategyError
-from tenuto.compaction.strategies import (
+from tenuto.compaction.ways.strategies import (
     DigestCompaction,
     HidingThenSummaryCompaction,
     LadderCompaction,

@@ -1,1 +1,1 @@
-"""Settings and instruction files."""
+"""Settings, trust, instruction files, saved approvals."""

@@ -282,7 +282,7 @@ def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[st
     try:
         msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError:
-        from tenuto.config.faults import keep_fitting
+        from tenuto.config.trust import keep_fitting
 
         return keep_fitting(values, Settings, lambda fault: problems.append(f"{source}: {fault}"))
     return values

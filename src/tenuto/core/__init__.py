@@ -1,1 +1,1 @@
-"""The executor, its one task manager, and the tasks that it runs."""
+"""The executor, its one task manager, and the operations of a session."""

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
+from tenuto.core.agent.task import AgentTask
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure, names_nothing
-from tenuto.core.history_pages import earlier_events
-from tenuto.core.live import READ_ONLY, LiveSession
-from tenuto.core.models import change_model, find_model, is_too_small
-from tenuto.core.task import AgentTask
+from tenuto.core.state.live import READ_ONLY, LiveSession
+from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
+from tenuto.core.transcript.replay import earlier_events
 from tenuto.protocol.entry import FAILED_KIND, DequeuedEntry, ModeEntry, NoticeEntry, QueueEditEntry, TitleEntry
 from tenuto.protocol.event import (
     ModeChangedEvent,
@@ -145,7 +145,7 @@ class Executor(OperationHandler):
         with self.holding(live):
             if running is not None and not await self._make_way(live, running, operation):
                 return
-            from tenuto.core.compact import CompactionTask  # needed by few sessions, and 20 ms to import
+            from tenuto.core.compacting.compact import CompactionTask  # needed by few sessions, and 20 ms to import
 
             self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
 
@@ -154,7 +154,7 @@ class Executor(OperationHandler):
 
         An open question is never swept away: it is answered first (R-040), and what was allowed runs to its end.
         """
-        from tenuto.core.pending import tell_needless
+        from tenuto.core.compacting.pending import tell_needless
 
         if live.boundary.is_awaited:
             raise TaskFailedError("a compaction waits for the running step already")
@@ -177,27 +177,27 @@ class Executor(OperationHandler):
     async def handle_preview_compaction(self, operation: PreviewCompactionOperation) -> None:
         """Start a compaction that only proposes; it stops nothing that runs."""
         live = self._idle(operation.session_id)
-        from tenuto.core.pending import PreviewTask
+        from tenuto.core.compacting.pending import PreviewTask
 
         self._start(live, operation.submission_id, "compaction", PreviewTask(live, operation).run())
 
     async def handle_accept_compaction(self, operation: AcceptCompactionOperation) -> None:
         """Write what was proposed."""
         live = self._idle(operation.session_id)
-        from tenuto.core.pending import require_pending
+        from tenuto.core.compacting.pending import require_pending
 
         require_pending(live).accept(operation.summary or "")
 
     async def handle_drop_compaction(self, operation: DropCompactionOperation) -> None:
         """Forget what was proposed."""
-        from tenuto.core.pending import require_pending
+        from tenuto.core.compacting.pending import require_pending
 
         require_pending(self._opener.live(operation.session_id)).drop()
 
     async def handle_compact_from(self, operation: CompactFromOperation) -> None:
         """Leave the later part of the conversation for notes on it."""
         live = self._idle(operation.session_id)
-        from tenuto.core.navigation import CompactFromTask
+        from tenuto.core.branching.navigation import CompactFromTask
 
         show = partial(self._opener.show_again, live.id)
         self._start(live, operation.submission_id, "compaction", CompactFromTask(live, operation, show).run())
@@ -208,7 +208,7 @@ class Executor(OperationHandler):
         running = self.tasks.running(live.id)
         if running is not None and running.kind == "compaction":
             raise TaskFailedError("a compaction is running; interrupt it, or wait, then ask again")
-        from tenuto.core.navigation import MoveTask
+        from tenuto.core.branching.navigation import MoveTask
 
         with self.holding(live):
             if running is not None:
@@ -236,12 +236,12 @@ class Executor(OperationHandler):
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=(TextPart(text=typed),), reason=reason))
             return
         if running is not None:
-            from tenuto.core.beside import ShellBeside
+            from tenuto.core.agent.shell import ShellBeside
 
             live.beside = live.beside or ShellBeside(live)
             live.beside.start(operation)
             return
-        from tenuto.core.shell import ShellTask
+        from tenuto.core.agent.shell import ShellTask
 
         self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
 
@@ -258,7 +258,7 @@ class Executor(OperationHandler):
         if self.tasks.running(live.id) is not None or not is_too_small(live, change.facts):
             change_model(live, change)
             return
-        from tenuto.core.model_switch import ModelSwitchTask
+        from tenuto.core.compacting.pending import ModelSwitchTask
 
         task = ModelSwitchTask(live, change, operation.submission_id)
         self._start(live, operation.submission_id, "compaction", task.run())
@@ -326,7 +326,7 @@ class Executor(OperationHandler):
 
     async def handle_find_earlier(self, operation: FindEarlierOperation) -> None:
         """Look for words in what was not sent so far."""
-        from tenuto.core.history_search import find_earlier
+        from tenuto.core.transcript.search import find_earlier
 
         live = self._opener.live(operation.session_id)
         self._bus.publish(await asyncio.to_thread(find_earlier, live, operation))

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tenuto.config.settings import Settings
-from tenuto.core.approvals import ApprovalDesk
 from tenuto.core.bus import EventBus
-from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
-from tenuto.core.extensions import Extensions
-from tenuto.core.history_pages import recent_events
-from tenuto.core.live import READ_ONLY, LiveSession
-from tenuto.core.models import ModelChange, change_model, split_model
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.core.state.approvals import ApprovalDesk
+from tenuto.core.state.extensions import Extensions
+from tenuto.core.state.live import READ_ONLY, LiveSession
+from tenuto.core.state.windows import ModelChange, change_model, split_model
+from tenuto.core.transcript.replay import recent_events
+from tenuto.guard.terminal import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.model import ModelError
 from tenuto.protocol.operation import SessionAccess
-from tenuto.session.catalog import (
+from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
+from tenuto.session.library.catalog import (
     SessionSummary,
     find_by_words,
     find_session,
@@ -31,16 +34,58 @@ from tenuto.session.catalog import (
     latest_session,
     summarise_session,
 )
-from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
-from tenuto.session.log import sum_up
+from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
-from tenuto.session.session import Session
-from tenuto.tool.context import ToolContext
-from tenuto.tool.registry import ToolRegistry
+from tenuto.session.session import Session, Unsaved
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start
+
+
+class Farewell(msgspec.Struct, frozen=True):
+    """What the user has to know of a session that was closed; `text` is empty when all is well.
+
+    `lost` says that entries of it are nowhere.
+    """
+
+    text: str = ""
+    lost: bool = False
+
+
+def close_session(session: Session) -> Farewell:
+    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind."""
+    if session.is_read_only:
+        session.close()
+        return Farewell()
+    if not session.has_content:
+        session.discard()
+        return Farewell()
+    session.save_meta()
+    unsaved = session.unsaved
+    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else Farewell()
+    session.close()
+    return farewell
+
+
+def _save_elsewhere(session: Session, unsaved: Unsaved) -> Farewell:
+    """Write the whole session to the first place that takes it; return how to bring it back from there."""
+    import shlex
+    import tempfile
+
+    lost = f"This session could not be saved ({unsaved.reason})"
+    for place in (Path(tempfile.gettempdir()), session.cwd, Path.home()):
+        folder = place / f"tenuto-{session.id}-{os.urandom(3).hex()}"
+        try:
+            path = session.save_copy(folder)
+        except OSError:
+            continue
+        back = shlex.join(["tenuto", "sessions", "restore", str(path)])
+        return Farewell(f"{lost}. All of it is in {path}; when there is room again: {back}")
+    text = f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
+    return Farewell(text, lost=True)
 
 
 CHECK_SECONDS = 10.0
@@ -340,7 +385,7 @@ class Opener:
         """End what a killed program left running, and say so to the user and to the model (R-078)."""
         if session.is_read_only or not session.store.processes.is_dir():
             return
-        from tenuto.tool.left_running import describe_left, end_left_commands, note_for_model
+        from tenuto.tool.process.left_running import describe_left, end_left_commands, note_for_model
 
         left = await asyncio.to_thread(end_left_commands, session.store.processes)
         if left:
@@ -375,7 +420,7 @@ class Opener:
             self._checking = asyncio.create_task(self._check(self.current), name="settings check")
 
     async def _check(self, live: LiveSession) -> None:
-        from tenuto.core.start_checks import check_settings
+        from tenuto.core.compacting.strategies import check_settings
 
         await self.wait_for_facts()  # the list of models is asked for once
         await check_settings(live)

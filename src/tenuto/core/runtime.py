@@ -13,9 +13,9 @@ from tenuto.config.settings import load_settings
 from tenuto.core.bus import EventBus, Listener
 from tenuto.core.errors import describe_failure
 from tenuto.core.executor import Executor
-from tenuto.core.live import LiveSession
 from tenuto.core.opening import Opener
 from tenuto.core.start import Start
+from tenuto.core.state.live import LiveSession
 from tenuto.core.submit import submit_prompt
 from tenuto.protocol.entry import Origin
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
@@ -23,7 +23,7 @@ from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
-    from tenuto.core.idle_compaction import AheadOfTime
+    from tenuto.core.compacting.preparation import AheadOfTime
 
 
 class Runtime:
@@ -42,7 +42,7 @@ class Runtime:
         self.bus.subscribe(self._note)
         self._ahead: AheadOfTime | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
-            from tenuto.core.idle_compaction import AheadOfTime  # it brings the whole of compaction along
+            from tenuto.core.compacting.preparation import AheadOfTime  # it brings the whole of compaction along
 
             self._ahead = AheadOfTime(lambda: self.live, self.executor.submit)
             self.bus.subscribe(self._ahead.note)

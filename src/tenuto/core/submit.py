@@ -5,13 +5,12 @@ The full-screen and inline front-ends, print mode and the Agent Client Protocol 
 
 from __future__ import annotations
 
-from tenuto.core.attachments import adopt_images
+from tenuto.core.agent.attachments import adopt_images
+from tenuto.core.compacting.preflight import pass_door
 from tenuto.core.executor import Executor
-from tenuto.core.live import READ_ONLY, LiveSession
-from tenuto.core.preflight import pass_door
-from tenuto.core.sizes import describe_sizes
-from tenuto.core.system import ensure_system_entry
-from tenuto.core.windows import try_again, where_learned
+from tenuto.core.state.live import READ_ONLY, LiveSession
+from tenuto.core.state.prompt import ensure_system_entry
+from tenuto.core.state.windows import describe_sizes, try_again, where_learned
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
 from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.operation import CompactSessionOperation, RunAgentOperation

@@ -13,19 +13,19 @@ import msgspec
 
 from tenuto.api import Agent
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.pins import pin
-from tenuto.core.request import build_request
+from tenuto.core.state.pins import pin
+from tenuto.core.state.request import build_request
 from tenuto.evaluation.phrases.sets import SetName
 from tenuto.evaluation.scripted import Account, ScriptedModel, ScriptedTransport, Summariser, count_request
 from tenuto.evaluation.stories import Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
 from tenuto.evaluation.wires import read_request
 from tenuto.model.endpoint import Endpoint, ProviderKind
+from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.registry import new_client
-from tenuto.model.transport import register_transport, unregister_transport
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.model import ModelError, ModelRequest
-from tenuto.tool.recalling import Question, recall
-from tenuto.tool.search import Stop
+from tenuto.tool.search.recalling import Question, recall
+from tenuto.tool.search.search import Stop
 
 PROVIDER = "evaluation"
 MODEL = f"{PROVIDER}/scripted"

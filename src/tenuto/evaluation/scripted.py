@@ -14,14 +14,14 @@ from itertools import cycle
 from random import Random
 from typing import Any, Literal
 
-from tenuto.compaction.prompts import SAME_PREFIX
+from tenuto.compaction.summary.prompts import SAME_PREFIX
 from tenuto.evaluation.stories import FROM_USER, Fact, Kind, Step, View
 from tenuto.evaluation.tokens import count_item, count_text
 from tenuto.evaluation.wires import Reply, Request, ToolCall, Usage, read_request, refusal, stream, too_long
 from tenuto.model.endpoint import ProviderKind
 from tenuto.model.errors import classify
 from tenuto.protocol.model import ModelError
-from tenuto.text.ceiling import result_ceiling
+from tenuto.text.bounding import result_ceiling
 
 Summariser = Literal["honest", "lossy", "refusing", "babbling"]
 SUMMARISERS: tuple[Summariser, ...] = ("honest", "lossy", "refusing", "babbling")

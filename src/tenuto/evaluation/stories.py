@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from tenuto.evaluation.phrases.sets import SETS, SetName
-from tenuto.evaluation.phrases.shape import Language
-from tenuto.evaluation.phrases.vocabulary import ADJECTIVES, NOUNS, PEOPLE
+from tenuto.evaluation.phrases.shape import ADJECTIVES, NOUNS, PEOPLE, Language
 
 Kind = Literal[
     "pin",

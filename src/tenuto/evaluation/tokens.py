@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tenuto.model.wire_json import as_dict, as_list
+from tenuto.model.json_access import as_dict, as_list
 
 IMAGE_TOKENS = 1_200
 FRAME = 4

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tenuto.model.endpoint import ProviderKind
-from tenuto.model.wire_json import as_count, as_dict, as_list, decode_object
+from tenuto.model.json_access import as_count, as_dict, as_list, decode_object
 from tenuto.protocol.message import StopReason
 
 _UNREAD = frozenset({"type", "role", "id", "call_id", "tool_use_id", "tool_call_id", "signature", "cache_control"})

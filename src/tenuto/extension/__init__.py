@@ -1,1 +1,1 @@
-"""Hooks, skills and MCP servers."""
+"""Python extensions and their hooks."""

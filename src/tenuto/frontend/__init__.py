@@ -1,1 +1,1 @@
-"""Front-ends without a screen: print mode and the Agent Client Protocol server."""
+"""Front-ends without a screen: print mode, and one event a line."""

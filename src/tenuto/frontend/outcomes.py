@@ -18,7 +18,7 @@ from tenuto.command.outcome import (
     ShowContext,
     ShowKeys,
 )
-from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.guard.terminal import sanitize_for_terminal
 
 
 def describe_outcome(outcome: CommandOutcome) -> str:

@@ -12,8 +12,7 @@ from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
-from tenuto.guard.sanitize import escape_json
-from tenuto.guard.terminal import write_text
+from tenuto.guard.terminal import escape_json, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
@@ -32,8 +31,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import PlanView, ToolResultMessage
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.text.figures import format_change, plural
-from tenuto.text.rungs import describe_rung
+from tenuto.text.figures import describe_rung, format_change, plural
 from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tenuto.guard.commands import is_read_only, outside_writes
-from tenuto.guard.paths import is_inside
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside
 from tenuto.protocol.entry import ApprovalEntry, Mode
 
 __all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]

@@ -8,6 +8,7 @@ repository has to be one that is known to run nothing, and what a user's own con
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -221,3 +222,34 @@ def _is_declared_safe(root: Path, entries: Sequence[tuple[str, str, str]]) -> bo
             inside = value.endswith("/*") and str(root).startswith(f"{place}/")
             safe = bool(value) and (safe or inside or value in ("*", str(root)))
     return safe
+
+
+_RUNS_SOMETHING = re.compile(
+    r"^\s*(?:\[\s*include|[^#;\n]*\b(?:fsmonitor|pager|external|textconv|command|clean|smudge|process|program|hookspath|"
+    r"sshcommand|editor|askpass|helper|showsignature|alternaterefscommand)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HOOK_OF_READERS = "post-index-change"
+
+
+def configured_programs(git: Path) -> str:
+    """Return why reading with git could run a program of the repository's, empty when it could not.
+
+    `git` is the `.git` of a work tree. What cannot be told counts as a reason.
+    """
+    if (git / "modules").exists() or (git.parent / ".gitmodules").exists():
+        return "the repository has submodules, which bring a git configuration of their own"
+    if not git.is_dir():
+        return "git takes its configuration from elsewhere here"
+    for name in ("config", "config.worktree"):
+        try:
+            text = (git / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return f"{git / name} cannot be read"
+        if _RUNS_SOMETHING.search(text):
+            return "the repository's git configuration names programs that git would run"
+    if (git / "hooks" / _HOOK_OF_READERS).exists():
+        return f"the repository has a {_HOOK_OF_READERS} hook"
+    return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -55,3 +57,63 @@ class Refuse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Verdict = Allow | Ask | Refuse
+
+
+_LINK_SCAN_LIMIT = 20_000
+"""Directory entries looked at when the other names of a hard-linked file are searched for."""
+_PROTECTED_NAMES = frozenset({".git", ".tenuto"})
+
+
+def resolve_path(path: str, cwd: Path) -> Path:
+    """Return the real path that `path` leads to: `~` and `..` resolved, every link followed, dangling ones too.
+
+    Raises `OSError` (a loop of links) and `ValueError` (a NUL in the name).
+    """
+    return Path(os.path.realpath(cwd / Path(path).expanduser()))
+
+
+def is_inside(path: str, root: str) -> bool:
+    """Whether the real path `path` is `root` or lies under it. Pure: both must be resolved already."""
+    return path == root or path.startswith(root if root.endswith("/") else root + "/")
+
+
+def is_protected(path: str, root: str) -> bool:
+    """Whether writing `path` could make other programs run code or change the agent's own rules (`.git`, `.tenuto`)."""
+    if not is_inside(path, root):
+        return False
+    return not _PROTECTED_NAMES.isdisjoint(path[len(root) :].split("/"))
+
+
+def has_name_outside(path: Path, root: Path) -> bool:
+    """Whether the file has a hard link that was not found under `root`, so that a write may reach outside.
+
+    Looks at a bounded number of directory entries; what was not found counts as outside.
+    """
+    try:
+        facts = path.stat()
+    except OSError:
+        return False
+    if facts.st_nlink < 2 or not path.is_file():
+        return False
+    return _count_names(root, facts.st_dev, facts.st_ino, facts.st_nlink) < facts.st_nlink
+
+
+def _count_names(root: Path, device: int, inode: int, wanted: int) -> int:
+    found = seen = 0
+    pending = [str(root)]
+    while pending:
+        try:
+            entries = list(os.scandir(pending.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if seen > _LINK_SCAN_LIMIT:
+                return found
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(entry.path)
+            elif entry.inode() == inode and entry.stat(follow_symlinks=False).st_dev == device:
+                found += 1
+                if found >= wanted:
+                    return found
+    return found

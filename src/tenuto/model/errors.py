@@ -14,9 +14,9 @@ from time import time
 from typing import Any
 from urllib.parse import urljoin
 
-from tenuto.guard.sanitize import sanitize_line
-from tenuto.model import error_grammar as grammar
-from tenuto.model import error_patterns as words
+from tenuto.guard.terminal import sanitize_line
+from tenuto.model import error_text as grammar
+from tenuto.model import error_text as words
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.error_text import Said, read_error, read_error_object
 from tenuto.model.retry import MAX_RETRY_AFTER

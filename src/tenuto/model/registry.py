@@ -11,11 +11,9 @@ from pathlib import Path
 import msgspec
 
 from tenuto.config.settings import Settings
-from tenuto.model import abilities, catalogue
-from tenuto.model.conversation import LoadBlob
+from tenuto.model import catalogue, model_list
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.endpoints import Endpoints
-from tenuto.model.local_servers import LocalServer, find_local_servers
+from tenuto.model.endpoints import Endpoints, LocalServer, find_local_servers
 from tenuto.model.offline import FACTS as OFFLINE_FACTS
 from tenuto.model.offline import OfflineClient
 from tenuto.model.store import (
@@ -27,6 +25,7 @@ from tenuto.model.store import (
     read_json,
     write_json,
 )
+from tenuto.model.wire.conversation import LoadBlob
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts
 
 OFFLINE = "offline"
@@ -92,7 +91,7 @@ class ModelRegistry:
         stored = self._stored_list(endpoint)
         listed = stored.find(name) if stored else None
         facts = listed or ModelFacts(provider=provider, name=name)
-        facts = abilities.complete(catalogue.complete(facts, endpoint.base_url), endpoint.kind)
+        facts = model_list.complete(catalogue.complete(facts, endpoint.base_url), endpoint.kind)
         learned = self._learned.get(model_id, endpoint.base_url)
         facts = _lowered(facts, learned.tokens if learned is not None else None)
         return _lowered(self._apply_settings(facts), self._believed.get(model_id))
@@ -287,15 +286,15 @@ def new_client(endpoint: Endpoint, load_blob: LoadBlob) -> ModelClient:
     """Return a client of the endpoint's wire."""
     match endpoint.kind:
         case "anthropic":
-            from tenuto.model.anthropic import AnthropicClient
+            from tenuto.model.anthropic.client import AnthropicClient
 
             return AnthropicClient(endpoint, load_blob)
         case "openai":
-            from tenuto.model.responses import ResponsesClient
+            from tenuto.model.openai.responses import ResponsesClient
 
             return ResponsesClient(endpoint, load_blob)
         case "openai-chat":
-            from tenuto.model.chat import ChatClient
+            from tenuto.model.openai.chat import ChatClient
 
             return ChatClient(endpoint, load_blob)
 

@@ -53,8 +53,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.text.bounding import shorten
 from tenuto.text.call_summary import summarise_call
-from tenuto.text.figures import format_change, plural
-from tenuto.text.rungs import describe_rung
+from tenuto.text.figures import describe_rung, format_change, plural
 from tenuto.text.writable import to_json
 
 LINE_CHARACTERS = 160

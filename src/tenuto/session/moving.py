@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.protocol.entry import MovedEntry
+from tenuto.protocol.entry import MovedEntry, TitleEntry
+from tenuto.protocol.message import HistoryEvent
+from tenuto.session.errors import SessionError
 from tenuto.session.files import make_directory
-from tenuto.session.offline_append import note
 from tenuto.session.paths import folder_identity, project_directory
+from tenuto.session.session import Session
 from tenuto.text.writable import path_text
+
+
+def note(directory: Path, entry: HistoryEvent) -> None:
+    """Append `entry` to the log of a session, by way of opening it.
+
+    Raises `SessionLocked` when it is open, `SessionError` when it cannot be read or the disk does not take it.
+    """
+    session = Session.open(directory)
+    try:
+        session.append(entry)
+        problem = session.unsaved
+    finally:
+        session.close()
+    if problem is not None:
+        raise SessionError(f"session {directory.name} cannot be written to: {problem.reason}")
+
+
+def retitle(directory: Path, title: str) -> None:
+    """Name a session. Raises as `note` does."""
+    note(directory, TitleEntry(title=title))
 
 
 def relocate(home: Path, directory: Path, cwd: Path) -> Path:

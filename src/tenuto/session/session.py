@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar, cast
@@ -24,27 +24,56 @@ from tenuto.protocol.entry import (
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
-from tenuto.session.files import make_directory, make_new_directory, remove_temporaries
-from tenuto.session.fork import write_fork
-from tenuto.session.history import History, LoadCount
-from tenuto.session.index import StoredIndex
-from tenuto.session.index_writer import Keeping
-from tenuto.session.loading import Loaded, load_session
-from tenuto.session.lock import SessionLock
-from tenuto.session.log import LOG_NAME, Damage, Durability, LogWriter
-from tenuto.session.meta import Meta
-from tenuto.session.pairing import interrupted_result
-from tenuto.session.path import EntryPath
+from tenuto.session.files import is_temporary, make_directory, make_new_directory, remove_temporaries
+from tenuto.session.library.fork import write_fork
+from tenuto.session.library.index_writer import Keeping
+from tenuto.session.library.loading import Loaded, load_session
+from tenuto.session.library.meta import META_NAME, Meta
+from tenuto.session.log.history import History, LoadCount
+from tenuto.session.log.index import INDEX_NAME, StoredIndex
+from tenuto.session.log.lock import LOCK_NAME, SessionLock
+from tenuto.session.log.log import LOG_NAME, Damage, Durability, LogWriter
+from tenuto.session.log.record import encode
 from tenuto.session.paths import folder_identity, new_session_id, project_directory, temporary_directory
-from tenuto.session.projection import Reading
-from tenuto.session.record import encode
-from tenuto.session.removal import remove_folder
 from tenuto.session.running import found_result, missing_shells
-from tenuto.session.state import SessionState, apply_entry, apply_path_entry, reset_path_state
-from tenuto.session.store import Store
-from tenuto.session.tree import Tree
-from tenuto.session.view import LiveView
+from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, Store
+from tenuto.session.view.pairing import interrupted_result
+from tenuto.session.view.path import EntryPath
+from tenuto.session.view.projection import Reading
+from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
+from tenuto.session.view.tree import Tree
+from tenuto.session.view.view import LiveView
 from tenuto.text.writable import path_text, text_path
+
+_FILES = frozenset({LOG_NAME, META_NAME, INDEX_NAME, LOCK_NAME})
+_FOLDERS = frozenset({OUTPUTS, BLOBS, RUNNING, PROCESSES})
+
+
+def remove_folder(directory: Path, copied: Iterable[str] = ()) -> bool:
+    """Remove a session's folder if nothing but a session's own files is in it; return whether it is gone.
+
+    `copied` names the blobs that another session has as well. Raises `OSError`; then, too, what is left is whole files.
+    """
+    files: list[Path] = []
+    folders: list[Path] = []
+    ours = {directory / BLOBS / name for name in copied}
+    for path in directory.iterdir():
+        if path.name in _FOLDERS and path.is_dir() and not path.is_symlink():
+            inside = set(path.iterdir())
+            if not inside <= ours:
+                return False
+            files += inside
+            folders.append(path)
+        elif (path.name in _FILES or is_temporary(path)) and path.is_file():
+            files.append(path)
+        else:
+            return False
+    for path in sorted(files, key=lambda path: path.name == LOG_NAME):  # the log last: without it the rest is nothing
+        path.unlink()
+    for path in (*folders, directory):
+        path.rmdir()
+    return True
+
 
 Clock = Callable[[], float]
 AppendedT = TypeVar("AppendedT", bound=Entry)

@@ -2,7 +2,7 @@
 
 A quarter of the characters is the floor. Text that tokenizers cut finer counts more: wide scripts about one token a
 character, digits and punctuation about one in two, unbroken runs (base64, hashes, minified files) about one in two.
-What remains of the error is taken out by the calibration in `compaction/meter.py`.
+What remains of the error is taken out by the calibration in `compaction/measure/meter.py`.
 """
 
 from __future__ import annotations

@@ -111,3 +111,15 @@ def text_path(text: str) -> Path:
     from urllib.parse import unquote_to_bytes
 
     return Path(os.fsdecode(unquote_to_bytes(text[len(_SCHEME) :])))
+
+
+def tagged(name: str, text: str) -> str:
+    """Return `text` on lines of its own between `<name>` and `</name>`."""
+    return f"<{name}>\n{keep_within(text, name)}\n</{name}>"
+
+
+def keep_within(text: str, *names: str) -> str:
+    """Return `text` with the closing tags of these names made harmless; any other text stays as it is."""
+    for name in names:
+        text = text.replace(f"</{name}>", f"<\\/{name}>")
+    return text

@@ -1,1 +1,1 @@
-"""The tools that a model can call, one file each."""
+"""The tools that a model can call, one file each, and what several of them use."""

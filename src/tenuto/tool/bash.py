@@ -8,23 +8,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenuto.guard.commands import path_words, simple_words
-from tenuto.guard.repository import configured_programs
+from tenuto.guard.git import configured_programs
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import TextPart
-from tenuto.session.pairing import interruption
 from tenuto.session.running import RunningCommand
+from tenuto.session.view.pairing import interruption
 from tenuto.text.bounding import shorten
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.collector import Collector
-from tenuto.tool.context import ToolContext
-from tenuto.tool.errors import ToolError
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.process import start_command
+from tenuto.tool.process.collector import Collector
+from tenuto.tool.process.process import start_command
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext
 from tenuto.tool.shell import ShellRun, run_shell
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import BashArguments
+    from tenuto.tool.run.arguments import BashArguments
 
 _SUMMARY_CHARS = 200
 _FIRST_LOOK_SECONDS = 0.5

@@ -11,12 +11,9 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
-from tenuto.tool.diff import diff_view
-from tenuto.tool.encoding import to_lf
-from tenuto.tool.errors import ToolError
-from tenuto.tool.files import (
+from tenuto.tool.edits.diff import crlf_offsets, diff_view, newline_near, original_offset, splice_lines
+from tenuto.tool.edits.encoding import to_lf
+from tenuto.tool.edits.files import (
     FoundFile,
     change_file,
     change_subject,
@@ -29,12 +26,13 @@ from tenuto.tool.files import (
     show_path,
     similar_paths,
 )
-from tenuto.tool.matching import Match, find_exact, find_tolerant, line_of, looks_numbered, nearest_lines
+from tenuto.tool.edits.matching import Match, find_exact, find_tolerant, line_of, looks_numbered, nearest_lines
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.splice import crlf_offsets, newline_near, original_offset, splice_lines
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import EditArguments
+    from tenuto.tool.run.arguments import EditArguments
 
 _LISTED_PLACES = 10
 

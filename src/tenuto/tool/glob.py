@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
-from tenuto.tool.errors import ToolError
-from tenuto.tool.files import read_subject, resolve, show_path, similar_paths
-from tenuto.tool.globbing import path_matcher
+from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
 from tenuto.tool.output import ToolOutput, clean_text
-from tenuto.tool.search import SEARCH_SECONDS, Source, Stop, choose_source, run_stoppable
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.search.globbing import path_matcher
+from tenuto.tool.search.search import SEARCH_SECONDS, Source, Stop, choose_source, run_stoppable
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import GlobArguments
+    from tenuto.tool.run.arguments import GlobArguments
 
 
 class GlobTool(BuiltinTool):

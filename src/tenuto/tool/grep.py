@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import boundary_after, boundary_before, shorten
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.collector import Collector
-from tenuto.tool.context import ToolContext
-from tenuto.tool.errors import ToolError
-from tenuto.tool.files import read_subject, resolve, show_path, similar_paths
+from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
 from tenuto.tool.output import ToolOutput, clean_text, format_size
-from tenuto.tool.search import SEARCH_SECONDS, Found, Query, Source, Stop, choose_source, run_stoppable
+from tenuto.tool.process.collector import Collector
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.search.search import SEARCH_SECONDS, Found, Query, Source, Stop, choose_source, run_stoppable
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import GrepArguments
+    from tenuto.tool.run.arguments import GrepArguments
 
 _LINE_CHARS = 400
 """Characters of one line that are shown, around its match."""

@@ -9,8 +9,7 @@ import msgspec
 
 from tenuto.protocol.message import FileUse, ResultView, ToolResultMessage
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, text_of
-from tenuto.text.bounding import Bounded, bound_middle, replace_surrogates
-from tenuto.text.ceiling import result_ceiling
+from tenuto.text.bounding import Bounded, bound_middle, replace_surrogates, result_ceiling
 from tenuto.text.estimate import estimate_text
 
 Store = Callable[[str, str], Path]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.text.bounding import replace_surrogates
 from tenuto.text.call_summary import first_heading
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
-from tenuto.tool.errors import ToolError
 from tenuto.tool.output import ToolOutput
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import PlanArguments
+    from tenuto.tool.run.arguments import PlanArguments
 
 
 class PlanTool(BuiltinTool):

@@ -13,17 +13,15 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import cut_head, cut_tail
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
-from tenuto.tool.encoding import decode_file, to_lf
-from tenuto.tool.errors import ToolError
-from tenuto.tool.files import read_bytes, read_subject, resolve, show_path, similar_paths
+from tenuto.tool.edits.encoding import decode_file, to_lf
+from tenuto.tool.edits.files import read_bytes, read_subject, resolve, show_path, similar_paths
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
 from tenuto.tool.output import ToolOutput, format_size
-from tenuto.tool.tracker import digest_of
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext, digest_of
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import ReadArguments
+    from tenuto.tool.run.arguments import ReadArguments
 
 _WHOLE_BYTES = 32_000_000
 """Larger files are read in pieces, as UTF-8, and not tracked: nothing here could edit them."""

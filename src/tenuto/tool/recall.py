@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.text.bounding import shorten
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
 from tenuto.tool.output import ToolOutput, clean_text
-from tenuto.tool.recalling import Question, Span, recall
-from tenuto.tool.search import run_stoppable
+from tenuto.tool.run.base import BuiltinTool
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.search.recalling import Question, Span, recall
+from tenuto.tool.search.search import run_stoppable
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import RecallArguments
+    from tenuto.tool.run.arguments import RecallArguments
 
 
 class RecallTool(BuiltinTool):

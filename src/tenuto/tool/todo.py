@@ -10,12 +10,12 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
 from tenuto.tool.output import ToolOutput
+from tenuto.tool.run.base import BuiltinTool
+from tenuto.tool.run.context import ToolContext
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import TodoArguments
+    from tenuto.tool.run.arguments import TodoArguments
 
 
 class TodoTool(BuiltinTool):

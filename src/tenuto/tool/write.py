@@ -10,12 +10,9 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
-from tenuto.tool.base import BuiltinTool
-from tenuto.tool.context import ToolContext
-from tenuto.tool.diff import diff_view
-from tenuto.tool.encoding import to_lf, with_newline
-from tenuto.tool.errors import ToolError
-from tenuto.tool.files import (
+from tenuto.tool.edits.diff import diff_view, splice_lines
+from tenuto.tool.edits.encoding import to_lf, with_newline
+from tenuto.tool.edits.files import (
     FoundFile,
     change_file,
     change_subject,
@@ -28,10 +25,11 @@ from tenuto.tool.files import (
     show_path,
 )
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.splice import splice_lines
+from tenuto.tool.run.base import BuiltinTool, ToolError
+from tenuto.tool.run.context import ToolContext
 
 if TYPE_CHECKING:
-    from tenuto.tool.arguments import WriteArguments
+    from tenuto.tool.run.arguments import WriteArguments
 
 
 class WriteTool(BuiltinTool):

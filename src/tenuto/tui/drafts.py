@@ -145,6 +145,6 @@ class DraftFiles:
 
 def _was_spoken_in(directory: Path) -> bool:
     """Whether a session is one that can be gone on with: of one in which nothing was said `kill -9` leaves a log."""
-    from tenuto.session.catalog import summarise_session
+    from tenuto.session.library.catalog import summarise_session
 
     return summarise_session(directory) is not None

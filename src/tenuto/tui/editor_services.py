@@ -10,20 +10,72 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tenuto.command.outcome import Choice
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.config.project import read_branch
+from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.branch import BranchWatch
-from tenuto.tui.complete.arguments import complete_argument
-from tenuto.tui.complete.commands import complete_command
+from tenuto.tui.complete.commands import complete_argument, complete_command
 from tenuto.tui.complete.history import PromptHistory
 from tenuto.tui.complete.paths import PathIndex
 from tenuto.tui.complete.target import Target, find_target
 from tenuto.tui.drafts import DraftFiles, StoredDraft, draft_of
 from tenuto.tui.effects import Complete, Remember
-from tenuto.tui.images.attaching import Attacher
-from tenuto.tui.machine import intent as intents
-from tenuto.tui.machine.intent import Intent
+from tenuto.tui.images.images import Attacher
+from tenuto.tui.machine import intents
+from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.state import CompletionItem, UiState
+
+SHORT_HASH = 8
+GIT_SECONDS = 5.0
+MIN_SECONDS = 2.0
+"""Between two looks."""
+COST_FACTOR = 10
+STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+
+
+class BranchWatch:
+    """Looks at the branch, off the loop: not twice in two seconds, and seldom where looking takes long.
+
+    `clock` is seconds. `refused` says why git is not asked, empty where it is.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._next = float("-inf")
+        self._looking = False
+        self.refused = ""
+
+    @property
+    def due(self) -> bool:
+        """Whether a look would be worth it, should something have changed."""
+        return not self._looking and self._clock() >= self._next
+
+    async def look(self, cwd: Path) -> tuple[str, bool]:
+        """Return the branch and whether something is not as committed."""
+        began, self._looking, branch = self._clock(), True, ""
+        try:
+            branch = await asyncio.to_thread(read_branch, cwd, SHORT_HASH)
+            dirty = await asyncio.to_thread(is_dirty, cwd) if branch else False
+            self.refused = ""
+            return branch, dirty
+        except GitRefusedError as refused:
+            self.refused = str(refused)
+            return branch, False
+        finally:
+            ended = self._clock()
+            self._looking = False
+            self._next = ended + max(MIN_SECONDS, COST_FACTOR * (ended - began))
+
+
+def is_dirty(cwd: Path) -> bool:
+    """Say whether tracked files are not as committed. Raises `GitRefusedError`; where git cannot say it soon: no."""
+    try:
+        git = open_git(cwd)
+        ran = git.run(git.root, *STATUS, seconds=GIT_SECONDS) if git is not None else None
+    except GitFailedError:
+        return False
+    return ran is not None and ran.returncode == 0 and bool(ran.stdout)
+
 
 DRAFT_PAUSE = 1.0
 """Seconds without a key after which a draft is written."""
@@ -201,7 +253,7 @@ class Desk:
 
     def _keep_image(self, data: bytes, name: str) -> ImagePart:
         """Put an image of the draft on the disk; where nothing is to stay, into the session that goes at the end."""
-        from tenuto.core.attachments import Attachments, keep_image
+        from tenuto.core.agent.attachments import Attachments, keep_image
         from tenuto.session.store import Store
 
         if self._keeps_texts:
@@ -250,7 +302,7 @@ class Desk:
     async def _complete_argument(self, generation: int, target: Target) -> None:
         choices = await self._arguments(target.command, target.query)
         if target.command == "theme":  # the runtime does not know which themes there are
-            from tenuto.tui.theme_choice import own_choices
+            from tenuto.tui.theme.theme_choice import own_choices
 
             choices += await asyncio.to_thread(own_choices, self._home)
         if generation == self._state.completion_generation:

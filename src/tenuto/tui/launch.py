@@ -15,16 +15,16 @@ from msgspec import Struct
 
 from tenuto.config.settings import Settings, UiSettings
 from tenuto.guard.terminal import write_text
+from tenuto.tui.chrome.motion import motion_of
 from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import StatusLine, UiState
-from tenuto.tui.motion import motion_of
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
     from tenuto.core.start import Start
     from tenuto.protocol.entry import Mode
-    from tenuto.tool.registry import ToolRegistry
+    from tenuto.tool.run.registry import ToolRegistry
 
 GC_THRESHOLDS = (5_000, 80, 50)
 """The collector never runs over what the start made, takes little at a time (a millisecond: with four times as much a

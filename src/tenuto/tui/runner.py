@@ -7,6 +7,7 @@ times a second; everything else goes through at once (anchors: tui 6).
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import time
 from collections import deque
@@ -14,7 +15,24 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from tenuto.command.outcome import ChangeTheme, Choice, CommandOutcome, EditKeys, Leave, ReadOwnFiles, ShowKeys
+from tenuto.command.outcome import (
+    ChangeTheme,
+    Choice,
+    Choose,
+    CommandOutcome,
+    Copy,
+    Edit,
+    EditFile,
+    EditKeys,
+    Leave,
+    Page,
+    ReadOwnFiles,
+    RowChanged,
+    Say,
+    SetMouse,
+    ShowContext,
+    ShowKeys,
+)
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -30,15 +48,83 @@ from tenuto.tui.effects import (
     Submit,
     SubmitPrompt,
 )
-from tenuto.tui.idle_gc import RestingCollector
-from tenuto.tui.machine import intent as intents
+from tenuto.tui.keys.key_file import OwnKeys
+from tenuto.tui.machine import intents
 from tenuto.tui.machine.coalesce import DeltaBuffer
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
-from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-from tenuto.tui.own_keys import OwnKeys
-from tenuto.tui.told import intent_of
+
+
+def intent_of(outcome: Say | Choose | RowChanged | ShowContext | Edit | EditFile | Copy | Page | SetMouse) -> Intent:
+    """Return the intent for an outcome that needs nothing but the machine."""
+    match outcome:
+        case Say(text=text, level=level):
+            return intents.Said(text, level)
+        case Choose(title=title, command=command, choices=choices):
+            return intents.ChoiceOffered(title, command, choices, outcome.filters, outcome.in_order, acts=outcome.acts)
+        case RowChanged(command=command, value=value, row=row):
+            return intents.RowReplaced(command, value, row)
+        case ShowContext(report=report):
+            return intents.ContextShown(report)
+        case Edit(text=text, images=images):
+            return intents.TextOffered(text, images)
+        case EditFile(path=path):
+            return intents.FileOffered(path)
+        case Copy(text=text):
+            return intents.CopyOffered(text)
+        case Page(path=path):
+            return intents.PageOffered(path)
+        case SetMouse(mode=mode):
+            return intents.MouseChosen(mode)
+
+
+QUIET = 1.0
+"""Seconds in which nothing has happened."""
+LEAST_NEW = 500
+"""With fewer new objects there is nothing worth the while."""
+ALL_AFTER = 10
+"""Every so many times the old objects are looked through as well: it would be done in the middle of a key, some day."""
+
+
+class RestingCollector:
+    """Collects once after each stretch of work. At rest there is no timer; `clock` is seconds."""
+
+    def __init__(self, clock: Callable[[], float], call_later: Callable[[float, Callable[[], None]], Timer]) -> None:
+        self._clock = clock
+        self._call_later = call_later
+        self._timer: Timer | None = None
+        self._last = 0.0
+
+    def note(self) -> None:
+        """Something has happened."""
+        self._last = self._clock()
+        if self._timer is None:
+            self._timer = self._call_later(QUIET, self._due)
+
+    def close(self) -> None:
+        """Collect nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due(self) -> None:
+        self._timer = None
+        rest = self._last + QUIET - self._clock()
+        if rest > 0:
+            self._timer = self._call_later(rest, self._due)
+        elif gc.isenabled():
+            collect_now()
+
+
+def collect_now() -> None:
+    """Collect what is new; now and then, what is old."""
+    new, middle, old = gc.get_count()
+    if old >= ALL_AFTER:
+        gc.collect()
+    elif new >= LEAST_NEW or middle:
+        gc.collect(1)
+
 
 FLUSH_INTERVAL = 1 / 15
 MAX_FLUSH_INTERVAL = 0.5
@@ -352,7 +438,7 @@ class Runner:
                     self.handle(intent_of(outcome))
 
     async def _change_theme(self, name: str) -> None:
-        from tenuto.tui.theme_choice import answer_theme
+        from tenuto.tui.theme.theme_choice import answer_theme
 
         status, home = self.state.status, self._runtime.home
         for answer in await asyncio.to_thread(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tenuto.compaction.prompts import SAME_PREFIX
+from tenuto.compaction.summary.prompts import SAME_PREFIX
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, TaskFinishedEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ChangeModelOperation, CompactSessionOperation, InterruptOperation

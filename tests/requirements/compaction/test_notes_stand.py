@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from tenuto.compaction.strategies import DigestCompaction, HidingThenSummaryCompaction
-from tenuto.core.reminders import MODE_TEXTS
+from tenuto.compaction.ways.strategies import DigestCompaction, HidingThenSummaryCompaction
+from tenuto.core.state.reminders import MODE_TEXTS
 from tenuto.protocol.entry import Mode, ViewEditEntry
 from tenuto.protocol.event import StepStartedEvent
 from tenuto.protocol.operation import ChangeModeOperation

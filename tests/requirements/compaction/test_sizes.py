@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tenuto.core.request import build_request
-from tenuto.core.undo import undo_compaction
+from tenuto.core.compacting.undo import undo_compaction
+from tenuto.core.state.request import build_request
 from tenuto.evaluation.scripted import ScriptedTransport
 from tenuto.evaluation.tokens import FRAME, WORDS, count_text
 from tenuto.model.endpoint import Endpoint
+from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.registry import new_client
-from tenuto.model.transport import register_transport, unregister_transport
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.model import ModelError, ModelRequest

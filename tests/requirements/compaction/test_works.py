@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tenuto.compaction.budget import budget_for
-from tenuto.compaction.strategies import ToolResultHidingCompaction
+from tenuto.compaction.measure.budget import budget_for
+from tenuto.compaction.ways.strategies import ToolResultHidingCompaction
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.event import CompactionProgressEvent, NoticeEvent, PromptReturnedEvent
 from tenuto.protocol.message import NoticeEntry

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.images import drop_oldest_images, encoded_size, image_bytes
-from tenuto.core.undo import undo_compaction
+from tenuto.core.compacting.undo import undo_compaction
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.message import CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, text_of
-from tenuto.session.projection import edit_message
+from tenuto.session.view.projection import edit_message
 from tests.core.compacting import compact, is_summary_request, seeded_session, step_requests, talk, user
 from tests.core.harness import PROTOCOLS, Agent, reopened
 from tests.core.test_compaction_shapes import answer, png, step

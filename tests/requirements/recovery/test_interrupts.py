@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tenuto.protocol.event import CompactionStartEvent
-from tenuto.session.projection import project
 from tenuto.session.session import Session
+from tenuto.session.view.projection import project
 from tests.core.harness import Agent
 from tests.requirements.compaction.support import SUMMARY, begin_compaction, ends, interrupt, log_of, until
 from tests.requirements.recovery.ladder import (

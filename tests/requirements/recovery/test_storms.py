@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.session.projection import project
+from tenuto.session.view.projection import project
 from tests.core.harness import PROTOCOLS, Agent, reopened
 from tests.requirements.compaction.support import SUMMARY, compact, write_big_file
 from tests.requirements.recovery.ladder import answering, check_all_providers, told, words

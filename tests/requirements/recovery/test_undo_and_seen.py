@@ -12,7 +12,7 @@ import pytest
 
 from tenuto.command.outcome import Choose
 from tenuto.command.registry import run_command
-from tenuto.compaction.strategies import DigestCompaction, ToolResultHidingCompaction
+from tenuto.compaction.ways.strategies import DigestCompaction, ToolResultHidingCompaction
 from tenuto.protocol.entry import BranchSummaryEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.message import ToolResultMessage, UserMessage

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.core.replay import replay
+from tenuto.core.transcript.replay import replay
 from tenuto.protocol.event import ReplayFinishedEvent
-from tenuto.session.log import LOG_NAME
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.session.build import RandomHistory, new_session
 from tests.tui.machine.driving import SESSION, Driver

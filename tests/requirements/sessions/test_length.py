@@ -14,13 +14,13 @@ import pytest
 from tenuto.cli.sessions import run_sessions
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
-from tenuto.session.catalog import find_session, list_sessions
-from tenuto.session.log import LOG_NAME
+from tenuto.session.library.catalog import find_session, list_sessions
+from tenuto.session.library.trash import list_bin
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
-from tenuto.session.trash import list_bin
-from tenuto.tool.matchers import ExpressionMatcher
-from tenuto.tool.recalling import Question, recall
-from tenuto.tool.search import Stop
+from tenuto.tool.search.matchers import ExpressionMatcher
+from tenuto.tool.search.recalling import Question, recall
+from tenuto.tool.search.search import Stop
 from tests.core.harness import reopened
 from tests.server import Call, Reply, Request, ScriptedServer
 from tests.session.long import write_many, write_session
@@ -77,7 +77,7 @@ def test_t27_r069_a_session_of_1_gb(tmp_path):
 
 
 def test_t27_r069_r076_every_one_of_many_sessions_is_listed_and_opens(tmp_path, monkeypatch):
-    from tenuto.session import meta
+    from tenuto.session.library import meta
 
     home = tmp_path / "home"
     write_many(home, tmp_path, 120)
@@ -91,7 +91,7 @@ def test_t27_r069_r076_every_one_of_many_sessions_is_listed_and_opens(tmp_path, 
 
 @pytest.mark.full
 def test_t27_r069_a_list_of_3000_sessions(tmp_path, monkeypatch):
-    from tenuto.session import meta
+    from tenuto.session.library import meta
 
     write_many(tmp_path / "home", tmp_path, 3_000)
     monkeypatch.setattr(meta, "read_log", None)

@@ -18,9 +18,9 @@ from tenuto.protocol.event import NoticeEvent, PromptReturnedEvent, SessionOpene
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.operation import RunShellOperation
 from tenuto.protocol.part import text_of
-from tenuto.session.catalog import list_sessions
 from tenuto.session.errors import Owner, SessionLocked
-from tenuto.session.lock import LOCK_NAME
+from tenuto.session.library.catalog import list_sessions
+from tenuto.session.log.lock import LOCK_NAME
 from tenuto.session.session import Session
 from tests.core.harness import reopened
 from tests.requirements.sessions.holding import held
@@ -175,7 +175,7 @@ def without_locks(monkeypatch):
 @pytest.fixture
 def far_disk(monkeypatch):
     """Have the sessions lie where a lock says nothing of other machines."""
-    monkeypatch.setattr("tenuto.session.lock.is_local", lambda directory: False)
+    monkeypatch.setattr("tenuto.session.log.lock.is_local", lambda directory: False)
 
 
 def name_owner(session: Session, pid: int, host: str) -> None:

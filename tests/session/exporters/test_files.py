@@ -11,12 +11,11 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, TitleEntry
 from tenuto.session.errors import SessionUnreadable
-from tenuto.session.exporters.export import Export, Wish
-from tenuto.session.exporters.jsonl import copy_log, copy_path
+from tenuto.session.exporters.export import Export, Wish, copy_log, copy_path
 from tenuto.session.exporters.target import ExportFailed, ExportRefused, choose_format, default_name
-from tenuto.session.record import encode
+from tenuto.session.log.record import encode
 from tenuto.session.session import Session
-from tenuto.session.state import SessionState
+from tenuto.session.view.state import SessionState
 from tests.session.build import answer, log_of, new_session, result, text, user
 
 

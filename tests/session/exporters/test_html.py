@@ -348,7 +348,7 @@ def test_output_that_was_overwritten_on_the_terminal_is_shown_as_it_ended() -> N
 
 
 def test_damage_is_told_and_odd_numbers_do_no_harm() -> None:
-    from tenuto.session.log import Damage
+    from tenuto.session.log.log import Damage
 
     damage = tuple(Damage(line=line, size=3, reason="<b>") for line in range(1, 60))
     usage = Usage(input=-5, cache_read=2**60, output=-1, cost=-3.0)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.session.exporters.fencing import code, embed, fence, plain, quote
 from tenuto.session.exporters.markdown import write_markdown

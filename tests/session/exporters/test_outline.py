@@ -16,9 +16,9 @@ from tenuto.session.describe import Place, is_shown
 from tenuto.session.exporters.html.page import write_page
 from tenuto.session.exporters.markdown import write_markdown
 from tenuto.session.exporters.outline import ROOT, read_outline
-from tenuto.session.history import History
-from tenuto.session.log import UNKNOWN_END
-from tenuto.session.tree import Tree
+from tenuto.session.log.history import History
+from tenuto.session.log.log import UNKNOWN_END
+from tenuto.session.view.tree import Tree
 from tests.session.build import RandomHistory, user
 from tests.session.exporters.reading import check_page
 from tests.session.exporters.samples import source_of

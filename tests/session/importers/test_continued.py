@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tenuto.protocol.event import NoticeEvent, UserMessageEvent
-from tenuto.session.catalog import find_session
 from tenuto.session.importers.formats import open_source
 from tenuto.session.importers.import_session import import_source
+from tenuto.session.library.catalog import find_session
 from tests.core.compacting import compact
 from tests.core.harness import PROTOCOLS, agent
 from tests.server import Call, Reply

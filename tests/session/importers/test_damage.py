@@ -16,10 +16,10 @@ from tenuto.session.importers.builder import Assembler
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import FORMATS, NotImportable, open_source
 from tenuto.session.importers.import_session import import_source
-from tenuto.session.importers.lines import read_lines
+from tenuto.session.importers.json_access import read_lines
 from tenuto.session.importers.report import Report
-from tenuto.session.projection import project
 from tenuto.session.session import Session
+from tenuto.session.view.projection import project
 from tests.session.importers import sources
 from tests.session.importers.reading import bring_file, check_view, view_words
 from tests.session.importers.sources import FILES, write_lines

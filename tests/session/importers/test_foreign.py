@@ -10,7 +10,7 @@ from tenuto.protocol.entry import BranchEntry, NoticeEntry, QueuedEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.importers.builder import Piece
-from tenuto.session.importers.steps import in_step_order
+from tenuto.session.importers.import_session import in_step_order
 from tests.session.importers import sources
 from tests.session.importers.reading import bring, check_view, of, view_words
 from tests.session.importers.sources import Claude, Line, call, item, rollout, said

@@ -15,10 +15,16 @@ import pytest
 
 from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.message import ToolResultMessage
-from tenuto.session.catalog import list_sessions
-from tenuto.session.importers.formats import FORMATS, NotImportable, find_sources, open_source
+from tenuto.session.importers.formats import (
+    FORMATS,
+    NotImportable,
+    find_marks,
+    find_sources,
+    matching_marks,
+    open_source,
+)
 from tenuto.session.importers.import_session import MAX_RESULT_CHARACTERS, STAGING, import_source
-from tenuto.session.importers.records import find_marks, matching_marks
+from tenuto.session.library.catalog import list_sessions
 from tenuto.session.session import Session
 from tests.session.importers import sources
 from tests.session.importers.reading import bring, check_view, of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenuto.command.outcome import Choice
-from tenuto.tui.complete.arguments import complete_argument
-from tenuto.tui.complete.commands import ghost_hint
+from tenuto.tui.complete.commands import complete_argument, ghost_hint
 from tenuto.tui.complete.target import Target, find_target
 
 CHOICES = tuple(Choice(value, label) for value, label in (

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.complete.fuzzy import is_subsequence, rank, rank_folded, subsequence_pattern
+from tenuto.tui.complete.commands import is_subsequence, rank, rank_folded, subsequence_pattern
 
 PATHS = [
     "docs/state.md",
-    "src/tenuto/core/step.py",
+    "src/tenuto/core/agent/step.py",
     "src/tenuto/tui/machine/step.py",
     "src/tenuto/tui/machine/state.py",
     "tests/tui/machine/test_step.py",
@@ -21,12 +21,12 @@ def best(query: str) -> list[str]:
 
 
 def test_the_name_counts_more_than_the_way_to_it():
-    assert best("step.py")[0] == "src/tenuto/core/step.py"
-    assert best("step")[:2] == ["src/tenuto/core/step.py", "src/tenuto/tui/machine/step.py"]
+    assert best("step.py")[0] == "src/tenuto/core/agent/step.py"
+    assert best("step")[:2] == ["src/tenuto/core/agent/step.py", "src/tenuto/tui/machine/step.py"]
     assert best("readme")[0] == "README.md"
     assert best("machine/st")[0] == "src/tenuto/tui/machine/step.py"
     assert best("tst")[0] in {"tests/tui/machine/test_step.py", "docs/state.md"}
-    assert best("corestep") == ["src/tenuto/core/step.py"]
+    assert best("corestep") == ["src/tenuto/core/agent/step.py"]
     assert best("qqq") == []
 
 

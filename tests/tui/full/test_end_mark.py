@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.tui.full.end_mark import mark_text, row_of_mark
+from tenuto.tui.full.transcript import mark_text, row_of_mark
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tenuto.tui.full.frame_encoding import LONG, SparingPieces, SparingScreen
+from tenuto.tui.full.resizing import LONG, SparingPieces, SparingScreen
 
 COLUMNS, ROWS = 40, 3
 STYLES = (None, *map(Style.parse, ("default on default", "bold red", "dim", "on blue", "reverse", "underline")))

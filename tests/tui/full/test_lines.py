@@ -9,10 +9,10 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.usage import Usage
-from tenuto.tui.footer import footer_line, home_relative
-from tenuto.tui.full.line_cache import LineCache
+from tenuto.tui.chrome.footer import footer_line, home_relative
+from tenuto.tui.full.transcript import LineCache
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.launch import resume_hint
-from tenuto.tui.line_editor import LineEditor
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import (
     Choice,
@@ -35,7 +35,7 @@ from tenuto.tui.panels import (
 )
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.options import UNICODE
-from tenuto.tui.status import status_line
+from tenuto.tui.render.status import status_line
 
 WORDS = st.text(st.sampled_from("abc /.-字é😀\x1b\n"), max_size=60)
 

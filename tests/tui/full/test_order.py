@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.full.order import ItemOrder
+from tenuto.tui.full.transcript import ItemOrder
 from tenuto.tui.machine.item import NoticeItem
 
 

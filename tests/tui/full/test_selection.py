@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.tui.full.selection import Place, Selection, selected_text, whole_line, word_at
+from tenuto.tui.full.pointer import Place, Selection, selected_text, whole_line, word_at
 from tenuto.tui.render.line import Line
 
 FIRST = [

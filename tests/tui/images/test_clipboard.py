@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.images import clipboard
-from tenuto.tui.images.clipboard import Clip, read_clipboard
+from tenuto.tui.images import images
+from tenuto.tui.images.images import Clip, read_clipboard
 from tests.tui.images_of import png
 
 
@@ -85,6 +85,6 @@ async def test_without_a_tool_it_says_which_one_to_install(tools: Tools) -> None
 
 
 async def test_a_program_that_hangs_is_given_up(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clipboard.run_helper, "__defaults__", (0.2,))
+    monkeypatch.setattr(images.run_helper, "__defaults__", (0.2,))
     tools.add("wl-paste", "exec sleep 60")
     assert (await tools.read(WAYLAND_DISPLAY="wayland-0")).problem

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.images.dropped import dropped_images
+from tenuto.tui.images.images import dropped_images
 
 HOME = Path.home()
 

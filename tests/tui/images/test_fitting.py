@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.images.fitting import ImageProblemError, fit_image, read_image
+from tenuto.tui.images.images import ImageProblemError, fit_image, read_image
 from tests.tui.images_of import png
 
 

@@ -15,7 +15,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.part import TextPart
 from tenuto.tui.effects import Effect, ItemAdded, ItemChanged, ItemRemoved, OlderAdded, TranscriptReset
-from tenuto.tui.machine.intent import DraftChanged, Intent
+from tenuto.tui.machine.intents import DraftChanged, Intent
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step

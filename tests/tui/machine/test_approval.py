@@ -15,7 +15,7 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import Bell, Remember, Submit
 from tenuto.tui.machine.approval import GRACE, TYPING_PAUSE
 from tenuto.tui.machine.asked import approval_options
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     Cancel,

@@ -6,7 +6,7 @@ from tenuto.protocol.event import ModelChangedEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.effects import DraftSet, Remember, SubmitPrompt, Toast
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     Cancel,
     CycleRowFilter,
     DraftChanged,

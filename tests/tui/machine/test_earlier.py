@@ -16,7 +16,7 @@ from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import OlderAdded, Submit
-from tenuto.tui.machine.intent import ShowEarlier
+from tenuto.tui.machine.intents import ShowEarlier
 from tenuto.tui.machine.item import Item, NoticeItem
 from tests.tui.machine.driving import SESSION, Driver, started, user
 

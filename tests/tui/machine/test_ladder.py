@@ -10,9 +10,9 @@ import pytest
 from tenuto.command.outcome import Choice
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.tui.effects import Effect, Quit, RunCommand, Submit
-from tenuto.tui.key_file import apply_text
-from tenuto.tui.keys import KEYS
-from tenuto.tui.machine.intent import (
+from tenuto.tui.keys.key_file import apply_text
+from tenuto.tui.keys.keys import KEYS
+from tenuto.tui.machine.intents import (
     Cancel,
     ChoiceOffered,
     CompletionOffered,

@@ -10,21 +10,20 @@ from typing import cast
 import pytest
 from msgspec.structs import replace as changed
 
-from tenuto.core.history_pages import SHOWN_ENTRIES, earlier_events, recent_events
-from tenuto.core.history_search import find_earlier
-from tenuto.core.live import LiveSession
-from tenuto.core.replay import replay
+from tenuto.core.state.live import LiveSession
+from tenuto.core.transcript.replay import SHOWN_ENTRIES, earlier_events, recent_events, replay
+from tenuto.core.transcript.search import find_earlier
 from tenuto.protocol.event import ReplayFinishedEvent
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.session.history import LoadCount
+from tenuto.session.log.history import LoadCount
 from tenuto.session.session import Session
 from tenuto.tui.effects import Effect, Submit
 from tenuto.tui.machine.earlier import KEPT_PARTS
-from tenuto.tui.machine.intent import AcceptSearch, Intent, MoveMatch, OpenSearch, SearchChanged, ShowEarlier
+from tenuto.tui.machine.intents import AcceptSearch, Intent, MoveMatch, OpenSearch, SearchChanged, ShowEarlier
 from tenuto.tui.machine.item import Item, ToolItem, UserItem
-from tenuto.tui.texts import searched_text
+from tenuto.tui.machine.texts import searched_text
 from tests.session.long import write_session
 from tests.tui.machine.driving import SESSION, Driver
 

@@ -5,8 +5,8 @@ import pytest
 from tenuto.command.outcome import Choice, RowFilter
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.effects import DraftSet, Remember, RunCommand
-from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.intent import (
+from tenuto.tui.keys.line_editor import LineEditor
+from tenuto.tui.machine.intents import (
     ChoiceOffered,
     CycleRowFilter,
     FilterChanged,

@@ -19,7 +19,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import OpenEditor, Submit, Toast
 from tenuto.tui.machine.approval import EMPTY_PAUSE, GRACE, TYPING_PAUSE
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     EditPlan,
@@ -33,7 +33,7 @@ from tenuto.tui.machine.intent import (
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.panels import side_panel
 from tenuto.tui.render.options import UNICODE
-from tenuto.tui.status import status_line
+from tenuto.tui.render.status import status_line
 from tests.tui.machine.driving import SESSION, Driver, approval, finished, started, user
 
 PLAN = "# Do it\n\n1. one"

@@ -28,7 +28,7 @@ from tenuto.tui.effects import (
     Toast,
     TranscriptReset,
 )
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     AcceptCompletion,
     ActOnRow,
     ChoiceOffered,

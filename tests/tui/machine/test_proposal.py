@@ -11,7 +11,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import CompactionEntry
 from tenuto.tui.effects import DraftSet, RunCommand
-from tenuto.tui.machine.intent import ContextShown, Escape, PickChoice, TextOffered, Tick
+from tenuto.tui.machine.intents import ContextShown, Escape, PickChoice, TextOffered, Tick
 from tenuto.tui.machine.item import CompactionItem, ContextItem
 from tenuto.tui.render.items import render_item
 from tests.tui.machine.driving import SESSION, Driver, finished, started

@@ -7,7 +7,7 @@ from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, Prom
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.tui.effects import DraftSet, Remember, RunCommand, Submit, SubmitPrompt, Toast
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     DraftChanged,
     HistoryPrevious,
     ImageAttached,

@@ -8,7 +8,7 @@ from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.tui.effects import Submit, SubmitPrompt
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     ActOnQueued,
     Cancel,
     Escape,
@@ -18,7 +18,7 @@ from tenuto.tui.machine.intent import (
     MoveInQueue,
     SendDraft,
 )
-from tenuto.tui.panels.queue import queue_panel
+from tenuto.tui.panels.side import queue_panel
 from tests.tui.machine.driving import SESSION, Driver, approval, queue, started
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tenuto.command.outcome import Choice
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.tui.effects import DraftSet, Quit, Remember, RunCommand, Submit, TranscriptReset
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     Cancel,
     ChoiceOffered,
     CompletionOffered,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tenuto.core.replay import replay
+from tenuto.core.transcript.replay import replay
 from tenuto.protocol.entry import NoticeEntry, ShellEntry
 from tenuto.protocol.event import (
     AnyEvent,
@@ -31,7 +31,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.tui.effects import ItemAdded, TranscriptReset
-from tenuto.tui.machine.intent import SendText, Tick
+from tenuto.tui.machine.intents import SendText, Tick
 from tests.tui.machine.driving import SESSION, Driver, finished, opened, queue, settled, started, user
 
 words = st.text(alphabet="ab \n", min_size=1, max_size=12)

@@ -6,8 +6,8 @@ import pytest
 
 from tenuto.command.outcome import Choice, RowAct, RowFilter
 from tenuto.tui.effects import RunCommand
-from tenuto.tui.line_editor import LineEditor
-from tenuto.tui.machine.intent import (
+from tenuto.tui.keys.line_editor import LineEditor
+from tenuto.tui.machine.intents import (
     ActOnRow,
     AnswerRow,
     Cancel,

@@ -13,10 +13,10 @@ from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import AnyOperation, FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
-from tenuto.tui.machine.intent import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
+from tenuto.tui.machine.intents import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, Item, ToolItem
 from tenuto.tui.machine.reading import Search
-from tenuto.tui.texts import searched_text
+from tenuto.tui.machine.texts import searched_text
 from tests.tui.machine.driving import SESSION, Driver, user
 
 

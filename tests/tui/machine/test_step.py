@@ -15,7 +15,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.part import TextPart
 from tenuto.tui.effects import Title
 from tenuto.tui.machine.change import HandlerTable, merge_tables
-from tenuto.tui.machine.intent import Intent, Tick
+from tenuto.tui.machine.intents import Intent, Tick
 from tenuto.tui.machine.step import HANDLERS
 from tests.tui.machine.driving import Driver, finished, opened, started, user
 

@@ -16,7 +16,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.tui.effects import Bell, ItemChanged
-from tenuto.tui.machine.intent import Tick
+from tenuto.tui.machine.intents import Tick
 from tenuto.tui.machine.item import (
     LIVE_OUTPUT_CHARACTERS,
     AssistantItem,

@@ -32,7 +32,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.tui.machine.intent import ChoiceOffered
+from tenuto.tui.machine.intents import ChoiceOffered
 from tests.tui.full.fake_runtime import SESSION, answer, opened, user
 from tests.tui.render.samples import DIFF
 

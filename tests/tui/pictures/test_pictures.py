@@ -13,8 +13,8 @@ from scripts.pictures.cells import from_strips, ground_of
 from scripts.pictures.svg import picture
 
 from tenuto.protocol.event import AnyEvent
-from tenuto.tui.machine import intent as intents
-from tenuto.tui.machine.intent import ContextShown, Intent
+from tenuto.tui.machine import intents
+from tenuto.tui.machine.intents import ContextShown, Intent
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.full.support import Screen, running_app
 from tests.tui.pictures import scenes

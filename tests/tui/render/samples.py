@@ -12,7 +12,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.pairing import INTERRUPTED_TEXT, interruption
+from tenuto.session.view.pairing import INTERRUPTED_TEXT, interruption
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,

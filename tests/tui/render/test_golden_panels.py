@@ -8,10 +8,10 @@ import pytest
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent, CompactionProgressEvent, CompactionStartEvent, ModeChangedEvent, RetryEvent
-from tenuto.tui.chrome import Around
-from tenuto.tui.keyboard import Keyboard
-from tenuto.tui.machine import intent as intents
-from tenuto.tui.machine.intent import Intent
+from tenuto.tui.chrome.chrome import Around
+from tenuto.tui.keys.keyboard import Keyboard
+from tenuto.tui.machine import intents
+from tenuto.tui.machine.intents import Intent
 from tenuto.tui.render.options import UNICODE
 from tests.tui.full.fake_runtime import SESSION, queue_of
 from tests.tui.machine.driving import Driver

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tenuto.tui.render import inline
-from tenuto.tui.render.inline import CACHED_CHARACTERS, inline_spans
+from tenuto.tui.render import markdown
 from tenuto.tui.render.line import Span
+from tenuto.tui.render.markdown import CACHED_CHARACTERS, inline_spans
 
 WORDS = (
     "word", "and", "*more*", "**much", "more**", "`code with", "a space`", "`x`", "[a", "link](https://e.org/a)", "[1]",
@@ -25,7 +25,7 @@ def drawn(spans: Sequence[Span]) -> list[tuple[str, str]]:
 
 
 def in_one(content: str) -> Sequence[Span]:
-    return inline._Inline("text").render(inline._tokens(content, {}))
+    return markdown._Inline("text").render(markdown._tokens(content, {}))
 
 
 @pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(40, 150))])
@@ -41,8 +41,8 @@ def test_pieces_give_what_the_whole_gives(seed: int):
 
 def test_a_line_that_grows_is_read_again_at_its_end(monkeypatch: pytest.MonkeyPatch):
     read: list[int] = []
-    tokens = inline._tokens
-    monkeypatch.setattr(inline, "_tokens", lambda content, env: read.append(len(content)) or tokens(content, env))
+    tokens = markdown._tokens
+    monkeypatch.setattr(markdown, "_tokens", lambda content, env: read.append(len(content)) or tokens(content, env))
     content = "".join(f"word{number} and *more* " for number in range(3_000))
     for end in range(10_000, len(content), 1_000):
         inline_spans(content[:end], "text", {})

@@ -25,8 +25,7 @@ from tenuto.tui.machine.item import (
     ToolItem,
     UserItem,
 )
-from tenuto.tui.render.estimate import estimate_height
-from tenuto.tui.render.items import gap_before, render_item
+from tenuto.tui.render.items import estimate_height, gap_before, render_item
 from tenuto.tui.render.line import copy_text
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
@@ -302,7 +301,7 @@ HEAVY = {"textual", "rich", "pygments", "markdown_it", "prompt_toolkit", "pydant
 def _heavy_modules_after(statement):
     code = f"""
 import sys
-from tenuto.tui.render import estimate, items, live, theme
+from tenuto.tui.render import items, live, theme
 from tenuto.tui.machine.item import NoticeItem
 {statement}
 print(*sorted({HEAVY} & set(sys.modules)))

@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 
 from tenuto.protocol.event import AnyEvent
-from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.item import ContextItem
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.markdown import render_markdown

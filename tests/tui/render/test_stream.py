@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.machine.item import AssistantItem
-from tenuto.tui.render import stream as stream_module
+from tenuto.tui.render import live as stream_module
 from tenuto.tui.render.items import render_item
-from tenuto.tui.render.live import ItemRenderer
+from tenuto.tui.render.live import ItemRenderer, StreamRenderer
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import RenderOptions
-from tenuto.tui.render.stream import StreamRenderer
 from tests.tui.render.documents import documents
 
 

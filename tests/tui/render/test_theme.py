@@ -3,10 +3,8 @@
 import pytest
 
 from tenuto.tui.first_paint.colours import is_light
-from tenuto.tui.render.colour import contrast_ratio
-from tenuto.tui.render.contrast import READABLE, SURFACES, Weak, weak_styles
-from tenuto.tui.render.palette import COLOUR_MEANINGS, DARK, PALETTES, STYLES
-from tenuto.tui.render.theme import THEME_NAMES, Style, build_theme, find_theme
+from tenuto.tui.render.theme import COLOUR_MEANINGS, DARK, PALETTES, STYLES, THEME_NAMES, Style, build_theme, find_theme
+from tenuto.tui.render.theme_file import READABLE, SURFACES, Weak, contrast_ratio, weak_styles
 
 ENHANCED = 7.0
 """WCAG 2.2, 1.4.6 (AAA): what the themes of high contrast keep."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
+from tenuto.protocol.entry import HeaderEntry
 from tenuto.protocol.message import HistoryEvent
 from tenuto.session.errors import SessionUnreadable
 from tenuto.session.exporters.html.page import write_page
-from tenuto.session.exporters.jsonl import copy_log, copy_path
 from tenuto.session.exporters.markdown import write_markdown
+from tenuto.session.exporters.outline import read_outline
 from tenuto.session.exporters.source import Source
 from tenuto.session.exporters.target import (
     ExportRefused,
@@ -21,11 +23,48 @@ from tenuto.session.exporters.target import (
     default_name,
     write_export,
 )
-from tenuto.session.log import LOG_NAME, Damage, read_log
-from tenuto.session.meta import current_meta
+from tenuto.session.library.meta import current_meta
+from tenuto.session.log.log import LOG_NAME, Damage, read_log
+from tenuto.session.log.record import encode
 from tenuto.session.session import Session
-from tenuto.session.state import SessionState
 from tenuto.session.store import Store
+from tenuto.session.view.state import SessionState
+
+_BLOCK_BYTES = 1 << 20
+
+
+def copy_log(log: BinaryIO, unsaved: Iterable[HistoryEvent] = ()) -> Iterator[bytes]:
+    """Yield the log as it stands, damaged lines and unknown entries included, then what the disk did not take.
+
+    Raises what reading raises.
+    """
+    last = b"\n"
+    while block := log.read(_BLOCK_BYTES):
+        yield block
+        last = block[-1:]
+    for number, entry in enumerate(unsaved):
+        if number == 0 and last != b"\n":
+            yield b"\n"
+        yield encode(entry)[1]
+
+
+def copy_path(log: BinaryIO, unsaved: Iterable[HistoryEvent] = ()) -> Iterator[bytes]:
+    """Yield the header's line and those of the active path, each as it was read. Raises what reading raises.
+
+    A damaged line belongs to no path and is left out; a good entry inside one is yielded by itself.
+    """
+    entries: list[HistoryEvent] = []
+    lines: list[bytes] = []
+    for record in read_log(log, []):
+        entries.append(record.entry)
+        lines.append(record.raw)
+    for entry in unsaved:
+        entries.append(entry)
+        lines.append(encode(entry)[1].rstrip(b"\n"))
+    wanted = read_outline(entries).pieces[0].positions
+    header = next((at for at, entry in enumerate(entries) if isinstance(entry, HeaderEntry)), None)
+    for position in (*(() if header is None else (header,)), *wanted):
+        yield lines[position] + b"\n"
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

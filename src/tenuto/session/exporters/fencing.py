@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tenuto.guard.sanitize import sanitize_for_terminal
+from tenuto.guard.terminal import sanitize_for_terminal
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

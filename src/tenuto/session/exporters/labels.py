@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -21,8 +21,15 @@ from tenuto.session.describe import compaction_sizes
 from tenuto.session.exporters.items import Call
 from tenuto.session.exporters.outline import Piece
 from tenuto.text.call_summary import summarise_call
-from tenuto.text.figures import format_bytes, format_cost, format_count, format_seconds, plural
-from tenuto.text.rungs import REASON_WORDS, describe_rung
+from tenuto.text.figures import (
+    REASON_WORDS,
+    describe_rung,
+    format_bytes,
+    format_cost,
+    format_count,
+    format_seconds,
+    plural,
+)
 from tenuto.text.writable import to_json
 
 LONG_LINES = 30

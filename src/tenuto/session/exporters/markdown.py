@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from tenuto.guard.sanitize import sanitize_line, sanitize_output
+from tenuto.guard.terminal import sanitize_line, sanitize_output
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, QueuedEntry, ShellEntry, UnknownEntry
 from tenuto.protocol.message import (
     CompactionEntry,

@@ -1,7 +1,7 @@
 """The shape of a session: the active path, and the pieces of history beside it (DESIGN section 3).
 
-The same rule as in `session/tree.py`: the parent of an entry is the entry before it in the file, except right after a
-`branch`. Here it is computed at once, for all pieces together, so that many branches cost no more than few.
+The same rule as in `session/view/tree.py`: the parent of an entry is the entry before it in the file, except right
+after a `branch`. Here it is computed at once, for all pieces together, so that many branches cost no more than few.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import ForkOrigin, HeaderEntry
 from tenuto.protocol.message import HistoryEvent
-from tenuto.session.log import Damage
-from tenuto.session.state import SessionState, apply_entry
+from tenuto.session.log.log import Damage
+from tenuto.session.view.state import SessionState, apply_entry
 
 _TITLE_LENGTH = 120
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from tenuto.session.errors import SessionError
 from tenuto.session.exporters.source import format_day
 from tenuto.session.files import open_private
-from tenuto.session.state import SessionState
+from tenuto.session.view.state import SessionState
 
 Format = Literal["html", "md", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)

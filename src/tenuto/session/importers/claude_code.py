@@ -8,25 +8,19 @@ Readers are pure; `find` looks at folders.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tenuto.protocol.entry import Entry, NoticeEntry, QueuedEntry, ShellEntry, TitleEntry
-from tenuto.protocol.message import (
-    AssistantMessage,
-    CompactionEntry,
-    StopReason,
-    UserMessage,
-)
+from tenuto.protocol.entry import Entry, NoticeEntry, Origin, QueuedEntry, ShellEntry, TitleEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, StopReason, UserMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart, text_of
 from tenuto.session.importers.builder import EXTENSION, Piece
 from tenuto.session.importers.claude_parts import answer_parts, content_parts, tool_result, usage_of
-from tenuto.session.importers.claude_queue import TypedQueue
-from tenuto.session.importers.claude_words import BASH_INPUT, HARNESS, shell_entry, user_message, without_reminders
 from tenuto.session.importers.format import Context, Format, Heading, home_of
 from tenuto.session.importers.json_access import (
     Fields,
@@ -39,6 +33,99 @@ from tenuto.session.importers.json_access import (
     texts,
     tokens,
 )
+
+BASH_INPUT = re.compile(r"\s*<bash-input>(.*)</bash-input>\s*\Z", re.DOTALL)
+BASH_OUTPUT = re.compile(r"<bash-std(out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
+COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+INTERRUPTED = "[Request interrupted by user"
+_REMINDERS = re.compile(r"(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
+HARNESS = ("Caveat: The messages below were generated", "<local-command-", "<system-reminder>")
+NOTIFICATION = ("<task-notification>", "<bash-notification>")
+"""Beginnings of the word of a command in the background that has ended; the model waits for it."""
+
+
+def without_reminders(parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:
+    """Return the parts without the reminders that the program put before what the user wrote."""
+    found: list[ContentPart] = []
+    for part in parts:
+        reminders = _REMINDERS.match(part.text) if isinstance(part, TextPart) else None
+        if reminders is None or not isinstance(part, TextPart):
+            found.append(part)
+        elif reminders.end() < len(part.text):
+            found.append(TextPart(text=part.text[reminders.end() :]))
+    return tuple(found)
+
+
+def shell_entry(command: str, words: str) -> ShellEntry:
+    """Return a command of the user. Its exit code is not stored; one that only complains has failed."""
+    found = [(name, output.strip("\n")) for name, output in BASH_OUTPUT.findall(words) if output.strip()]
+    failed = bool(found) and all(name == "err" for name, _ in found)
+    return ShellEntry(command=command, output="\n".join(output for _, output in found), exit_code=int(failed))
+
+
+def user_message(parts: tuple[ContentPart, ...], words: str, *, is_meta: bool) -> UserMessage:
+    """Return what the user said: a command as they typed it, else the parts as they are."""
+    command = COMMAND.search(words)
+    is_told = is_meta or words.lstrip().startswith((INTERRUPTED, *NOTIFICATION))
+    origin: Origin = "extension" if is_told else "typed"
+    if command is not None and words.lstrip().startswith("<command-"):
+        arguments = COMMAND_ARGUMENTS.search(words)
+        line = " ".join(part for part in (command[1].strip(), arguments[1].strip() if arguments else "") if part)
+        images = tuple(part for part in parts if not isinstance(part, TextPart))
+        return UserMessage(parts=(TextPart(text=line), *images), origin="command")
+    return UserMessage(parts=parts, origin=origin)
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """A text that waited, and when it was taken out (seconds since the epoch)."""
+
+    words: str
+    ts: float
+
+    @property
+    def message(self) -> UserMessage:
+        """The text as a message."""
+        origin: Origin = "typed"
+        if self.words.startswith(NOTIFICATION):
+            origin = "extension"
+        elif self.words.startswith("/"):
+            origin = "command"
+        return UserMessage(parts=(TextPart(text=self.words),), origin=origin)
+
+
+class TypedQueue:
+    """Follows the queue through the file."""
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+        self._taken: list[Typed] = []
+
+    def note(self, fields: Fields) -> None:
+        """Take a line about the queue."""
+        match text(fields, "operation"):
+            case "enqueue":
+                self._waiting.append(text(fields, "content").strip())
+            case "popAll":
+                self._waiting.clear()
+            case "dequeue" | "remove" if self._waiting:
+                self._taken.append(Typed(self._waiting.pop(0), seconds(fields.get("timestamp"))))
+            case _:
+                return
+
+    def deliver(self, spoken: str = "") -> list[Typed]:
+        """Return what went into the turn since the last time, but for a text that the next line says itself."""
+        taken, self._taken = self._taken, []
+        for typed in taken:
+            if typed.words == spoken.strip():
+                taken.remove(typed)
+                break
+        return [typed for typed in taken if typed.words]
+
+    def left(self) -> list[str]:
+        """Return what waits at the end of the file."""
+        return [words for words in self._waiting if words and not words.startswith(NOTIFICATION)]
+
 
 NAME = "claude-code"
 _TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle", "summary": "summary"}

@@ -27,6 +27,7 @@ from tenuto.session.importers.json_access import (
     as_items,
     field,
     items,
+    parse_object,
     plain_parts,
     plain_text,
     raw_json,
@@ -35,7 +36,6 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
-from tenuto.session.importers.lines import parse_object
 
 NAME = "codex"
 OPAQUE = "imported:codex"

@@ -20,7 +20,7 @@ from tenuto.protocol.part import text_of
 from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
 from tenuto.session.importers.json_access import Fields, as_fields, items, plain_text, text
-from tenuto.session.importers.kimi_parts import answer_parts, call_part, content_parts
+from tenuto.session.importers.kimi_code import answer_parts, call_part, content_parts
 
 NAME = "kimi-cli"
 _ROLES = frozenset({"user", "assistant", "tool", "system"})

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.session.log import Damage
+from tenuto.session.log.log import Damage
 
 MAX_LISTED = 20
 """Damaged lines that are listed; all of them are counted."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
-from tenuto.tui.complete.fuzzy import rank_folded
+from tenuto.tui.complete.commands import rank_folded
 from tenuto.tui.complete.target import quote_path
 from tenuto.tui.machine.state import CompletionItem
 

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenuto.tui.emulator import Habit
     from tenuto.tui.first_paint.paint import Look, Size
+    from tenuto.tui.terminal.emulator import Habit
 
 ERASE_DOWN = "\x1b7\x1b[K\x1b[B\x1b[J\x1b8"
 """Erases from the cursor on, without the one way to do so that tmux takes for "clear": from the first cell of all. It

@@ -42,7 +42,7 @@ NAMES = frozenset({"dark", "light", "ansi", "contrast-dark", "contrast-light"})
 
 
 def choose_look(environ: Mapping[str, str], theme: str = "auto", background: str = "") -> Look:
-    """Return the colours of a theme, as `tui/themes.py` chooses it; a theme of the user's own shows with the app.
+    """Return the colours of a theme, as `tui/theme/themes.py` chooses it; a theme of the user's own shows with the app.
 
     `background` is what the terminal said of its own (`#rrggbb`), if it has said anything.
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,32 +23,185 @@ from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.chrome import PLACEHOLDER, TOAST_STYLES
+from tenuto.tui.alerts.terminal_alerts import Outside
+from tenuto.tui.chrome.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES
+from tenuto.tui.chrome.exit_screen import parting_lines
+from tenuto.tui.chrome.motion import motion_of
 from tenuto.tui.effects import ScreenEffect
-from tenuto.tui.full.actions import ScreenActions
 from tenuto.tui.full.chrome_widgets import Surroundings
 from tenuto.tui.full.composer import Composer
-from tenuto.tui.full.driver import BackgroundHeard, HungUp, TerminalDriver
-from tenuto.tui.full.held_driver import HeldDriver, driver_class
+from tenuto.tui.full.driver import BackgroundHeard, HeldDriver, HungUp, TerminalDriver, driver_class
 from tenuto.tui.full.palette import palette_for, show_all_colours
-from tenuto.tui.full.reading import Reading
 from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.startup import Beginning
 from tenuto.tui.full.transcript import TranscriptView
-from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
-from tenuto.tui.machine import intent as intents
-from tenuto.tui.motion import motion_of
+from tenuto.tui.machine import intents
+from tenuto.tui.programs.editor import OwnEditor
+from tenuto.tui.programs.pager import Page, page_of, show_page
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
-from tenuto.tui.terminal_alerts import Outside
-from tenuto.tui.themes import ThemeChooser
+from tenuto.tui.terminal.job_control import NO_SHELL, has_shell
+from tenuto.tui.theme.paint import ROW_END, Paint, colour_depth
+from tenuto.tui.theme.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.tui.first_paint.reader import EarlyReader
+
+
+Action = Callable[[], bool]
+"""`False` leaves the key to its intent, or to editing."""
+
+
+class ScreenActions:
+    """What the app does with a key, by key id (`table`), and with the user's own editor."""
+
+    def __init__(self, app: TenutoApp) -> None:
+        self._app = app
+        self.own_editor = OwnEditor(
+            app.runner, app.composer, lend=self._lend, toast=app.around.show_toast, show=app.repaint_everything
+        )
+        transcript, around = app.transcript, app.around
+        self.table: dict[str, Action] = {
+            "newline": self._insert_newline,
+            "paste.image": self._paste_clipboard,
+            "todo": around.put_todo_away,
+            "approval.full": around.show_whole_approval,
+            "help.up": lambda: around.scroll_help(-1),
+            "help.down": lambda: around.scroll_help(1),
+            "suspend": self._suspend,
+            "escape": self._let_selection_go,
+            "cancel": self._copy_selection,
+            "scroll.top": transcript.scroll_to_start,
+            "scroll.begin": transcript.scroll_to_start,
+            "scroll.bottom": transcript.scroll_to_end,
+            "scroll.follow": transcript.scroll_to_end,
+            "scroll.page_up": lambda: around.scroll_page(-1) or transcript.scroll_page(-1),
+            "scroll.page_down": lambda: around.scroll_page(1) or transcript.scroll_page(1),
+            "scroll.line_up": lambda: transcript.scroll_rows(-1),
+            "scroll.line_down": lambda: transcript.scroll_rows(1),
+        }
+
+    def _insert_newline(self) -> bool:
+        self._app.composer.insert_text("\n")
+        return True
+
+    def _paste_clipboard(self) -> bool:
+        self._app.keyboard.paste_clipboard(self._app.clipboard)
+        return True
+
+    def _suspend(self) -> bool:
+        if has_shell():
+            self._app.action_suspend_process()
+        else:
+            self._app.around.show_toast(NO_SHELL, "warning")
+        return True
+
+    def _let_selection_go(self) -> bool:
+        """Leave all of an approval, else take the selection away; what is open before it closes as well."""
+        if self._app.around.leave_whole_approval():
+            return True
+        had = self._app.transcript.pointer.clear()
+        return had and self._app.runner.state.contexts[0] not in ABOVE_PROMPT
+
+    def _copy_selection(self) -> bool:
+        text = self._app.transcript.pointer.selected or self._app.composer.selected_text
+        if not text:
+            return False
+        self._app.outside.copy(text)
+        self._app.transcript.pointer.clear()
+        self._app.composer.unselect()  # the next press has its usual meaning
+        return True
+
+    @contextlib.asynccontextmanager
+    async def _lend(self) -> AsyncGenerator[None]:
+        with self._app.outside.withheld(), self._app.suspend():
+            yield
+
+
+MOUSE_WORDS: dict[MouseMode, str] = {
+    "full": "The mouse scrolls, selects and folds; with Shift the terminal selects",
+    "wheel": "The wheel scrolls; hold Shift to select",
+    "off": "The mouse is the terminal's; PageUp and PageDown scroll",
+}
+
+
+class Reading:
+    """Carries out the effects of the topic, and its keys where the screen knows more than the machine (`table`)."""
+
+    def __init__(self, app: TenutoApp) -> None:
+        self._app = app
+        self.table: dict[str, Callable[[], bool]] = {
+            "search": lambda: self._begin(intents.OpenSearch(self._read_now())),
+            "block.begin_up": lambda: self._begin(intents.MoveBlock(-1, self._read_now())),
+            "block.begin_down": lambda: self._begin(intents.MoveBlock(1, self._read_now())),
+        }
+
+    def carry_out(self, effect: ScreenEffect) -> bool:
+        """Carry out an effect, if it is one of these; say whether it was."""
+        transcript = self._app.transcript
+        match effect:
+            case screen_effects.OlderAdded():
+                transcript.add_older()
+            case screen_effects.PlaceKept():
+                transcript.keep_place()
+            case screen_effects.PlaceRestored():
+                transcript.restore_place()
+            case screen_effects.MatchShown():
+                transcript.show_match()
+            case screen_effects.BlockShown():
+                transcript.show_block()
+            case screen_effects.OpenBlock(id=item_id):
+                self._open_block(item_id)
+            case screen_effects.OpenPage(path=path):
+                self._app.spawn(self._show(Page(Path(path), passing=True)))
+            case screen_effects.UseMouse(mode=mode):
+                self.use_mouse(mode)
+            case _:
+                return False
+        return True
+
+    def use_mouse(self, mode: MouseMode) -> None:
+        """Use the mouse so from now on."""
+        self._app.transcript.selects = mode == "full"
+        self._app.use_mouse(mode)
+        self._app.around.show_toast(MOUSE_WORDS[mode], "dim")
+
+    def parting(self, columns: int, rows: int) -> str:
+        """Return the end of the conversation as it is written to the terminal when the full screen goes."""
+        app = self._app
+        items = app.runner.state.transcript.ordered()
+        lines = parting_lines(items, app.ui.leave_transcript, columns, rows, app.render_options())
+        return self._paint().rows(lines).replace(ROW_END, "\x1b[0m\n")
+
+    def _paint(self) -> Paint:
+        return Paint(self._app.palette.theme, colour_depth(os.environ), links=self._app.palette.links)
+
+    def _read_now(self) -> int:
+        return self._app.transcript.last_seen()
+
+    def _begin(self, intent: intents.OpenSearch | intents.MoveBlock) -> bool:
+        self._app.runner.handle(intent)
+        return True
+
+    def _open_block(self, item_id: int) -> None:
+        app = self._app
+        item = app.runner.state.transcript.get(item_id)
+        if item is not None:
+            app.spawn(self._show(page_of(item, self._paint(), app.size.width)))
+
+    async def _show(self, page: Page) -> None:
+        """Show a page in the pager; the app goes on behind it."""
+        app = self._app
+        with app.outside.withheld(), app.suspend():
+            problem = await show_page(page, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        app.repaint_everything()
 
 
 class TenutoApp(App[None], inherit_bindings=False):

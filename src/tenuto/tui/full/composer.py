@@ -6,6 +6,7 @@ burst change places. Here every key is done in `_on_key`, in the order in which 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import cast
 
@@ -20,11 +21,29 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from tenuto.guard.sanitize import BLANK, blank_for_terminal
+from tenuto.guard.terminal import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
-from tenuto.tui.full.caret import keep_whole
-from tenuto.tui.key_names import typed_by
+from tenuto.tui.keys.key_names import typed_by
+from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
+from tenuto.tui.render.width import split_graphemes
+
+
+def keep_whole(strip: Strip) -> Strip:
+    """Return the strip with each character in the style that its beginning has."""
+    text = strip.text
+    if text.isascii():
+        return strip
+    bounds = [*(start for start, _end, _cells in split_graphemes(text)), len(text)]
+    segments: list[Segment] = []
+    begin = end = 0
+    for piece, style, _control in strip:
+        end += len(piece)
+        to = bounds[bisect_left(bounds, end)]
+        if to > begin:
+            segments.append(Segment(text[begin:to], style))
+        begin = max(begin, to)
+    return Strip(segments).adjust_cell_length(strip.cell_length)
+
 
 MAX_SHARE = 3
 """The editor takes at most one of so many parts of the screen, and scrolls then."""

@@ -20,7 +20,8 @@ import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import constants, events
 from textual._ansi_sequences import SYNC_END, SYNC_START
@@ -29,18 +30,55 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from tenuto.command.outcome import MouseMode
-from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
-from tenuto.tui.full.key_sequences import read_wheel, rewrite_keys
-from tenuto.tui.job_control import stop_in_background, stop_job
-from tenuto.tui.modified_keys import KEYS_TOLD_APART
-from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, more_keys, no_more_keys
-from tenuto.tui.paste_splitter import Paste, PasteSplitter
-from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
-from tenuto.tui.typed_ahead import give_back, hear_out, patience
-from tenuto.tui.writer import TerminalWriter, open_again
+from tenuto.tui.terminal.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
+from tenuto.tui.terminal.job_control import stop_in_background, stop_job
+from tenuto.tui.terminal.modified_keys import (
+    CLEAN_KEYBOARD,
+    KEYS_TOLD_APART,
+    MODIFIED_KEY,
+    NO_MORE_FLAGS,
+    more_keys,
+    no_more_keys,
+    write_plainly,
+)
+from tenuto.tui.terminal.paste_splitter import Paste, PasteSplitter
+from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
+from tenuto.tui.terminal.typed_ahead import give_back, hear_out, patience
+from tenuto.tui.terminal.writer import TerminalWriter, open_again
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.driver import Driver
+
+    from tenuto.tui.first_paint.reader import EarlyReader
+
+
+_ALT_SEQUENCE = re.compile(r"\x1b\x1b(?:O|\[([0-9]*)(?:;[0-9]*)?)([A-HP-S~])")
+_WHEEL = re.compile(r"(?:\x1b[\[O]A){3,}|(?:\x1b[\[O]B){3,}")
+_ALT_CHARACTER = re.compile(r"\x1b([ -NQ-WYZ`-~])")
+
+
+def rewrite_keys(text: str) -> str:
+    """Return the same input with every modified key written in one way, and without what is no key."""
+    if "\x1b" not in text:
+        return text
+    text = _ALT_SEQUENCE.sub(_write_alt, text)
+    text = _ALT_CHARACTER.sub(lambda match: f"\x1b[{ord(match[1])};3u", text.replace("\x1b\r", "\x1b[13;3u"))
+    text = MODIFIED_KEY.sub(write_plainly, text.replace("\x1b\x7f", "\x1b[127;3u"))
+    return f"{text[:-2]}\x1b[27u\x1b" if text.endswith("\x1b\x1b") else text
+
+
+def read_wheel(text: str) -> str:
+    """Return input with the wheel as the keys that scroll, for a terminal that has the mouse to itself.
+
+    Most turn the wheel into arrow keys then, three or five at once, which would go through the history of prompts.
+    """
+    return _WHEEL.sub(lambda match: f"\x1b[1;2{match[0][-1]}" * (len(match[0]) // 3), text)
+
+
+def _write_alt(match: re.Match[str]) -> str:
+    return f"\x1b[{match[1] or 1};3{match[2]}"
+
 
 Attributes = list[int | list[bytes]]
 READ_BYTES = 65_536
@@ -356,3 +394,99 @@ class InputReader:
 def normalise(text: str) -> str:
     """Return input without answers that nobody waits for, and with one way of writing modified keys."""
     return rewrite_keys(_NOT_KEYS.sub("", text)) if "\x1b" in text else text
+
+
+ALTERNATE_SCREEN = "\x1b[?1049h"
+FULL_FRAME = "\x1b[1;1H"
+SYNC_BEGIN, HELD_SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
+POLL = 0.05
+"""Seconds between looks at whether the app ends before it was shown."""
+
+
+class HeldDriver(TerminalDriver):
+    """`early` has the terminal until `let_go`."""
+
+    early: ClassVar[EarlyReader]
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
+        self._held: list[str] | None = []
+        self._frame: int | None = None
+        self._gate = Event()
+        self._rest = b""
+        self._missed: Callable[[], None] | None = None
+
+    def start_application_mode(self) -> None:
+        """Begin, and remember what the terminal really was like: for the end, and for a suspension."""
+        super().start_application_mode()
+        self.attrs_before = list(self.early.found)
+
+    def stop_application_mode(self) -> None:
+        """End; before anything was drawn, nothing of what is held back is, and the early phase ends with us."""
+        self._missed = None
+        if self._held is not None:
+            self._held = None
+            self.early.stop()
+        super().stop_application_mode()
+
+    def write(self, data: str) -> None:
+        """Draw, or hold it back. Of full frames only the last counts."""
+        if self._held is None:
+            super().write(data)
+        elif data.startswith(FULL_FRAME):
+            if self._frame is None:
+                self._frame = len(self._held)
+            del self._held[self._frame :]
+            self._held.append(data)
+        elif data != ALTERNATE_SCREEN:
+            # The alternate screen is there already; to enter it again would clear it.
+            self._held.append(data)
+
+    def let_go(self, rest: bytes) -> None:
+        """Draw what was held back in one piece, and read the keyboard: first `rest`, which nobody has understood."""
+        if self._held is None:
+            return
+        held, self._held = self._held, None
+        screen = ""
+        if self._missed is not None:  # after a stop, nobody knows which screen it is, and whether it echoes
+            screen = ALTERNATE_SCREEN
+            self.make_raw()
+        super().write(f"{SYNC_BEGIN}{screen}{''.join(held)}{HELD_SYNC_END}")
+        self._rest = rest
+        self._gate.set()
+        if self._missed is not None:
+            asyncio.get_running_loop().call_soon(self._missed)
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop; but first take the terminal over: the early phase still has it, and would read what the shell is to."""
+        if self._held is None:
+            super()._sigtstp_application()
+        else:
+            self._missed = super()._sigtstp_application
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on after a stop that nobody announced, with everything anew once there is something to show."""
+        if self._held is None:
+            super()._sigcont_application()
+        else:
+            self._missed = self._missed or super()._sigcont_application
+
+    def run_input_thread(self) -> None:
+        """Wait for the turn, then read the terminal until the app ends."""
+        while not self._gate.wait(POLL):
+            if self.exit_event.is_set():
+                return
+        reader = self._reader or InputReader()
+        rest, self._rest = self._rest, b""
+        for message in reader.feed(rest) if rest else ():
+            self.process_message(message)
+        self.read_input(reader)
+
+
+def driver_class(early: EarlyReader | None = None) -> type[Driver] | None:
+    """Return our driver where there are Unix terminals, else let Textual choose."""
+    if os.name != "posix":
+        return None
+    return TerminalDriver if early is None else type("HeldDriver", (HeldDriver,), {"early": early})

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from tenuto.tui.full.resizing import ResizingScreen
-from tenuto.tui.machine import intent as intents
+from tenuto.tui.machine import intents
 
 if TYPE_CHECKING:
     from tenuto.tui.first_paint.reader import EarlyReader

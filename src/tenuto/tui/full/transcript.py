@@ -6,29 +6,173 @@ It reads the machine's items, renders those on the screen, and repaints only the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
+from typing import NamedTuple
 
 from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tenuto.tui.full.end_mark import MARK_ROWS, mark_text, row_of_mark
-from tenuto.tui.full.line_cache import LineCache, LineRenderer
-from tenuto.tui.full.order import ItemOrder
 from tenuto.tui.full.palette import Palette
-from tenuto.tui.full.pointer import Pointer
-from tenuto.tui.full.selection import Selection, moved
+from tenuto.tui.full.pointer import Pointer, Selection, moved
 from tenuto.tui.full.viewport import Viewport
-from tenuto.tui.machine.gap import GapEnd
-from tenuto.tui.machine.item import Item
+from tenuto.tui.machine.item import GapEnd, Item
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.marks import Marks, RowMarks, present_match
-from tenuto.tui.render.estimate import estimate_height
-from tenuto.tui.render.items import gap_before
+from tenuto.tui.render.items import estimate_height, gap_before
 from tenuto.tui.render.line import EMPTY, Line
+from tenuto.tui.render.marks import Marks, RowMarks, present_match
+
+MARK_ROWS = 3
+"""Rows at the bottom of which one has the mark: the last whose text leaves it room."""
+
+
+def mark_text(unseen: int) -> str:
+    """Return what the mark says; `unseen` items have come since the end was seen."""
+    return f" ↓ {unseen} new " if unseen else " ↓ End "
+
+
+def row_of_mark(rows: int, last_widths: Sequence[int], room: int) -> int:
+    """Return which of `rows` rows has the mark: the last, or one close to it whose text is at most `room` cells wide.
+
+    `last_widths` are the widths of the last `MARK_ROWS` rows, in cells.
+    """
+    above = next((above for above, width in enumerate(reversed(last_widths)) if width <= room), 0)
+    return rows - 1 - above
+
+
+class ItemOrder:
+    """Items by id and by place. A measured height holds while the item's version is the same, and what is above it."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self._places: dict[int, int] = {}
+        self._measured: dict[int, int] = {}
+
+    def __contains__(self, item_id: int) -> bool:
+        return item_id in self._places
+
+    def place_of(self, item_id: int) -> int | None:
+        """Return where an item stands, `None` when it is not there."""
+        return self._places.get(item_id)
+
+    def first_place(self, ids: Iterable[int]) -> int | None:
+        """Return the place of the first of these items that is there."""
+        return next((self._places[item_id] for item_id in ids if item_id in self._places), None)
+
+    def append(self, item_id: int) -> None:
+        """Put an item at the end."""
+        self._places[item_id] = len(self.ids)
+        self.ids.append(item_id)
+
+    def remove(self, item_id: int) -> int | None:
+        """Take an item out; return where it stood, `None` when it was not there."""
+        place = self._places.pop(item_id, None)
+        if place is None:
+            return None
+        del self.ids[place]
+        for later in range(place, len(self.ids)):
+            self._places[self.ids[later]] = later
+        for changed in (item_id, *self.ids[place : place + 1]):
+            self._measured.pop(changed, None)
+        return place
+
+    def replace(self, ids: Sequence[int]) -> list[int]:
+        """Take another order; return the items that are not there any more."""
+        stood_behind = dict(pairwise([0, *self.ids]))
+        for above, item_id in pairwise([0, *ids]):
+            if stood_behind.get(above) != item_id:
+                self._measured.pop(item_id, None)
+        before, self.ids = self.ids, list(ids)
+        self._places = {item_id: place for place, item_id in enumerate(self.ids)}
+        gone = [item_id for item_id in before if item_id not in self._places]
+        for item_id in gone:
+            self._measured.pop(item_id, None)
+        return gone
+
+    # --- heights ---
+
+    def measure(self, item: Item) -> bool:
+        """Say whether an item has to be measured, which counts as done then."""
+        if self._measured.get(item.id) == item.version:
+            return False
+        self._measured[item.id] = item.version
+        return True
+
+    def is_measured(self, item_id: int) -> bool:
+        """Say whether the height of an item is known, or was for an older version of it."""
+        return item_id in self._measured
+
+    def forget_heights(self) -> None:
+        """Nothing is measured any more."""
+        self._measured.clear()
+
+
+MAX_LINES = 3_000
+LineRenderer = Callable[[Item, int], Sequence[Line]]
+"""Renders an item for a screen of so many cells."""
+
+
+class Entry(NamedTuple):
+    """An item's lines, and what they were made from."""
+
+    version: int
+    gap: int
+    lines: Sequence[Line]
+
+
+class LineCache:
+    """Least recently used items go first; those asked for since the last `trim` stay, however long they are."""
+
+    def __init__(self, render: LineRenderer, max_lines: int = MAX_LINES) -> None:
+        self._render = render
+        self._max_lines = max_lines
+        self._entries: OrderedDict[int, Entry] = OrderedDict()
+        self._count = 0
+        self._needed: set[int] = set()
+        self.width = 0
+
+    def __len__(self) -> int:
+        """Return the number of lines kept."""
+        return self._count
+
+    def lines(self, item: Item, width: int, gap: int) -> Sequence[Line]:
+        """Return the item's lines for `width` cells behind `gap` empty ones; one that is not to be seen has none."""
+        if width != self.width:
+            self.clear()
+            self.width = width
+        self._needed.add(item.id)
+        entry = self._entries.get(item.id)
+        if entry is not None and (entry.version, entry.gap) == (item.version, gap):
+            self._entries.move_to_end(item.id)
+            return entry.lines
+        self.drop(item.id)
+        lines = self._render(item, width)
+        entry = Entry(item.version, gap, [*(EMPTY,) * gap, *lines] if lines else [])
+        self._entries[item.id] = entry
+        self._count += len(entry.lines)
+        return entry.lines
+
+    def trim(self) -> None:
+        """Forget what is too much: to be called after each frame."""
+        while self._count > self._max_lines and (oldest := next(iter(self._entries))) not in self._needed:
+            self.drop(oldest)
+        self._needed.clear()
+
+    def drop(self, item_id: int) -> None:
+        """Forget an item's lines."""
+        entry = self._entries.pop(item_id, None)
+        if entry is not None:
+            self._count -= len(entry.lines)
+
+    def clear(self) -> None:
+        """Forget everything (another width, detail or theme)."""
+        self._entries.clear()
+        self._count = 0
+
 
 WHEEL_ROWS = 3
 SCROLLBAR_CELLS = 1

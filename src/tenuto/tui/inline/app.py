@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +15,223 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 
 from tenuto.config.settings import UiSettings
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
-from tenuto.tui.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
-from tenuto.tui.chrome import TOAST_STYLES, Around, ReadingPanels
+from tenuto.tui.alerts.terminal_alerts import Outside
+from tenuto.tui.chrome.chrome import TOAST_STYLES, Around, ReadingPanels
+from tenuto.tui.chrome.motion import motion_of
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.reader import Handover
-from tenuto.tui.inline.actions import ScreenActions
 from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import KeyParser, Press
-from tenuto.tui.inline.match import MatchPanel
-from tenuto.tui.inline.output import InlineOutput
+from tenuto.tui.inline.output import InlineOutput, habit_in
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.inline.reading import Reading
-from tenuto.tui.inline.resize import habit_in
-from tenuto.tui.keyboard import Keyboard
+from tenuto.tui.keys.keyboard import Keyboard
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
-from tenuto.tui.machine import intent as intents
-from tenuto.tui.modified_keys import KEYS_TOLD_APART
-from tenuto.tui.motion import motion_of
-from tenuto.tui.newline import CLEAN_KEYBOARD, NO_MORE_FLAGS, NO_MORE_KEYS, more_keys, no_more_keys
-from tenuto.tui.paint import Paint
-from tenuto.tui.render.line import Span
+from tenuto.tui.machine import intents
+from tenuto.tui.machine.item import Item
+from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.texts import item_name
+from tenuto.tui.panels.panel import PAD, first_shown
+from tenuto.tui.panels.reading import FIELD_ROWS, search_field, search_keys
+from tenuto.tui.programs.editor import OwnEditor
+from tenuto.tui.programs.pager import Page, page_of, show_page
+from tenuto.tui.render.line import EMPTY, Line, Span, fit_lines
+from tenuto.tui.render.marks import Marks, draw_marks, present_match
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.render.theme import Theme
+from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.runner import Runner
-from tenuto.tui.terminal import NO_MOUSE_NO_SIZES
-from tenuto.tui.terminal_alerts import Outside
-from tenuto.tui.themes import ThemeChooser
+from tenuto.tui.terminal.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
+from tenuto.tui.terminal.job_control import NO_SHELL, has_shell
+from tenuto.tui.terminal.modified_keys import (
+    CLEAN_KEYBOARD,
+    KEYS_TOLD_APART,
+    NO_MORE_FLAGS,
+    NO_MORE_KEYS,
+    more_keys,
+    no_more_keys,
+)
+from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
+from tenuto.tui.theme.paint import Paint
+from tenuto.tui.theme.themes import ThemeChooser
+
+Action = Callable[[], bool]
+"""`False` leaves the key to its intent, or to editing."""
+
+
+@contextlib.asynccontextmanager
+async def lend(app: InlineApp) -> AsyncGenerator[None]:
+    """Give the terminal, its title included, to a program of the user's until it has ended."""
+    with app.outside.withheld():
+        async with app.application.lend():
+            yield
+
+
+class ScreenActions:
+    """What the app does with a key, by key id (`table`), and with the user's own editor."""
+
+    def __init__(self, app: InlineApp) -> None:
+        self._app = app
+        self.own_editor = OwnEditor(
+            app.runner, app.editor, lend=lambda: lend(app), toast=app.around.show_toast, show=app.show
+        )
+        self.table: dict[str, Action] = {
+            "newline": self._insert_newline,
+            "paste.image": self._paste_clipboard,
+            "todo": app.around.put_todo_away,
+            "approval.full": self._show_whole_approval,
+            "escape": app.around.leave_whole_approval,
+            "help.up": lambda: app.around.scroll_help(-1),
+            "help.down": lambda: app.around.scroll_help(1),
+            "detail": self._unfold,
+            "suspend": self._suspend,
+            "scroll.page_up": lambda: app.around.scroll_page(-1),
+            "scroll.page_down": lambda: app.around.scroll_page(1),
+        }
+
+    def _insert_newline(self) -> bool:
+        self._app.editor.insert_text("\n")
+        return True
+
+    def _paste_clipboard(self) -> bool:
+        self._app.keyboard.paste_clipboard(self._app.outside.copied)
+        return True
+
+    def _show_whole_approval(self) -> bool:
+        self._app.around.toggle_whole_approval()
+        return True
+
+    def _unfold(self) -> bool:
+        """Print the block that is looked at, else the last one that has more to show: what is printed cannot change."""
+        app = self._app
+        item = app.runner.state.transcript.get(app.runner.state.looked_at)
+        lines = [EMPTY, *app.printer.whole(item, app.columns)] if item is not None else app.printer.unfold(app.columns)
+        app.printer.say(lines)
+        if not lines:
+            app.around.show_toast(
+                f"Nothing more to unfold; the next {app.runner.state.keys.label('detail')} begins at the end", "dim"
+            )
+        app.show()
+        return True
+
+    def _suspend(self) -> bool:
+        if has_shell():
+            self._app.application.suspend()
+        else:
+            self._app.around.show_toast(NO_SHELL, "warning")
+        return True
+
+
+class Reading:
+    """Carries out the effects of the topic, and its keys where the scrollback asks for something else (`table`)."""
+
+    def __init__(self, app: InlineApp) -> None:
+        self._app = app
+        self.table: dict[str, Callable[[], bool]] = {
+            "block.fold": self._print_block,
+        }
+
+    def carry_out(self, effect: ScreenEffect) -> bool:
+        """Carry out an effect, if it is one of these; say whether it was."""
+        match effect:
+            case screen_effects.OpenBlock(id=item_id):
+                item = self._app.runner.state.transcript.get(item_id)
+                if item is not None:
+                    self._app.spawn(self._show(page_of(item, self._app.paint, self._app.columns)))
+            case screen_effects.OpenPage(path=path):
+                self._app.spawn(self._show(Page(Path(path), passing=True)))
+            case screen_effects.UseMouse():
+                self._app.around.show_toast("The mouse is the terminal's own here", "dim")
+            case _:
+                return False
+        return True
+
+    def _print_block(self) -> bool:
+        state = self._app.runner.state
+        item = state.transcript.get(state.block)
+        return item is not None and self._print_again(item)
+
+    def _print_again(self, item: Item) -> bool:
+        app = self._app
+        app.printer.say([EMPTY, *app.printer.whole(item, app.columns)])
+        app.runner.handle(intents.Escape())
+        app.show()
+        return True
+
+    async def _show(self, page: Page) -> None:
+        """Show a page in the pager; the app goes on behind it."""
+        app = self._app
+        async with lend(app):
+            problem = await show_page(page, os.environ)
+        if problem:
+            app.around.show_toast(problem, "error")
+        app.show()
+
+
+CONTEXT_ROWS = 9
+"""Rows of a block that are shown around a match, its own among them."""
+
+
+class MatchPanel:
+    """Gives the panel of the open search. `whole` renders all of an item on a screen of that width."""
+
+    def __init__(self, whole: Callable[[Item, int], list[Line]]) -> None:
+        self._whole = whole
+        self._marks = Marks()
+        self._known: tuple[object, list[Line]] = (None, [])
+
+    def __call__(self, state: UiState, width: int, rows: int, line: LineEditor) -> panels.Panel:
+        """Return the matches as a list, or the present one as it stands in its block, in at most `rows` rows."""
+        context = self._context(state, width, max(1, min(CONTEXT_ROWS, rows - FIELD_ROWS - 1)))
+        search = state.search
+        if search is None or not context:
+            return panels.places_panel(state, width, rows, line)
+        keys = search_keys(search, state.keys, width, prints="print all")
+        return panels.Panel(fit_lines([search_field(search, width, line), *context, keys], width))
+
+    def _context(self, state: UiState, width: int, rows: int) -> list[Line]:
+        """Return the name of the block and the rows around the match; nothing while one types, or for no such row."""
+        search = state.search
+        hit = search.current if search is not None and not search.typing else None
+        item = state.transcript.get(hit.id) if hit is not None else None
+        if search is None or hit is None or item is None:
+            self._known = (None, [])
+            self._marks.forget()
+            return []
+        lines = self._lines_of(item, width)
+        found = self._marks.matches(item, lines, search.query)
+        present = present_match(found, hit, search.ordinal)
+        if present is None:
+            return []
+        first = max(0, first_shown(found[present][0].row, len(lines), rows))
+        shown = lines[first : first + rows]
+        marks = self._marks.of_item(item, lines, state, 0)
+        return [
+            _head(item, width, first, len(shown), len(lines)),
+            *(draw_marks(each, marks(number)) for number, each in enumerate(shown, first)),
+        ]
+
+    def _lines_of(self, item: Item, width: int) -> list[Line]:
+        """Return all rows of the item: the same list for as long as it is the same item."""
+        key = (item.id, item.version, width)
+        if self._known[0] != key:
+            self._known = (key, self._whole(item, width))
+        return self._known[1]
+
+
+def _head(item: Item, width: int, first: int, count: int, total: int) -> Line:
+    """Return which block it is, and which of its rows are shown."""
+    place = f"  rows {first + 1:,}–{first + count:,} of {total:,}" if count < total else ""
+    name = truncate(item_name(item), max(1, width - len(PAD) - cell_width(place)))
+    return Line(((PAD, "text"), (name, "bold"), (place, "dim")))
+
 
 LEAKED = f"{NO_MOUSE_NO_SIZES}{CLEAN_KEYBOARD}\x1b[?47l"
 """Ends what a program that was killed may have left: the mouse, the other screen with its keyboard; moves no cursor."""

@@ -20,20 +20,20 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.styles import DummyStyle
 
-from tenuto.tui.emulator import Habit
 from tenuto.tui.inline.bottom import Bottom
 from tenuto.tui.inline.keys import Pasted, Press
-from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.inline.resize import (
+from tenuto.tui.inline.output import (
     CLEARING_SECONDS,
     NOT_PAINTED_AGAIN,
     PAINTED_AGAIN,
     STABLE_SECONDS,
+    InlineOutput,
     Painted,
     rows_above_cursor,
 )
-from tenuto.tui.job_control import stop_in_background, stop_job
-from tenuto.tui.typed_ahead import give_back, hear_out, patience
+from tenuto.tui.terminal.emulator import Habit
+from tenuto.tui.terminal.job_control import stop_in_background, stop_job
+from tenuto.tui.terminal.typed_ahead import give_back, hear_out, patience
 
 Attributes = list[int | list[bytes]]
 NO_PASTES = "\x1b[?2004l"
@@ -251,7 +251,7 @@ class InlineApplication(Application[None]):
 
 
 class Keys(KeyProcessor):
-    """Gives each key to `press` or `paste`: what it means is decided by `tui/keyboard.py`. `done` follows them."""
+    """Gives each key to `press` or `paste`: what it means is decided by `tui/keys/keyboard.py`. `done` follows them."""
 
     def __init__(self, press: Callable[[Press], None], paste: Callable[[str], None], done: Callable[[], None]) -> None:
         super().__init__(KeyBindings())

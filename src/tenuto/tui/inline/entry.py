@@ -13,18 +13,17 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from tenuto.config.settings import Settings, load_settings
 from tenuto.ending import SIGNAL_CODE
 from tenuto.tui.first_paint.reader import Handover
-from tenuto.tui.hyperlinks import Hyperlinks
 from tenuto.tui.inline.app import END_MODES, InlineApp
-from tenuto.tui.inline.output import InlineOutput, synchronises, terminal_size
-from tenuto.tui.inline.resize import NOT_PAINTED_AGAIN, habit_in
+from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, InlineOutput, habit_in, synchronises, terminal_size
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
-from tenuto.tui.newline import learn_keyboard
-from tenuto.tui.paint import Paint, colour_depth
-from tenuto.tui.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
-from tenuto.tui.themes import ThemeChooser
-from tenuto.tui.typed_ahead import give_back
-from tenuto.tui.writer import open_again
+from tenuto.tui.terminal.hyperlinks import Hyperlinks
+from tenuto.tui.terminal.modified_keys import learn_keyboard
+from tenuto.tui.terminal.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.terminal.typed_ahead import give_back
+from tenuto.tui.terminal.writer import open_again
+from tenuto.tui.theme.paint import Paint, colour_depth
+from tenuto.tui.theme.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start

@@ -15,9 +15,9 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from tenuto.tui.answers import AnswerFilter
-from tenuto.tui.modified_keys import MODIFIED_KEY, write_plainly
-from tenuto.tui.paste_splitter import Paste, PasteSplitter
+from tenuto.tui.terminal.answers import AnswerFilter
+from tenuto.tui.terminal.modified_keys import MODIFIED_KEY, write_plainly
+from tenuto.tui.terminal.paste_splitter import Paste, PasteSplitter
 
 PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
@@ -48,7 +48,7 @@ _CHARACTER_NAMES = {"?": "question_mark"}
 
 
 class Press(KeyPress):
-    """A key with the name that `tui/keys.py` knows it by, and what it types (`None`: nothing)."""
+    """A key with the name that `tui/keys/keys.py` knows it by, and what it types (`None`: nothing)."""
 
     def __init__(self, name: str, character: str | None = None) -> None:
         super().__init__(Keys.Any, character or "")

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView
 from tenuto.tui.machine.item import Item, ToolItem
-from tenuto.tui.render.fit import fit_lines
 from tenuto.tui.render.items import gap_before, render_item
-from tenuto.tui.render.line import EMPTY, Line, plain
+from tenuto.tui.render.line import EMPTY, Line, fit_lines, plain
 from tenuto.tui.render.links import link_addresses
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import GUTTER, RenderOptions, glyphs_for

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from tenuto.tui.editing import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
+from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.render.wrap import break_text
 

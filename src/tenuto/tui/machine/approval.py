@@ -13,7 +13,7 @@ from tenuto.tui.effects import Bell, OpenEditor, Submit
 from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import remember
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     EditPlan,

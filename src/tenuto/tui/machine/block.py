@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tenuto.tui.effects import BlockShown, CopyText, OpenBlock, OpenPage, RunCommand, UseMouse
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ActOnBlock, CopyOffered, LeaveTranscript, MouseChosen, MoveBlock, PageOffered
+from tenuto.tui.machine.intents import ActOnBlock, CopyOffered, LeaveTranscript, MouseChosen, MoveBlock, PageOffered
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, Item, UserItem
-from tenuto.tui.machine.older import ask_for_part
 from tenuto.tui.machine.prompt import put_text
 from tenuto.tui.machine.reading import BlockAction, block_actions
-from tenuto.tui.machine.search import close_search
-from tenuto.tui.texts import item_text
+from tenuto.tui.machine.search import ask_for_part, close_search
+from tenuto.tui.machine.texts import item_text
 
 TABLE = HandlerTable()
 

@@ -19,7 +19,7 @@ from tenuto.tui.effects import (
     Title,
     Toast,
 )
-from tenuto.tui.machine.item import Item, NoticeItem, TimedItem
+from tenuto.tui.machine.item import Item, NoticeItem, TimedItem, ToolItem, UserItem
 from tenuto.tui.machine.state import Hint, UiState
 
 Input = TypeVar("Input")
@@ -207,3 +207,20 @@ def merge_tables(tables: Iterable[HandlerTable], expected: Collection[type[Any]]
     if missing or surplus:
         raise TypeError(f"the state machine has no handler for {missing}, and handlers for unknown {surplus}")
     return merged
+
+
+def pass_verdict(change: Change) -> None:
+    """Mark the calls that the present turn ends with in failure: after them, nothing of it went well.
+
+    A turn can go on after it settled (an interrupt, Enter): then the verdict of before is taken back.
+    """
+    unresolved = True
+    for item in reversed(change.state.transcript.items.values()):
+        if isinstance(item, UserItem) and item.seq:
+            return
+        if not isinstance(item, ToolItem):
+            continue
+        unresolved = unresolved and item.state == "failed"
+        if item.unresolved != unresolved:
+            item.unresolved = unresolved
+            change.touch(item)

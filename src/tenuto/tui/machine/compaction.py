@@ -13,14 +13,13 @@ from tenuto.protocol.event import (
     UndoneEvent,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.text.figures import format_change
-from tenuto.text.rungs import describe_rung
+from tenuto.text.figures import describe_rung, format_change
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ChoiceOffered
+from tenuto.tui.machine.intents import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem, Item
 from tenuto.tui.machine.panel import close_picker, open_held, picker_of
-from tenuto.tui.machine.spin import drop_layer, set_label, set_layer
+from tenuto.tui.machine.turn import drop_layer, set_label, set_layer
 
 TABLE = HandlerTable()
 LABEL = "Compacting"

@@ -6,7 +6,7 @@ from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import mark_at
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.history import remember
-from tenuto.tui.machine.intent import DraftRestored, ImageAttached, ImageDetached, ImageRefused, UnfoldPaste
+from tenuto.tui.machine.intents import DraftRestored, ImageAttached, ImageDetached, ImageRefused, UnfoldPaste
 
 TABLE = HandlerTable()
 WHOLE_CHARACTERS = 20_000

@@ -6,16 +6,13 @@ from collections.abc import Iterable
 
 from tenuto.protocol.event import EarlierEntriesEvent
 from tenuto.tui.effects import OlderAdded
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
 from tenuto.tui.machine.compaction import mark_blocks
-from tenuto.tui.machine.gap import Gap, Part
-from tenuto.tui.machine.intent import ShowEarlier
-from tenuto.tui.machine.item import Item, NoticeItem, Transcript
-from tenuto.tui.machine.older import ask_for_part
-from tenuto.tui.machine.search import look_at_part
+from tenuto.tui.machine.intents import ShowEarlier
+from tenuto.tui.machine.item import Gap, Item, NoticeItem, Part, Transcript
+from tenuto.tui.machine.search import ask_for_part, look_at_part
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import close_open_calls
-from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 KEPT_PARTS = 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
 from msgspec import Struct, field
 
 from tenuto.protocol.context import ContextReport
@@ -172,3 +173,38 @@ def append_output(item: ToolItem | ShellItem, text: str) -> None:
         line_end = output.find("\n", 0, LIVE_OUTPUT_CHARACTERS // 4)
         output = output[line_end + 1 :]
     item.output = output
+
+
+GapEnd = Literal["newest", "oldest"]
+"""Which entries of a gap: those right before what is below it, or right behind what is above it."""
+
+
+class Gap(msgspec.Struct):
+    """Entries of the session with a seq over `after` and under `before`; `entries` of them are on the path.
+
+    `asked` says that a part of it is on its way.
+    """
+
+    after: int
+    before: int
+    entries: int
+    asked: bool = False
+
+    @property
+    def text(self) -> str:
+        """What its item says."""
+        if not self.after:
+            return f"{self.entries:,} earlier entries: scroll up, or /recall what was said in them"
+        return f"{self.entries:,} entries lie between: they come when you scroll on"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Entries that were loaded from the log: `entries` of them, from the seq `first` to the seq `last`.
+
+    `ids` are those that their items got, or could have got.
+    """
+
+    first: int
+    last: int
+    entries: int
+    ids: range

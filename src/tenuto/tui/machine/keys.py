@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.effects import EditFile
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ChordChanged, FileOffered, KeyboardKnown, KeysLoaded
+from tenuto.tui.machine.intents import ChordChanged, FileOffered, KeyboardKnown, KeysLoaded
 
 TABLE = HandlerTable()
 CHORD_SECONDS = 3.0

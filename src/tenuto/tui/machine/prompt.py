@@ -13,7 +13,7 @@ from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
 from tenuto.tui.machine.history import keep_left_draft, remember_draft
-from tenuto.tui.machine.intent import (
+from tenuto.tui.machine.intents import (
     CycleMode,
     DraftChanged,
     EditDraft,

@@ -8,12 +8,11 @@ from tenuto.protocol.event import PromptReturnedEvent, QueueChangedEvent, UserMe
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ContentPart, ImagePart, text_of
 from tenuto.tui.effects import Submit
-from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import SendFailed
+from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
+from tenuto.tui.machine.intents import SendFailed
 from tenuto.tui.machine.item import UserItem
-from tenuto.tui.machine.spin import restart_clock
 from tenuto.tui.machine.state import Echo, QueueRow
-from tenuto.tui.machine.verdict import pass_verdict
+from tenuto.tui.machine.turn import restart_clock
 
 TABLE = HandlerTable()
 TAKEN_BACK = "taken back"

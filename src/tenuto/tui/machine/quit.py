@@ -13,15 +13,13 @@ from tenuto.tui.effects import Quit, RunCommand, StopCommands, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.block import leave_transcript
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.history import remember_draft
-from tenuto.tui.machine.intent import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
+from tenuto.tui.machine.history import leave_queue, remember_draft
+from tenuto.tui.machine.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
 from tenuto.tui.machine.item import UserItem
-from tenuto.tui.machine.panel import close_completion, close_picker
-from tenuto.tui.machine.queued import leave_queue
-from tenuto.tui.machine.rows import leave_question
+from tenuto.tui.machine.panel import close_completion, close_picker, leave_question
 from tenuto.tui.machine.search import close_search
-from tenuto.tui.machine.spin import set_label
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.turn import set_label
 
 TABLE = HandlerTable()
 RUNNING = {"compaction": "the compaction", "shell": "the command", "agent": "the turn"}

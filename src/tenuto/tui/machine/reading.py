@@ -6,8 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.tui.machine.gap import Gap
-from tenuto.tui.machine.item import CompactionItem, Item, ShellItem, ThinkingItem, ToolItem, UserItem
+from tenuto.tui.machine.item import CompactionItem, Gap, Item, ShellItem, ThinkingItem, ToolItem, UserItem
 
 LONG_LINES, LONG_CHARACTERS = 20, 1_000
 """A message that is shorter in both is never folded."""

@@ -11,16 +11,26 @@ from collections.abc import Collection
 from itertools import takewhile
 
 from tenuto.protocol.event import EarlierFoundEvent
-from tenuto.protocol.operation import FindEarlierOperation
+from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.text.matching import count_in_prose, count_matches
 from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit
 from tenuto.tui.machine.approval import note_typing
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import AcceptSearch, MoveMatch, OpenSearch, SearchChanged
+from tenuto.tui.machine.intents import AcceptSearch, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, Item
-from tenuto.tui.machine.older import ask_for_part
 from tenuto.tui.machine.reading import Hit, Looking, Search
-from tenuto.tui.texts import searched_text
+from tenuto.tui.machine.texts import searched_text
+
+
+def ask_for_part(change: Change, item_id: int, at: int = 0) -> None:
+    """Ask, once, for a part of a gap: what begins with the turn of the entry `at`, else its newest end."""
+    gap = change.state.gaps.get(item_id)
+    if gap is None or gap.asked:
+        return
+    gap.asked = True
+    session_id = change.state.session_id
+    change.emit(Submit(ShowEarlierOperation(session_id=session_id, before=gap.before, after=gap.after, at=at)))
+
 
 TABLE = HandlerTable()
 UP = -1

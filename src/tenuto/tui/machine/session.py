@@ -11,10 +11,10 @@ from tenuto.protocol.event import (
     SessionOpenedEvent,
     TitleChangedEvent,
 )
-from tenuto.tui.bindings import join_phrases
 from tenuto.tui.effects import Repaint, TranscriptReset
-from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import (
+from tenuto.tui.keys.bindings import join_phrases
+from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
+from tenuto.tui.machine.intents import (
     BranchRead,
     CommandLasts,
     ContextShown,
@@ -27,7 +27,6 @@ from tenuto.tui.machine.intent import (
 from tenuto.tui.machine.item import ContextItem, Transcript
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.machine.turn import close_open_calls
-from tenuto.tui.machine.verdict import pass_verdict
 
 TABLE = HandlerTable()
 AT_WORK = " is at work"

@@ -14,12 +14,11 @@ from tenuto.command.outcome import Choice, RowAct, RowFilter
 from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
-from tenuto.tui.bindings import Bindings, default_bindings
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
+from tenuto.tui.keys.bindings import Bindings, default_bindings
 from tenuto.tui.machine.asked import Approvals
-from tenuto.tui.machine.gap import Gap, Part
-from tenuto.tui.machine.item import Transcript
+from tenuto.tui.machine.item import Gap, Part, Transcript
 from tenuto.tui.machine.reading import Search
 
 TaskKind = Literal["agent", "compaction", "shell"]

@@ -21,19 +21,16 @@ from tenuto.tui.machine import (
     panel,
     prompt,
     queue,
-    queued,
     quit,
-    rows,
     search,
     session,
-    shell_word,
     theme,
     tick,
     tools,
     turn,
 )
 from tenuto.tui.machine.change import Change, Handler, merge_tables
-from tenuto.tui.machine.intent import Intent
+from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.state import UiState
 
 TOPICS = (
@@ -41,7 +38,6 @@ TOPICS = (
     tools,
     approval,
     queue,
-    queued,
     compaction,
     session,
     earlier,
@@ -49,8 +45,6 @@ TOPICS = (
     block,
     quit,
     panel,
-    shell_word,
-    rows,
     prompt,
     draft,
     history,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.effects import ThemeChanged
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import ThemeChosen
+from tenuto.tui.machine.intents import ThemeChosen
 
 TABLE = HandlerTable()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.machine.approval import open_if_due
 from tenuto.tui.machine.change import Change, HandlerTable
-from tenuto.tui.machine.intent import Tick
+from tenuto.tui.machine.intents import Tick
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, ShellItem, ThinkingItem, ToolItem
 from tenuto.tui.machine.panel import open_held
 from tenuto.tui.machine.turn import newest_streamed

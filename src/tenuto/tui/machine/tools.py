@@ -16,7 +16,7 @@ from tenuto.protocol.message import ToolResultMessage
 from tenuto.text.call_summary import summarise_call
 from tenuto.tui.machine.change import Change, HandlerTable
 from tenuto.tui.machine.item import ShellItem, ToolItem, ToolState, append_output
-from tenuto.tui.machine.spin import set_label
+from tenuto.tui.machine.turn import set_label
 
 TABLE = HandlerTable()
 

@@ -10,22 +10,21 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
+from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
-from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
-from tenuto.tui.line_editor import LineEditor
+from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, hidden_rows, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
-from tenuto.tui.render.fit import filled, fit, fit_lines
-from tenuto.tui.render.line import EMPTY, Line, Span, plain
+from tenuto.tui.render.line import EMPTY, Line, Span, filled, fit, fit_lines, plain
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
+from tenuto.tui.render.status import spans_width
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap, wrap_code
-from tenuto.tui.status import spans_width
 
 ROOMY_ROWS = 12
 """With fewer, what would happen has the rows of why it is asked, and the empty ones."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tenuto.guard.sanitize import sanitize_line
+from tenuto.guard.terminal import sanitize_line
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.panels.panel import PAD, Panel
-from tenuto.tui.render.fit import fit_lines
-from tenuto.tui.render.image import image_words
-from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.frame import image_words
+from tenuto.tui.render.line import Line, Span, fit_lines
+from tenuto.tui.render.status import spans_width
 from tenuto.tui.render.width import cell_width
-from tenuto.tui.status import spans_width
 
 CHIP_ROWS = 4
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from tenuto.guard.sanitize import sanitize_line
-from tenuto.tui.line_editor import LineEditor
+from tenuto.guard.terminal import sanitize_line
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.render.line import Line, Span
 from tenuto.tui.render.width import cell_width, pad, truncate
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tenuto.command.outcome import Choice, RowAct
-from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
-from tenuto.tui.bindings import PHRASE_MARK, fit_phrases, join_phrases
-from tenuto.tui.line_editor import LineEditor
+from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
+from tenuto.tui.keys.bindings import PHRASE_MARK, fit_phrases, join_phrases
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.state import Picker, RowQuestion, UiState
 from tenuto.tui.panels.panel import (
     ENTRY_MARGINS,
@@ -21,11 +21,10 @@ from tenuto.tui.panels.panel import (
     padded,
     typed_spans,
 )
-from tenuto.tui.render.fit import fit_lines
-from tenuto.tui.render.line import EMPTY, Line, Span, plain
+from tenuto.tui.render.line import EMPTY, Line, Span, fit_lines, plain
+from tenuto.tui.render.status import spans_width
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.render.wrap import wrap
-from tenuto.tui.status import spans_width
 
 ROOMY_ROWS = 11
 """With fewer, nothing of the selected row is shown beside the list."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.guard.sanitize import sanitize_line
-from tenuto.tui.bindings import Bindings, fit_phrases, join_phrases
-from tenuto.tui.finding import snippet
-from tenuto.tui.line_editor import LineEditor
+from tenuto.guard.terminal import sanitize_line
+from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
+from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.reading import BlockAction, Search, block_actions
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.texts import item_name, item_text, searched_text
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, first_shown
-from tenuto.tui.render.fit import fit_lines
-from tenuto.tui.render.line import Line, Span, plain
+from tenuto.tui.render.line import Line, Span, fit_lines, plain
+from tenuto.tui.render.marks import snippet
 from tenuto.tui.render.width import cell_width, truncate
-from tenuto.tui.texts import item_name, item_text, searched_text
 
 PLACES = 8
 """Matches that a screen without a transcript of its own lists around the present one."""

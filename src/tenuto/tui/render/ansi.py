@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from tenuto.guard.sanitize import sanitize_keeping_colour
+from tenuto.guard.terminal import sanitize_keeping_colour
 from tenuto.tui.render.line import Span
 
 _COLOUR = re.compile(r"\x1b\[([0-9;:]*)m")

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tenuto.guard.terminal import sanitize_line
+from tenuto.protocol.part import ImagePart
+from tenuto.text.figures import format_bytes
 from tenuto.tool.output import read_notice
 from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
@@ -20,7 +23,7 @@ from tenuto.tui.render.options import (
     glyphs_for,
     more_text,
 )
-from tenuto.tui.render.width import cell_width, take_cells
+from tenuto.tui.render.width import cell_width, take_cells, truncate_middle
 from tenuto.tui.render.wrap import expand_tabs, slice_spans, split_lines, wrap, wrap_code
 
 BODY_INDENT = 2
@@ -147,3 +150,14 @@ def tells_of_more(line: Line) -> bool:
 
 def _rows(line: Sequence[Span], frame: Frame) -> list[Line]:
     return wrap_code(line, max(frame.body, 4)) if frame.unfolded else [one_row(line, frame, max(frame.body, 4))]
+
+
+NAME_CELLS = 40
+
+
+def image_words(image: ImagePart, number: int, middle: str = "·") -> str:
+    """Return an image in one line: `[image 1 shot.png 820x600 · 120 KB]`; `number` counts from 1 in its prompt."""
+    name = f" {truncate_middle(sanitize_line(image.name), NAME_CELLS)}" if image.name else ""
+    size = f" {image.width}x{image.height}" if image.width else ""
+    weight = f" {middle} {format_bytes(image.size)}" if image.size else ""
+    return f"[image {number}{name}{size}{weight}]"

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from tenuto.command.context_rows import context_rows, in_ascii, spoken_rows
-from tenuto.guard.sanitize import sanitize_for_terminal, sanitize_line
-from tenuto.protocol.message import CompactionEntry, NameAudit
-from tenuto.text.figures import format_change, format_cost, format_count, format_seconds, format_spending, plural
-from tenuto.text.rungs import REASON_WORDS, RUNNING_REASON_WORDS, describe_rung
+from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
+from tenuto.protocol.message import CompactionEntry, DiffView, NameAudit, TodoView
+from tenuto.protocol.part import TextPart
+from tenuto.text.figures import (
+    REASON_WORDS,
+    RUNNING_REASON_WORDS,
+    describe_rung,
+    format_change,
+    format_cost,
+    format_count,
+    format_seconds,
+    format_spending,
+    plural,
+)
 from tenuto.tui.machine.item import (
     AssistantItem,
     CompactionItem,
@@ -23,13 +34,21 @@ from tenuto.tui.machine.item import (
     ToolItem,
     UserItem,
 )
-from tenuto.tui.render.frame import Frame, below, frame_for, head, more_row
-from tenuto.tui.render.image import image_words
+from tenuto.tui.render.diff import FOLDED_ROWS
+from tenuto.tui.render.frame import Frame, below, frame_for, head, image_words, more_row
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
-from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE, RenderOptions
-from tenuto.tui.render.tools import has_body, render_tool
-from tenuto.tui.render.tools.looks import live_tail, shell_output
+from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE, RenderOptions, text_width
+from tenuto.tui.render.renderers import (
+    FAILURE_ROWS,
+    FOLDED_LINES,
+    LIVE_TAIL,
+    SHELL_HEAD,
+    SHELL_TAIL,
+    live_tail,
+    shell_output,
+)
+from tenuto.tui.render.tool_call import has_body, render_tool
 from tenuto.tui.render.width import cell_width
 from tenuto.tui.render.wrap import wrap
 
@@ -346,3 +365,84 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
     if entry.details is not None and entry.details.names is not None:
         facts.append(_names_fact(entry.details.names))
     return [*spans, *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
+
+
+_HEAD_ONLY = frozenset({"read", "fetch", "recall"})
+
+
+def estimate_height(item: Item, width: int, options: RenderOptions = DEFAULT) -> int:
+    """Return about how many rows `render_item` would give, at the cost of counting line ends."""
+    unfolded = options.detail == "expanded" or not item.folded
+    return _ESTIMATES[type(item)](item, text_width(width), unfolded)
+
+
+def _wrapped(text: str, width: int) -> int:
+    return text.count("\n") + len(text) // width + 1
+
+
+def _estimate_assistant(item: AssistantItem, width: int, _unfolded: bool) -> int:
+    return _wrapped(item.text, width) + item.interrupted
+
+
+def _estimate_user(item: UserItem, width: int, unfolded: bool) -> int:
+    rows = _wrapped(item.text, width) + len(item.images)
+    return rows if unfolded else min(rows, USER_ROWS + 1)
+
+
+def _estimate_thinking(item: ThinkingItem, width: int, unfolded: bool) -> int:
+    if unfolded:
+        return 1 + _wrapped(item.text, width)
+    return 1 if item.final else 1 + min(THINKING_ROWS, _wrapped(item.text, width))
+
+
+def _tool(item: ToolItem, width: int, unfolded: bool) -> int:
+    if item.result is None:
+        return 1 + min(LIVE_TAIL, item.output.count("\n")) if item.state == "running" else 1
+    rows = 0
+    for view in item.result.ui:
+        if isinstance(view, DiffView):
+            changed = view.diff.count("\n") + 1
+            rows += changed if unfolded else min(changed, FOLDED_ROWS + 1)
+        elif isinstance(view, TodoView):
+            rows += len(view.items)
+    if rows:
+        return 1 + rows
+    text = sum([_wrapped(part.text, width) for part in item.result.parts if isinstance(part, TextPart)])
+    if unfolded:
+        return 1 + text
+    if item.state == "failed" and not item.result.ui:
+        return 1 + min(text, FAILURE_ROWS + 1)
+    if item.name == "bash":
+        return 1 + min(text, SHELL_HEAD + SHELL_TAIL + 1)
+    if item.name in _HEAD_ONLY and item.state == "done":
+        return 1
+    return 1 + min(text, FOLDED_LINES + 1)
+
+
+def _estimate_shell(item: ShellItem, width: int, unfolded: bool) -> int:
+    rows = _wrapped(item.output, width)
+    return 1 + (rows if unfolded else min(rows, OWN_HEAD + OWN_TAIL + 1))
+
+
+def _estimate_notice(item: NoticeItem, width: int, _unfolded: bool) -> int:
+    return _wrapped(item.text, width)
+
+
+def _estimate_compaction(item: CompactionItem, width: int, unfolded: bool) -> int:
+    return 2 + _wrapped(item.entry.summary, width) if unfolded and item.entry is not None else 1
+
+
+def _estimate_context(item: ContextItem, _width: int, _unfolded: bool) -> int:
+    return 12 + len(item.report.parts) + len(item.report.facts) + (7 if item.report.history else 0)
+
+
+_ESTIMATES: dict[type, Callable[[Any, int, bool], int]] = {
+    AssistantItem: _estimate_assistant,
+    UserItem: _estimate_user,
+    ThinkingItem: _estimate_thinking,
+    ToolItem: _tool,
+    ShellItem: _estimate_shell,
+    NoticeItem: _estimate_notice,
+    CompactionItem: _estimate_compaction,
+    ContextItem: _estimate_context,
+}

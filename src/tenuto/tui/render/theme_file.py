@@ -12,12 +12,84 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, cast
 
-from tenuto.tui.render.colour import is_hex
-from tenuto.tui.render.contrast import READABLE, weak_styles
-from tenuto.tui.render.palette import COLOUR_MEANINGS, PALETTES, STYLES, Palette
-from tenuto.tui.render.theme import MODIFIERS, Theme, build_theme
+from tenuto.tui.render.theme import COLOUR_MEANINGS, MODIFIERS, PALETTES, STYLES, Palette, Style, Theme, build_theme
+
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+
+
+def is_hex(colour: str) -> bool:
+    """Say whether this is `#rrggbb`."""
+    return len(colour) == 7 and colour[0] == "#" and _HEX.issuperset(colour[1:])
+
+
+def contrast_ratio(first: str, second: str) -> float:
+    """Return the WCAG contrast of two `#rrggbb` colours: 1 (none) to 21."""
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@lru_cache(maxsize=256)
+def _luminance(colour: str) -> float:
+    channels = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
+    linear = [value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+READABLE: Final = 4.5
+"""WCAG 2.2, 1.4.3 (AA): the least contrast of text."""
+SURFACES: Final = frozenset({"rule", "quote.bar", "panel", "selection"})
+"""Lines and grounds: nothing is read in them by themselves."""
+ON_CHANGES: Final = ("text", "code", "diff")
+"""Beginnings of the names that stand on the grounds of a diff."""
+GROUNDS: Final = ("diff.added", "diff.removed", "diff.added.word", "diff.removed.word")
+
+
+class Weak(NamedTuple):
+    """A style that cannot be read well on a ground (the name of the style that has it, or `page`)."""
+
+    style: str
+    ground: str
+    ratio: float
+
+
+def weak_styles(theme: Theme, least: float = READABLE) -> list[Weak]:
+    """Return what is below `least`. Colours of the terminal's own are not known and are not judged."""
+    found: list[Weak] = []
+    for name, ground, style in _standing(theme):
+        front, back = style.foreground or theme.foreground, style.background or theme.background
+        if front and back and is_hex(front) and is_hex(back):
+            ratio = contrast_ratio(front, back)
+            if ratio < least:
+                found.append(Weak(name, ground, round(ratio, 2)))
+    return found
+
+
+def _standing(theme: Theme) -> Iterator[tuple[str, str, Style]]:
+    """Go through style, ground, and what the one looks like on the other."""
+    texts = {name: style for name, style in theme.styles.items() if name not in SURFACES}
+    for name, style in texts.items():
+        yield name, "page", style
+        yield name, "panel", _on(style, theme.styles["panel"])
+        yield name, "selection", _over(style, theme.styles["selection"])
+        if name.partition(".")[0] == "user":
+            yield name, "user.text", _on(style, theme.styles["user.text"])
+        if name.partition(".")[0] in ON_CHANGES:
+            yield from ((name, ground, _on(style, theme.styles[ground])) for ground in GROUNDS)
+
+
+def _on(style: Style, ground: Style) -> Style:
+    return style if style.background else style._replace(background=ground.background)
+
+
+def _over(style: Style, ground: Style) -> Style:
+    """Selected: the ground's colours count, whatever the text had."""
+    return style._replace(
+        foreground=ground.foreground or style.foreground, background=ground.background or style.background
+    )
+
 
 TABLES = ("colours", "styles")
 COLOUR_RULE = 'a colour is "#rrggbb", the number of a colour of the terminal (0 to 255), or "" for none'

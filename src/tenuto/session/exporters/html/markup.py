@@ -10,7 +10,7 @@ from functools import lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any, NewType, cast
 
-from tenuto.guard.sanitize import blank_for_terminal, sanitize_line
+from tenuto.guard.terminal import blank_for_terminal, sanitize_line
 from tenuto.session.exporters.fencing import MAX_BRACKETS, MAX_CHARACTERS, clean
 from tenuto.text.lexer import find_lexer
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from string import Template
 
-from tenuto.guard.sanitize import sanitize_output
+from tenuto.guard.terminal import sanitize_output
 from tenuto.protocol.entry import (
     BranchSummaryEntry,
     Entry,

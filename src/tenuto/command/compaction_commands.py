@@ -1,0 +1,273 @@
+"""Commands on the context: compact it, show it, search what left it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say, ShowContext
+from tenuto.core.compacting.undo import (
+    Undone,
+    UndoRefusedError,
+    find_undoable,
+    redo_compaction,
+    seq_before,
+    undo_compaction,
+    undo_without_later_turns,
+)
+from tenuto.core.errors import TaskFailedError, UsageError
+from tenuto.core.runtime import Runtime
+from tenuto.core.state.context import report_context
+from tenuto.protocol.entry import SEARCHING_KIND
+from tenuto.protocol.message import CompactionEntry, DeveloperMessage, Message, UserMessage
+from tenuto.protocol.operation import (
+    AcceptCompactionOperation,
+    CompactFromOperation,
+    CompactSessionOperation,
+    DropCompactionOperation,
+    ForkSessionOperation,
+    PreviewCompactionOperation,
+)
+from tenuto.protocol.part import text_of
+from tenuto.text.bounding import shorten
+from tenuto.text.figures import format_count
+from tenuto.tool.output import clean_text
+from tenuto.tool.run.base import ToolError
+from tenuto.tool.search.recalling import Question, Span, recall
+from tenuto.tool.search.search import run_stoppable
+
+UNDO = re.compile(r"(?:undo|redo|undo fork|undo drop|undo up-to(?: #?\d+)?)\Z")
+CHOSEN = re.compile(r"(up-to|from)(?:\s+#?(\d+)(?:\s+(.*))?)?\Z", re.DOTALL)
+"""A focus may begin with these words as well; with a number behind it, or nothing, it is a message that is meant."""
+PROPOSED = re.compile(r"(accept|edit|drop)(?:\s+(.*))?\Z", re.DOTALL)
+
+
+async def run_compact(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Start a compaction; the argument is extra guidance for the summary, unless it is a word that means more."""
+    words = " ".join(argument.lower().split())
+    if UNDO.match(words):
+        return await run_undo(runtime, words)
+    if argument == "--preview" or argument.startswith("--preview "):
+        return await run_preview(runtime, argument.removeprefix("--preview").strip())
+    proposed = PROPOSED.match(argument)
+    if proposed is not None and (runtime.live.pending is not None or not proposed[2]):
+        return await run_answer(runtime, proposed[1], proposed[2] or "")
+    chosen = CHOSEN.match(argument)
+    if chosen is not None:
+        return await run_chosen(runtime, chosen[1], int(chosen[2] or 0), chosen[3] or "")
+    if runtime.executor.tasks.running(runtime.session_id) is None and not runtime.live.submissions:
+        question = await ask_about_gain(runtime, argument)
+        if question is not None:
+            return [question]
+    await runtime.submit(
+        CompactSessionOperation(session_id=runtime.session_id, reason="manual", focus=argument or None)
+    )
+    return []
+
+
+TITLES = {
+    "up-to": "Summarise everything before which message?",
+    "from": "Put notes in the place of which message and everything after it?",
+    "undo up-to": "Undo, and summarise everything before which message instead?",
+}
+NOTHING = {
+    "up-to": "There is no message with anything before it that is not summarised already.",
+    "from": "There is no message yet.",
+    "undo up-to": "There is no message with anything before it.",
+}
+
+
+async def run_chosen(runtime: Runtime, word: str, seq: int, focus: str) -> list[CommandOutcome]:
+    """Compact up to the message with that seq, or from it on; without one, offer the user's messages."""
+    if not seq:
+        return [offer_messages(runtime, word, runtime.live.session.get_llm_history())]
+    session_id = runtime.session_id
+    if word == "from":
+        await runtime.submit(CompactFromOperation(session_id=session_id, target=seq, focus=focus or None))
+    else:
+        await runtime.submit(CompactSessionOperation(session_id=session_id, first_kept=seq, focus=focus or None))
+    return []
+
+
+async def ask_about_gain(runtime: Runtime, focus: str) -> CommandOutcome | None:
+    """Return a question where a compaction would save too little to be worth a model's call; `None` elsewhere."""
+    from tenuto.core.compacting.pending import find_gainless
+
+    found = await find_gainless(runtime.live)
+    if found is None:
+        return None
+    reason = found.reason.partition(";")[0]
+    return Choose(
+        f"{reason[0].upper()}{reason[1:]}. Compact all the same?",
+        "compact",
+        (
+            Choice("", "Leave it as it is", "nothing changes", present=True),
+            Choice(f"up-to {found.cut} {focus}".rstrip(), "Compact", f"from #{found.cut} on all stays word for word"),
+        ),
+    )
+
+
+def offer_messages(runtime: Runtime, word: str, view: Sequence[Message]) -> CommandOutcome:
+    """Return the user's messages of a view to choose from, the newest first, with what each choice comes to."""
+    meter = runtime.live.meter
+    calibration = runtime.live.measure().calibration
+    rows: list[Choice] = []
+    after = 0
+    for place in range(len(view) - 1, -1, -1):
+        message = view[place]
+        after += meter.estimate(message)
+        if isinstance(message, UserMessage) and message.seq and message.origin in ("typed", "command"):
+            earlier = (one for one in view[1:place] if one.seq and not isinstance(one, DeveloperMessage))
+            if word != "from" and next(earlier, None) is None:
+                continue
+            size = format_count(round(after * calibration))
+            effect = f"~{size} tokens become notes" if word == "from" else f"~{size} tokens stay"
+            label = " ".join(shorten(text_of(message.parts), 160).split()) or "(image)"
+            rows.append(Choice(f"{word} {message.seq}", label, f"#{message.seq} · {effect}"))
+    return Choose(TITLES[word], "compact", tuple(rows)) if rows else Say(NOTHING[word], "warning")
+
+
+UP_TO = re.compile(r"up-to\s+#?(\d+)(?:\s+(.*))?\Z", re.DOTALL)
+ACCEPT_LINE = "/compact accept\n"
+
+
+async def run_preview(runtime: Runtime, focus: str) -> list[CommandOutcome]:
+    """Have a compaction made and shown; an event brings it, and nothing is written before it is accepted."""
+    chosen = UP_TO.match(focus)
+    first_kept, stress = (int(chosen[1]), chosen[2]) if chosen else (0, focus)
+    await runtime.submit(
+        PreviewCompactionOperation(session_id=runtime.session_id, focus=stress or None, first_kept=first_kept)
+    )
+    return []
+
+
+async def run_answer(runtime: Runtime, word: str, text: str) -> list[CommandOutcome]:
+    """Accept the proposal (with `text` as its summary, if there is one), let it be edited, or drop it."""
+    if word == "accept":
+        await runtime.submit(AcceptCompactionOperation(session_id=runtime.session_id, summary=text or None))
+        return []
+    if word == "drop":
+        await runtime.submit(DropCompactionOperation(session_id=runtime.session_id))
+        return []
+    from tenuto.core.compacting.pending import require_pending
+
+    summary = require_pending(runtime.live).summary
+    if not summary:
+        raise TaskFailedError("this proposal has no summary that could be edited; /compact accept or /compact drop")
+    return [Edit(f"{ACCEPT_LINE}{summary}")]
+
+
+async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
+    """Carry out what `words` say. Raises `TaskFailedError` when it cannot be."""
+    live = runtime.live
+    if live.submissions or runtime.executor.tasks.running(live.id) is not None:
+        raise TaskFailedError(f"busy: press Esc first, then /compact {words}")
+    if words == "undo fork":
+        return await _fork_before(runtime)
+    if words.startswith("undo up-to"):
+        return await _compact_anew(runtime, words.removeprefix("undo up-to").strip().removeprefix("#"))
+    try:
+        match words:
+            case "undo":
+                undone = undo_compaction(live)
+            case "undo drop":
+                undone = undo_without_later_turns(live)
+            case _:
+                undone = redo_compaction(live)
+    except UndoRefusedError as error:
+        return [Say(str(error), "error"), *_offer(error)]
+    _show(runtime, undone)
+    return []  # the core has put a notice into the transcript
+
+
+def _show(runtime: Runtime, undone: Undone) -> None:
+    """Show the session anew where another part of the conversation is the present one now."""
+    if undone.has_moved:
+        runtime.opener.show_again(runtime.session_id)
+
+
+def _offer(error: UndoRefusedError) -> list[CommandOutcome]:
+    """Offer what can be done instead (R-056); leaving it is the first row, because nothing asks for a hurry."""
+    rows = [Choice("", "Leave it as it is", "nothing changes", present=True)]
+    if error.drop_tokens:
+        size = format_count(error.drop_tokens)
+        rows.append(
+            Choice("undo drop", "Undo, and leave the later turns", f"~{size} tokens; /compact redo brings back")
+        )
+    if isinstance(error.change, CompactionEntry):
+        rows.append(
+            Choice("undo up-to", "Undo, and compact up to a message that you choose", "keeps more word for word")
+        )
+    return [Choose("The undo would be over the limit", "compact", tuple(rows))] if len(rows) > 1 else []
+
+
+async def _compact_anew(runtime: Runtime, seq: str) -> list[CommandOutcome]:
+    """Undo the newest compaction and compact up to a chosen message in one step."""
+    live = runtime.live
+    change = find_undoable(live)
+    if not isinstance(change, CompactionEntry):
+        raise TaskFailedError("the newest change is no compaction; /compact undo reverts it")
+    if seq:
+        operation = CompactSessionOperation(session_id=live.id, first_kept=int(seq), undoing=change.seq)
+        await runtime.submit(operation)
+        return []
+    from tenuto.core.compacting.environment import standing_without
+
+    return [offer_messages(runtime, "undo up-to", standing_without(live, change.seq).view)]
+
+
+async def _fork_before(runtime: Runtime) -> list[CommandOutcome]:
+    """Go on in a copy of the session that ends before the newest compaction; this one stays as it is."""
+    origin = runtime.session_id
+    seq = seq_before(runtime.live, find_undoable(runtime.live))
+    if not seq:
+        raise TaskFailedError("there is nothing before that compaction")
+    await runtime.submit(ForkSessionOperation(session_id=origin, seq=seq))
+    return [Say(f"This is a copy from before the compaction; the whole session is {origin[:8]}.")]
+
+
+async def run_context(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show the meter's own numbers, by part: the same that the footer and the trigger use (R-024)."""
+    del argument
+    return [ShowContext(report_context(runtime.live))]
+
+
+PATIENCE = 0.5
+"""Seconds of a search after which it is said to go on."""
+
+
+async def run_recall(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Search the active path for words or a `/regular expression/`, or show entries by their `#seq`."""
+    if not argument:
+        return [Say("Say what to look for: /recall WORDS, /recall /REGEX/, or /recall #120-140.", "warning")]
+    session = runtime.live.session
+    entries, outputs = session.path(), session.store.outputs
+    try:
+        question = parse_question(argument)
+        search = asyncio.ensure_future(run_stoppable(lambda stop: recall(question, entries, outputs, stop)))
+        text = await _wait_for(search, runtime)
+    except ToolError as error:
+        raise UsageError(str(error)) from error
+    return [Say(clean_text(text))]
+
+
+async def _wait_for(search: asyncio.Future[str], runtime: Runtime) -> str:
+    """Return what was found; a search that takes its time is said to go on."""
+    try:
+        if not (await asyncio.wait({search}, timeout=PATIENCE))[0]:
+            count = runtime.live.session.highest_seq
+            runtime.live.notify(f"Searching {count:,} entries of the session …", kind=SEARCHING_KIND)
+        return await search
+    except asyncio.CancelledError:
+        search.cancel()
+        raise
+
+
+def parse_question(argument: str) -> Question:
+    """Return what the user asks for. Raises `ToolError`."""
+    if argument.startswith("#"):
+        return Question(span=Span.parse(argument), private=True)
+    if len(argument) > 2 and argument.startswith("/") and argument.endswith("/"):
+        return Question(query=argument[1:-1], regex=True, private=True)
+    return Question(query=argument, private=True)

@@ -1,0 +1,212 @@
+"""Commands on the model, the approval mode and what was spent."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import get_args
+
+import msgspec
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
+from tenuto.config.instructions import read_instructions
+from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.runtime import Runtime
+from tenuto.core.state.live import LiveSession
+from tenuto.core.state.reminders import current_branch
+from tenuto.core.state.windows import forget_window
+from tenuto.protocol.entry import ApprovalEntry, Mode
+from tenuto.protocol.model import ModelFacts
+from tenuto.protocol.operation import ChangeModelOperation, ChangeModeOperation
+from tenuto.text.figures import plural
+from tenuto.text.matching import did_you_mean
+from tenuto.version import __version__
+
+
+async def run_model(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Change to the model that is named; without a name, offer what can be used."""
+    if argument.strip() == "forget":
+        return [Say(_forget(runtime.live))]
+    if argument:
+        before = (runtime.live.facts.id, runtime.live.effort)
+        await runtime.submit(ChangeModelOperation(session_id=runtime.session_id, model=argument))
+        after = (runtime.live.facts.id, runtime.live.effort)
+        return [Say(f"Model set to {after[0]}.")] if after != before else []
+    present = runtime.live.facts.id
+    models = await runtime.live.models.available()
+    if all(facts.id != present for facts in models):
+        models = [runtime.live.facts, *models]
+    rows = tuple(
+        Choice(facts.id, facts.id, describe(facts, present=facts.id == present), facts.id == present)
+        for facts in models
+    )
+    return [Choose(f"Model (now {present})", "model", rows)]
+
+
+def _forget(live: LiveSession) -> str:
+    """Drop the window that the present model's refusals taught, and say what holds now."""
+    forgotten = forget_window(live)
+    if forgotten is None:
+        return f"No refusal has taught anything about the window of {live.facts.id}."
+    window, budget = live.facts.context_window, live.budget()
+    now = f"{window:,} tokens" if window else f"{budget.window:,} tokens, assumed"
+    return f"Forgotten: {live.facts.id} took {forgotten:,} tokens. The window is {now} again."
+
+
+def describe(facts: ModelFacts, *, present: bool) -> str:
+    """Return window and price in one short line."""
+    parts = ["now"] if present else []
+    if facts.context_window:
+        parts.append(f"{facts.context_window // 1000}k window")
+    if facts.input_price and facts.output_price:
+        parts.append(f"${facts.input_price:g} / ${facts.output_price:g} per million tokens")
+    return ", ".join(parts)
+
+
+EXPLANATIONS: dict[Mode, str] = {
+    "ask": "ask before each edit and each command",
+    "edits": "edits in the working directory without asking",
+    "auto": "edits and commands without asking",
+    "plan": "only look and plan, change nothing",
+}
+MODES: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
+
+
+async def run_mode(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Change to the mode that is named; without a name, offer all."""
+    if not argument:
+        present = runtime.live.mode
+        rows = tuple(Choice(mode, mode, text, mode == present) for mode, text in EXPLANATIONS.items())
+        return [Choose(f"Mode (now {present})", "mode", rows)]
+    mode = MODES.get(argument)
+    if mode is None:
+        return [
+            Say(
+                f"There is no mode “{argument}”: there are {', '.join(MODES)}{did_you_mean(argument, MODES)}", "warning"
+            )
+        ]
+    await runtime.submit(ChangeModeOperation(session_id=runtime.session_id, mode=mode))
+    return []
+
+
+NOTHING = "No saved approvals. Choose “don't ask again” in an approval to add one."
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer that stands: of this session, or permanently in a directory."""
+
+    tool: str
+    pattern: str
+    directory: str = ""
+    is_session: bool = False
+
+    @property
+    def id(self) -> str:
+        """A short name that stays the same whatever else is added or taken back."""
+        text = "\0".join((self.tool, self.pattern, self.directory, str(self.is_session)))
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+async def run_approvals(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show what stands; `remove N` revokes one. Raises `TaskFailedError` when that cannot be written."""
+    rows = standing_rows(runtime)
+    words = argument.split()
+    if words[:1] == ["remove"]:
+        return [_remove(runtime, rows, " ".join(words[1:]))]
+    live = runtime.live
+    if live.standing.problem:
+        return [Say(live.standing.problem, "warning")]
+    if not rows:
+        return [Say(NOTHING)]
+    here = str(live.tool_context.workspace)
+    choices = tuple(
+        Choice(f"remove {row.id}", f"{number}. {row.tool} {row.pattern}", _where(row, here), preview=row.pattern)
+        for number, row in enumerate(rows, 1)
+    )
+    leave = Choice("", "Keep all", "", present=True)
+    return [Choose("Saved approvals: Enter revokes one", "approvals", (leave, *choices))]
+
+
+def standing_rows(runtime: Runtime) -> list[Row]:
+    """Return what stands: this session's answers, this directory's, then those of others."""
+    live = runtime.live
+    here = str(live.tool_context.workspace)
+    session = [Row(tool=entry.tool, pattern=entry.pattern, is_session=True) for entry in live.session.state.approvals]
+    lasting = [
+        Row(tool=answer.tool, pattern=answer.pattern, directory=answer.directory) for answer in live.standing.all()
+    ]
+    return [*session, *sorted(lasting, key=lambda row: row.directory != here)]
+
+
+def _where(row: Row, here: str) -> str:
+    if row.is_session:
+        return "this session"
+    return "this project" if row.directory == here else row.directory
+
+
+def _remove(runtime: Runtime, rows: list[Row], which: str) -> Say:
+    found = [row for number, row in enumerate(rows, 1) if which in (row.id, str(number))]
+    if not found:
+        return Say(f"“{which}” is not the number of an approval; /approvals lists them", "warning")
+    row, live = found[0], runtime.live
+    if row.is_session:
+        live.session.append(ApprovalEntry(tool=row.tool, pattern=row.pattern, withdrawn=True))
+    else:
+        try:
+            live.standing.remove(StandingAnswer(tool=row.tool, pattern=row.pattern, directory=row.directory))
+        except StandingFileError as error:
+            raise TaskFailedError(f"not revoked: {error}") from error
+    return Say(f"Revoked: {row.tool} {row.pattern}")
+
+
+async def run_cost(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show tokens by kind and the money, as far as prices are known."""
+    del argument
+    usage = runtime.live.session.state.usage
+    money = f"${usage.cost:.4f}" if usage.cost is not None else "no price is known for the models used"
+    rows = [
+        ("input", f"{usage.input:,}"),
+        ("cache read", f"{usage.cache_read:,}"),
+        ("cache write", f"{usage.cache_write:,}"),
+        ("output", f"{usage.output:,}" + (f" (reasoning {usage.reasoning:,})" if usage.reasoning else "")),
+        ("cost", money),
+    ]
+    return [Say("\n".join(f"{name:<12} {value}" for name, value in rows))]
+
+
+async def run_status(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show it as rows of a name and a value."""
+    del argument
+    live = runtime.live
+    state, size, budget = live.session.state, live.measure(), live.budget()
+    share = f", {100 * size.tokens // budget.window} % of {budget.window:,}" if budget.window else ""
+    rows = [
+        ("version", f"Tenuto {__version__}"),
+        ("session", f"{live.id}{f' “{state.title}”' if state.title else ''}"),
+        ("", f"{plural(state.messages, 'message')}, {plural(state.compactions, 'compaction')}"),
+        ("saved in", "nowhere: it is gone at the end" if runtime.temporary else str(live.session.directory)),
+        ("directory", _place(runtime)),
+        ("model", f"{live.facts.id}{f', effort {live.effort}' if live.effort else ''}"),
+        ("mode", live.mode),
+        ("context", f"{'~' if size.estimated else ''}{size.tokens:,} tokens{share}"),
+        ("queue", f"{len(state.queue)} waiting, {plural(len(live.tool_context.jobs.running()), 'background job')}"),
+        *_instructions(runtime),
+        ("home", str(runtime.home)),
+    ]
+    return [Say("\n".join(f"{name:<12} {value}" for name, value in rows))]
+
+
+def _place(runtime: Runtime) -> str:
+    cwd = runtime.live.session.cwd
+    branch = current_branch(cwd)
+    return f"{cwd} (git branch {branch})" if branch else str(cwd)
+
+
+def _instructions(runtime: Runtime) -> list[tuple[str, str]]:
+    """Return a row for each instruction file that holds here, the most general first."""
+    found = read_instructions(runtime.home, runtime.live.session.cwd)
+    files = found.files
+    rows = [f"{file.path} ({len(file.text):,} characters{', cut' if file.truncated else ''})" for file in files]
+    rows += found.problems
+    names = ["instructions", *[""] * len(rows)]
+    return list(zip(names, rows or ["none · /init creates AGENTS.md"], strict=False))

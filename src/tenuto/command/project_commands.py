@@ -1,0 +1,135 @@
+"""Commands on what always holds: instruction files, pins."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
+from tenuto.config.instructions import NAMES, read_instructions
+from tenuto.config.project import project_root
+from tenuto.core.errors import UsageError
+from tenuto.core.runtime import Runtime
+from tenuto.core.state.pins import PIN_SHARE, pin, pinned_tokens, unpin
+from tenuto.core.state.prompt import reload_system_entry
+from tenuto.protocol.part import TextPart
+from tenuto.text.bounding import shorten
+
+CONTENT = """It is read at the start of every session, by people too. Say what cannot be seen from one or two files:
+- the commands: build, test (all of it, and one test alone), lint, run;
+- the architecture: the main parts, where they lie, how data flows between them;
+- rules of this project that are easily broken: conventions, generated files, things never to be done, traps.
+Look before you write: the README, the build and CI files, the tests' layout, rules for other agents (.cursorrules,
+.github/copilot-instructions.md), a few files of each part. Try a command before you name it where that is cheap.
+Leave out what any project has, lists of files, and what nobody checks. At most 80 lines. Invent nothing."""
+WRITE = "Write {path}, the instruction file of this project for coding agents."
+IMPROVE = (
+    "Look over {path}, the instruction file of this project for coding agents: check what it says against the "
+    "project, correct what is not true any more, add what is missing, cut what tells nothing. Keep what people have "
+    "decided there."
+)
+
+
+async def run_init(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Send the prompt, with what stands behind the command; while something runs it is queued, like every prompt."""
+    path, exists = instruction_file(project_root(runtime.live.session.cwd))
+    task = (IMPROVE if exists else WRITE).format(path=path)
+    wishes = f"\n\nBeside that: {argument}" if argument else ""
+    await runtime.submit_prompt((TextPart(text=f"{task}\n\n{CONTENT}{wishes}"),), origin="command")
+    return []
+
+
+def instruction_file(root: Path) -> tuple[Path, bool]:
+    """Return the project's instruction file, and whether it is there already."""
+    present = next((root / name for name in NAMES if (root / name).is_file()), None)
+    return (present, True) if present is not None else (root / NAMES[0], False)
+
+
+async def run_memory(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """List them, and those that there could be; open the one that is named. Raises `UsageError` for another file."""
+    rows = _rows(runtime)
+    if not argument:
+        return [Choose("Instructions (Enter: editor; then /reload)", "memory", rows)]
+    if argument not in {row.value for row in rows}:
+        raise UsageError(f"{argument} is no instruction file that holds here; /memory lists them")
+    return [EditFile(argument)]
+
+
+def _rows(runtime: Runtime) -> tuple[Choice, ...]:
+    home, cwd = runtime.home, runtime.live.session.cwd
+    present = {file.path: file.text for file in read_instructions(home, cwd).files}
+    rows = [
+        Choice(path, path, f"{_scope(path, home)} · {len(text):,} characters", preview=text)
+        for path, text in present.items()
+    ]
+    for folder in (project_root(cwd), home):
+        if not any(Path(path).parent == folder for path in present):
+            path = str(folder / NAMES[0])
+            rows.append(Choice(path, path, f"{_scope(path, home)} · not there yet"))
+    return tuple(rows)
+
+
+def _scope(path: str, home: Path) -> str:
+    return "every project" if Path(path).parent == home else "this project"
+
+
+async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Write a new `system` entry from the files as they are now; the next request starts a new cache.
+
+    Extensions are imported anew, so that whoever writes one can try it without leaving the session.
+    """
+    del argument
+    if runtime.executor.tasks.running(runtime.session_id) is not None:
+        words = "Only your own keys are read again while something runs; /reload reads the rest when it has ended."
+        return [ReadOwnFiles(), Say(words, "warning")]
+    changed = reload_system_entry(runtime.live)
+    runtime.live.publish_usage()
+    names = await runtime.live.extensions.reload() if runtime.live.extensions is not None else ()
+    loaded = f" Extensions: {', '.join(names)}." if names else ""
+    return [
+        ReadOwnFiles(),
+        Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded),
+    ]
+
+
+async def run_pin(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Pin the text, the message of that `#seq`, or without either the last message."""
+    message = re.fullmatch(r"#(\d+)", argument.strip())
+    entry = pin(runtime.live, target=int(message[1])) if message else pin(runtime.live, argument)
+    number = len(runtime.live.session.state.pins)
+    return [Say(f"Pinned (#{number}): {shorten(entry.text, 100)}")]
+
+
+async def run_pins(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Show all pins with the numbers that `/unpin` takes, and how much of their room they use; or remove one."""
+    words = argument.split()
+    if words[:1] == ["remove"]:
+        return await run_unpin(runtime, " ".join(words[1:]))
+    live = runtime.live
+    pins = live.session.state.pins
+    if not pins:
+        return [Say("No pins. /pin TEXT pins a text, /pin your last message.")]
+    width = len(str(len(pins))) + 2
+    rows = [
+        f"{f'{number}.':<{width}}{entry.text.replace(chr(10), chr(10) + ' ' * width)}"
+        for number, entry in enumerate(pins, 1)
+    ]
+    most = live.budget().window // PIN_SHARE
+    used = f"~{pinned_tokens(pins):,} of at most {most:,} tokens; /pins remove N removes one"
+    return [Say("\n".join([*rows, used]))]
+
+
+async def run_unpin(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Remove the pin with that number; without a number, offer all."""
+    pins = runtime.live.session.state.pins
+    if not pins:
+        return [Say("No pins.")]
+    if not argument:
+        rows = enumerate(pins, 1)
+        choices = tuple(Choice(str(number), f"{number}. {shorten(entry.text, 100)}") for number, entry in rows)
+        return [Choose("Remove pin", "unpin", choices)]
+    number = argument.removeprefix("#").removesuffix(".")
+    if not number.isdecimal():
+        raise UsageError(f"“{argument}” is not the number of a pin; /pins shows them")
+    entry = unpin(runtime.live, int(number))
+    return [Say(f"Unpinned: {shorten(entry.text, 100)}")]

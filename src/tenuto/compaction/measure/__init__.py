@@ -1,0 +1,1 @@
+"""How large things are: estimates, calibration, the budget of a window."""

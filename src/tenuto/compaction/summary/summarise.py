@@ -1,0 +1,249 @@
+"""Asking a model for a summary: rung 4 of the ladder (DESIGN sections 5 and 6).
+
+One request after the other, without tools, each within the summariser's window: a conversation that is larger is
+folded, part by part, with the update form. A refused request is made again only with less in it (R-002). Writes
+nothing; what was spent is in `usage` even when the work is cancelled or fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from tenuto.compaction.measure.budget import MIN_FREE, Budget
+from tenuto.compaction.measure.weight import estimate_message
+from tenuto.compaction.plan.entries import Visible
+from tenuto.compaction.plan.plan import CompactionPlan
+from tenuto.compaction.summary.judge import expect
+from tenuto.compaction.summary.prompts import Prompts, assemble, summariser_system, with_length
+from tenuto.compaction.summary.serialize import (
+    BOUNDS,
+    SEPARATOR,
+    Bounds,
+    group_steps,
+    serialize,
+    serialize_step,
+    take_blocks,
+)
+from tenuto.compaction.summary.summary import join_summaries, shorten
+from tenuto.compaction.summary.summary_request import Asker, Patience, Progress, Sleep, SummaryError, accept_summary
+from tenuto.compaction.summary.view import clip_to_tokens
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage, UserMessage
+from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, ModelRequest
+from tenuto.protocol.part import TextPart
+from tenuto.protocol.usage import Usage
+from tenuto.text.estimate import estimate_text
+
+SHRINK_SHARES = (0.7, 0.5, 0.35)
+"""Shares of a refused request that are tried next (rung 5)."""
+MAX_PARTS = 12
+MAX_CONSTRAINTS = 4_000
+_MARGIN = 0.95
+_TIGHTENING = (1, 2, 4, 8)
+_OVERFLOW = frozenset({"overflow", "too_many_bytes", "request_too_large_for_rate"})
+AMBIGUOUS_SHARE = 0.8
+"""A refusal without a reason is taken for an overflow from this share of the window on."""
+
+
+class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Who summarises and how. `budget` is the summariser's own; `calibration` real / estimated tokens of that model.
+
+    `constraints` is the text of the instruction files; `focus` what the user asked to stress.
+    """
+
+    facts: ModelFacts
+    budget: Budget
+    prompts: Prompts = Prompts()
+    focus: str = ""
+    constraints: str = ""
+    calibration: float = 1.0
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """One kind of summary: its instructions, for the first part and for further ones, and its limits in tokens.
+
+    `replaced` is the size of what the summary will stand for, as an estimate.
+    """
+
+    stage: str
+    first: str
+    following: str
+    length: int
+    output: int
+    replaced: int
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A step, or what stands by itself, as text; the entries and bounds that it was made from."""
+
+    text: str
+    entries: Sequence[Visible]
+    bounds: Bounds
+
+
+class Summariser:
+    """Drives one compaction's requests to one model."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        context: SummaryContext,
+        progress: Progress,
+        patience: Patience | None = None,
+        *,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._asker = Asker(client, progress, patience or Patience(), sleep=sleep)
+        self._context = context
+        self._window = context.budget.window
+        constraints = clip_to_tokens(context.constraints, min(MAX_CONSTRAINTS, context.budget.window // 16))
+        self._system = SystemMessage(text=summariser_system(context.prompts, constraints))
+
+    @property
+    def usage(self) -> Usage:
+        """What the requests have cost so far."""
+        return self._asker.usage
+
+    async def summarise(self, plan: CompactionPlan) -> str:
+        """Return the summary of what the plan replaces, within its budget, without file lists.
+
+        Raises `SummaryError`; cancelling closes the connection and leaves nothing behind.
+        """
+        prefix = await self._summarise_turn(plan) if plan.turn_prefix else ""
+        room = plan.allowance.summary - estimate_text(join_summaries("", prefix))
+        history = plan.previous_summary
+        if any(not isinstance(entry, DeveloperMessage) for entry in plan.history):
+            prompts = self._context.prompts
+            form = self._form(
+                "summarising",
+                prompts.update if history else prompts.first,
+                prompts.update,
+                limits=(room, plan.budget.max_summary, plan.replaced_tokens),
+            )
+            history = await self._fold(plan.history, form, history)
+        return join_summaries(shorten(history, room), prefix) if prefix else history
+
+    async def _summarise_turn(self, plan: CompactionPlan) -> str:
+        """Return the notes on a split turn's first part.
+
+        They are made first, because the notes on what came before have the room that these leave: asked for with that
+        length, they lose nothing to a cut afterwards.
+        """
+        instructions = self._context.prompts.turn_prefix
+        length = min(plan.allowance.turn_prefix, plan.allowance.summary // 2)
+        limits = (length, plan.budget.max_turn_prefix, plan.replaced_tokens)
+        form = self._form("summarising the present turn", instructions, instructions, limits=limits)
+        return await self._fold(plan.turn_prefix, form, "")
+
+    async def summarise_entries(self, entries: Sequence[Visible], instructions: str, length: int, replaced: int) -> str:
+        """Return notes on `entries` of at most `length` estimated tokens, by instructions of their own.
+
+        `replaced` is the estimate of what the notes will stand for. Raises `SummaryError`.
+        """
+        limits = (length, length, replaced)
+        form = self._form("summarising what is left", instructions, instructions, limits=limits)
+        return await self._fold(entries, form, "")
+
+    def _form(self, stage: str, first: str, following: str, *, limits: tuple[int, int, int]) -> _Form:
+        """Bound the output by the model's own limit and its window, never by the history's size (R-008).
+
+        `limits` are the wished length, the output budget, and the size of what is replaced. The output is larger than
+        the length, because some models reason within it.
+        """
+        length, output, replaced = limits
+        facts, budget = self._context.facts, self._context.budget
+        output = max(1, min(output, facts.max_output_tokens or output, budget.window // 4))
+        return _Form(stage, first, following, min(length, int(output / self._context.calibration)), output, replaced)
+
+    async def _fold(self, entries: Sequence[Visible], form: _Form, previous: str) -> str:
+        """Summarise the entries in as few parts as fit, each one brought into the summary of those before it.
+
+        No part divides a step: a call is never summarised without its result.
+        """
+        previous = shorten(previous, int(self._context.budget.window / self._context.calibration) // 4)
+        steps = self._bounded_steps(entries, form, previous)
+        total = sum(len(step.text) for step in steps)
+        room = self._room(form, previous)
+        shrunk = 0
+        summary = previous
+        while steps:
+            part, used = _take_steps(steps, min(room, self._room(form, summary)))
+            conversation = SEPARATOR.join(part)
+            done = total - sum(len(step.text) for step in steps)
+            stage = form.stage if not done and used == len(steps) else f"{form.stage} ({100 * done // total} %)"
+            try:
+                summary = await self._ask(conversation, form, summary, is_first=not done, stage=stage)
+            except ModelError as error:
+                if not self._is_too_large(error, conversation) or shrunk == len(SHRINK_SHARES):
+                    raise SummaryError(f"the summary request failed: {error}", error) from error
+                self._window = min(self._window, error.limit or self._window)
+                room = int(estimate_text(conversation) * SHRINK_SHARES[shrunk])
+                shrunk += 1
+                continue
+            steps = steps[used:]
+        return summary
+
+    def _output(self, form: _Form) -> int:
+        """Return a request's output limit within the window that the provider has named since."""
+        return max(1, min(form.output, self._window // 4))
+
+    def _is_too_large(self, error: ModelError, conversation: str) -> bool:
+        """Say whether less in the request would help; an answer without a reason counts if it was large (R-020)."""
+        if error.kind == "ambiguous":
+            return (
+                estimate_text(conversation) * self._context.calibration > AMBIGUOUS_SHARE * self._context.budget.window
+            )
+        return error.kind in _OVERFLOW
+
+    def _room(self, form: _Form, previous: str) -> int:
+        """Return the estimated tokens that a request has for conversation."""
+        context = self._context
+        usable = int((self._window - self._output(form)) / context.calibration * _MARGIN)
+        texts = (previous, form.following, context.focus)
+        taken = estimate_message(self._system) + sum(map(estimate_text, texts)) + 100
+        return max(MIN_FREE // 4, usable - taken)
+
+    def _bounded_steps(self, entries: Sequence[Visible], form: _Form, previous: str) -> list[_Step]:
+        """Serialise as generously as a bounded number of parts allows; beyond that the oldest steps go, marked."""
+        limit = MAX_PARTS * self._room(form, previous)
+        groups = group_steps(entries)
+        steps: list[_Step] = []
+        for divisor in _TIGHTENING:
+            bounds = BOUNDS.tightened(divisor)
+            steps = [_Step(text, group, bounds) for group in groups if (text := serialize(group, bounds))]
+            if sum(estimate_text(step.text) for step in steps) <= limit:
+                return steps
+        kept = len(steps)
+        total = 0
+        while kept and total < limit:
+            kept -= 1
+            total += estimate_text(steps[kept].text)
+        return [_Step(f"[{kept} older steps are left out here]", (), BOUNDS), *steps[kept:]]
+
+    async def _ask(self, conversation: str, form: _Form, previous: str, *, is_first: bool, stage: str) -> str:
+        """Return an accepted summary of one part. Raises `SummaryError` after one retry that named the fault."""
+        instructions = with_length(form.first if is_first else form.following, form.length)
+        prompt = assemble(conversation, instructions, previous_summary=previous, focus=self._context.focus)
+
+        async def ask(feedback: str) -> AssistantMessage:
+            request = ModelRequest(
+                model=self._context.facts,
+                messages=(self._system, UserMessage(parts=(TextPart(text=prompt + feedback),), origin="command")),
+                max_output_tokens=self._output(form),
+                thinking=False,
+            )
+            return await self._asker.call(request, stage)
+
+        # A part is judged by what of the conversation it was shown.
+        covered = min(form.replaced, estimate_text(conversation) + estimate_text(previous))
+        expected = expect(instructions, covered=covered, length=form.length, previous=previous)
+        return await accept_summary(ask, length=form.length, replaced=form.replaced, expected=expected)
+
+
+def _take_steps(steps: Sequence[_Step], room: int) -> tuple[list[str], int]:
+    """Return the texts of as many leading steps as fit `room` tokens, and how many that are; at least one."""
+    first = steps[0]
+    texts = [serialize_step(first.entries, room, first.bounds) or first.text, *(step.text for step in steps[1:])]
+    return take_blocks(texts, room)

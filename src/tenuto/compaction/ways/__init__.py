@@ -1,0 +1,1 @@
+"""The ladder and its rungs, and what foreign strategies return."""

@@ -1,0 +1,297 @@
+"""The single ways of making the view smaller that need the whole environment, one function each (DESIGN section 6).
+
+Each returns an outcome, `None` where it does not apply, or raises `RungError`; none writes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from tenuto.compaction.data.files import with_file_lists
+from tenuto.compaction.errors import NothingLeftError, RungError
+from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR
+from tenuto.compaction.plan.entries import Visible
+from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
+from tenuto.compaction.summary.digest import FAILED, digest, list_items, list_room, open_errors
+from tenuto.compaction.summary.prompts import Prompts
+from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
+from tenuto.compaction.summary.summarise import Summariser, SummaryContext
+from tenuto.compaction.summary.summary import (
+    IDENTIFIER_REACH,
+    MAX_IDENTIFIERS,
+    Names,
+    add_context,
+    add_identifiers,
+    audit_identifiers,
+    exact_names,
+    shorten,
+)
+from tenuto.compaction.summary.summary_request import SummaryError
+from tenuto.compaction.summary.view import Surroundings, build_replacement
+from tenuto.compaction.ways.environment import BoundContext, SummaryModel, accept
+from tenuto.compaction.ways.hiding import hide_results, is_worth_a_cold_cache
+from tenuto.compaction.ways.remote import plan_from_history
+from tenuto.compaction.ways.validate import find_flaw, weigh
+from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.message import NameAudit, ToolResultMessage
+from tenuto.protocol.part import text_of
+from tenuto.protocol.usage import Usage
+from tenuto.session.view.projection import read_path
+from tenuto.text.estimate import estimate_text
+
+MAX_ADDED = 4
+"""Errors that are added to a model's summary."""
+_LATEST_ENTRIES = 12
+"""Entries at the end of the summarised part whose exact names are looked for in the summary."""
+
+
+def propose_summary(
+    plan: CompactionPlan,
+    summary: str,
+    surroundings: Surroundings,
+    prompts: Prompts,
+    usage: Usage | None = None,
+    *,
+    rung: str = "serialised",
+) -> CompactionOutcome:
+    """Return the outcome of a model's accepted summary: what it lacks is added from data.
+
+    That is errors, exact names and file lists. Beside the lists a full summary loses a tenth of its room to it at most;
+    one that leaves room gets up to a fifth.
+    """
+    limit = plan.allowance.summary
+    audited = _audit(plan, summary)
+    room = max(limit // 10, min(limit // 5, limit - estimate_text(summary)))
+    errors = _affordable(_unnamed_errors(plan, summary), room)
+    room -= sum(map(_cost, errors))
+    names = _affordable(audited.missing[:MAX_IDENTIFIERS], room)
+    text = shorten(summary, limit - sum(map(_cost, (*errors, *names))))
+    for error in errors:
+        text = add_context(text, error)
+    text = add_identifiers(text, names)
+    text = with_file_lists(text, plan.file_operations, list_room(plan, surroundings))
+    audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing), added=len(names))
+    return _propose(plan, text, surroundings, prompts, usage=usage, rung=rung, audit=audit)
+
+
+def propose_digest(
+    plan: CompactionPlan, surroundings: Surroundings, prompts: Prompts, usage: Usage | None = None
+) -> CompactionOutcome:
+    """Return the outcome that needs no model (rung 7); `usage` is what failed attempts cost."""
+    text = digest(plan, surroundings)
+    audited = _audit(plan, text)
+    audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing))
+    return _propose(plan, text, surroundings, prompts, usage=usage, rung="digest", audit=audit)
+
+
+def _propose(
+    plan: CompactionPlan,
+    summary: str,
+    surroundings: Surroundings,
+    prompts: Prompts,
+    *,
+    usage: Usage | None,
+    rung: str,
+    audit: NameAudit,
+) -> CompactionOutcome:
+    return CompactionOutcome(
+        summary=summary,
+        replacement=build_replacement(plan, summary, surroundings, prompts),
+        first_kept_index=plan.cut,
+        edits=plan.edits,
+        details=msgspec.structs.replace(plan.file_operations.details(), names=audit if audit.found else None),
+        usage=usage,
+        rung=rung,
+    )
+
+
+def _audit(plan: CompactionPlan, summary: str) -> Names:
+    """Look for exact names in the summary, the file lists and the kept tail.
+
+    They are those of the latest summarised part, of the results that are hidden or shortened in the view (who wrote the
+    summary may not have seen them), and of the summary before, without paths: they are found again more easily than a
+    number or a code, and would stay for ever. The entries are read, not the view.
+    """
+    summarised = (*plan.history, *plan.turn_prefix)
+    latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
+    files = "\n".join((*plan.file_operations.read, *plan.file_operations.modified))
+    kept = SEPARATOR.join(serialize_blocks(plan.kept))
+    present = (summary, files, kept)
+    audited = audit_identifiers(latest, present)
+    hidden = audit_identifiers(_names_of_hidden(plan, summarised[:-_LATEST_ENTRIES], latest), present)
+    latest_missing = dict.fromkeys((*audited.missing, *hidden.missing))
+    earlier = audit_identifiers(plan.previous_summary, present).missing
+    carried = [name for name in earlier if "/" not in name and name not in latest_missing]
+    return Names(audited.found + hidden.found + len(carried), (*latest_missing, *carried))
+
+
+def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:
+    """Return the exact names that `latest` does not have, one a line, of results that the view does not show whole.
+
+    Of the newest results, as many as an audit reads; the newest result last.
+    """
+    edits = read_path(plan.path).edits
+    lines: dict[str, None] = {}
+    length = 0
+    for entry in reversed(entries):
+        edit = edits.get(entry.seq)
+        if edit is None or not isinstance(entry, ToolResultMessage):
+            continue
+        for name in exact_names(text_of(entry.parts)):
+            line = f"`{name}`"
+            if line in lines or name in latest:
+                continue
+            length += len(line) + 1
+            if length > IDENTIFIER_REACH:
+                return "\n".join(reversed(lines))
+            lines[line] = None
+    return "\n".join(reversed(lines))
+
+
+def _unnamed_errors(plan: CompactionPlan, summary: str) -> list[str]:
+    """Return the errors that neither the summary nor the kept tail has, and no later success answered, newest first.
+
+    They are those of the summarised part, and those of the summary before that name their call.
+    """
+    kept = SEPARATOR.join(serialize_blocks(plan.kept))
+    earlier = [item for item in list_items(plan.previous_summary.splitlines()) if FAILED in item]
+    summarised = (*plan.history, *plan.turn_prefix)
+    failed = open_errors(summarised, earlier)
+    still = open_errors((*summarised, *plan.kept), earlier)
+    return [item for item in reversed(failed) if item in still and not _is_told(item, (summary, kept))][:MAX_ADDED]
+
+
+def _is_told(error: str, present: Sequence[str]) -> bool:
+    """Say whether every line of an error's text stands in one of the texts."""
+    lines = [line.strip() for line in error.partition(FAILED)[2].splitlines()]
+    return all(any(line in text for text in present) for line in lines)
+
+
+def _affordable(items: Sequence[str], limit: int) -> list[str]:
+    """Return the leading items that together have at most `limit` estimated tokens."""
+    taken: list[str] = []
+    for item in items:
+        limit -= _cost(item)
+        if limit < 0:
+            break
+        taken.append(item)
+    return taken
+
+
+def _cost(item: str) -> int:
+    return estimate_text(item) + 2
+
+
+KEEP_SHARES = (1, 2, 8)
+"""What the digest's tail is divided by, one attempt after the other: keep, half, next to nothing."""
+
+
+class Rung(Protocol):
+    """One way of summarising what a plan covers."""
+
+    async def __call__(self, ctx: BoundContext, plan: CompactionPlan, /) -> CompactionOutcome | None:
+        """Return the outcome, or `None` where this way does not apply. Raises `RungError`."""
+        ...
+
+
+def hide(ctx: BoundContext) -> CompactionOutcome | None:
+    """Return the outcome that hides old results (rung 1), `None` when there is nothing to hide."""
+    edits = hide_results(ctx.environment.standing.view)
+    return CompactionOutcome(edits=edits, rung="hide") if edits else None
+
+
+def hide_if_it_pays(ctx: BoundContext, limit: int | None = None) -> CompactionOutcome | None:
+    """Return the same only if it brings the context to its target and is worth what a changed prefix costs.
+
+    `limit` is tokens, `None` for the target.
+    """
+    outcome = hide(ctx)
+    if outcome is None:
+        return None
+    standing = ctx.environment.standing
+    proposal = weigh(outcome, standing)
+    pays = not ctx.cache.is_warm or is_worth_a_cold_cache(proposal.gain, standing.budget.window)
+    limit = standing.budget.target if limit is None else limit
+    return outcome if pays and proposal.tokens_after <= limit else None
+
+
+async def serialised_rungs(ctx: BoundContext) -> list[Rung]:
+    """Return rung 4 once for every model that may write the summary, in the order to try them."""
+    return [partial(_summarise, model) for model in await ctx.environment.summarisers()]
+
+
+async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> CompactionOutcome | None:
+    """Return the outcome, `None` for a model that could not be reached a moment ago. Raises `SummaryError`."""
+    environment = ctx.environment
+    if model.model.facts.id in environment.patience.given_up:
+        return None
+    context = SummaryContext(
+        facts=model.model.facts,
+        budget=model.budget,
+        prompts=environment.prompts,
+        focus=ctx.focus,
+        constraints=environment.constraints,
+        calibration=plan.size.calibration,
+    )
+    plan = plan_from_history(environment, plan)
+    summariser = Summariser(model.model.client, context, environment.progress, environment.patience)
+    try:
+        summary = await summariser.summarise(plan)
+    except SummaryError as error:
+        if model.model.facts.id != environment.request.model.id:
+            error.notice = f"{model.model.facts.id} could not write the summary: {error}."
+        raise
+    finally:
+        environment.spending.add(summariser.usage)
+    return propose_summary(plan, summary, environment.surroundings, environment.prompts, environment.spending.usage)
+
+
+def condense(ctx: BoundContext, reason: str = "") -> CompactionOutcome:
+    """Return the digest that needs no model (rung 7, R-003), with as much of the tail as fits.
+
+    `reason` is why no other way could be used. Raises `RungError` when not even this makes the context smaller.
+    """
+    environment = ctx.environment
+    standing = environment.standing
+    usual = standing.budget.keep_recent // (MANUAL_KEEP_DIVISOR if ctx.is_manual else 1)
+    keep = environment.keep_tokens or usual
+    best: CompactionOutcome | None = None
+    for divisor in KEEP_SHARES:
+        plan = environment.plan(manual=ctx.is_manual, keep_tokens=keep // divisor)
+        if isinstance(plan, NothingToCompact):
+            reason = plan.reason
+            continue
+        usage = environment.spending.usage
+        plan = plan_from_history(environment, plan)
+        outcome = propose_digest(plan, environment.surroundings, environment.prompts, usage)
+        flaw = find_flaw(weigh(outcome, standing), standing)
+        if flaw:
+            reason = flaw
+            continue
+        best = outcome
+        try:
+            accept(ctx, outcome)
+        except RungError:
+            continue
+        break
+    if best is None:
+        raise RungError(f"the conversation could not be made smaller: {reason}")
+    return best
+
+
+def plan_or_shorten(ctx: BoundContext) -> CompactionPlan | CompactionOutcome:
+    """Return the plan, or where there is nothing to summarise the edits that shorten huge results instead.
+
+    Raises `NothingLeftError` when there is neither.
+    """
+    plan = ctx.environment.plan(manual=ctx.is_manual)
+    if not isinstance(plan, NothingToCompact):
+        return plan
+    if not plan.edits:
+        raise NothingLeftError(plan.reason)
+    note = f"Shortened {len(plan.edits)} large results in the model's view."
+    return CompactionOutcome(edits=plan.edits, rung="truncate", notes=(note,))

@@ -1,0 +1,340 @@
+"""One step's model call: a request, its stream, its retries.
+
+A stream that ends without its terminal event, or fails in the middle, never becomes an assistant entry: what was
+shown of it is withdrawn and the request is made again (R-092). What a user interrupted keeps its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+import msgspec
+from msgspec import Struct, field
+
+from tenuto.core.agent.overflow import ImageRecovery, OverflowChain, concerns_images, is_overflow, leaves_no_room
+from tenuto.core.compacting.preflight import pass_door
+from tenuto.core.errors import TaskFailedError
+from tenuto.core.state.live import LiveSession
+from tenuto.core.state.pins import tell_pins
+from tenuto.core.state.reminders import (
+    FILES_KIND,
+    JOBS_KIND,
+    changed_files_message,
+    due_messages,
+    finished_jobs_message,
+    last_told,
+    names_in,
+)
+from tenuto.core.state.request import build_request, tell_dropped, tell_edit, tell_ignored
+from tenuto.core.state.windows import learn_window, note_served
+from tenuto.model.retry import next_delay
+from tenuto.protocol.event import (
+    AssistantMessageEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    AssistantWithdrawnEvent,
+    RetryEvent,
+    ToolCallDeltaEvent,
+)
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage
+from tenuto.protocol.model import (
+    Finished,
+    ModelError,
+    ModelRequest,
+    StreamPart,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from tenuto.protocol.part import TextPart
+
+
+def tell_at_prompt(live: LiveSession) -> None:
+    """Tell what has changed before a new prompt goes into the history; what was told of jobs before is old by now."""
+    live.told_jobs.clear()
+    _tell_surroundings(live)
+    changed = live.changed_files.find(live.session.state.files)
+    if changed:
+        live.session.append(changed_files_message(changed))
+
+
+def tell_before_request(live: LiveSession) -> None:
+    """Tell what the request that is made next has to carry and does not: each one, also when a step is repeated."""
+    ended = live.tool_context.jobs.take_finished()
+    if ended:
+        live.told_jobs.extend(ended)
+        live.session.append(finished_jobs_message(ended))
+    tell_pins(live)
+    _tell_surroundings(live)
+    compaction = live.session.reading.compaction
+    if compaction is not live.told_after:
+        live.told_after = compaction
+        _tell_again(live)
+
+
+def _tell_surroundings(live: LiveSession) -> None:
+    told = last_told(live.session.get_llm_history())
+    for message in due_messages(told, live.mode, live.session.cwd, live.clock()):
+        live.session.append(message)
+
+
+def _tell_again(live: LiveSession) -> None:
+    """Tell of files and jobs what was told before, still holds, and is not in the view any more."""
+    notes = [message for message in live.session.get_llm_history() if isinstance(message, DeveloperMessage)]
+    files = names_in(notes, FILES_KIND)
+    changed = [path for path in live.changed_files.told(live.session.state.files) if path not in files]
+    if changed:
+        live.session.append(changed_files_message(changed))
+    jobs = "\n".join(message.text for message in notes if message.kind == JOBS_KIND)
+    ended = [job for job in live.told_jobs if f"Background job {job.id} " not in jobs]
+    if ended:
+        live.session.append(finished_jobs_message(ended))
+
+
+MAX_BUDGET_CUTS = 3
+ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
+INTERRUPTED = "Interrupted before there was an answer."
+INTERRUPTED_RETRY = "Interrupted before there was an answer. Attempt {attempt} had failed: {reason}"
+FULL_SHARE = 0.99
+"""Of the window: an empty answer above this was cut off by the window (R-022)."""
+
+
+class Shown(Struct):
+    """What of the present attempt the front-ends have been shown."""
+
+    texts: list[str] = field(default_factory=list)
+    call_characters: dict[int, int] = field(default_factory=dict)
+    anything: bool = False
+    thinking_began: float = 0.0
+    thinking_ended: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The answer's text so far."""
+        return "".join(self.texts)
+
+
+class ModelCall:
+    """One step's call of the model, until an answer is complete or the error is final."""
+
+    def __init__(self, live: LiveSession, submission_id: str) -> None:
+        self._live = live
+        self._submission_id = submission_id
+        self._shown = Shown()
+        self._chain = OverflowChain(live, submission_id)
+        self._images = ImageRecovery(live, submission_id)
+        self._failures = 0
+        self._last_failure = ""
+        self._budget_cuts = 0
+
+    async def run(self) -> AssistantMessage:
+        """Return the stored answer.
+
+        Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
+        """
+        pass_door(self._live, self._submission_id)
+        request = self._build_request()
+        while True:
+            estimate = self._live.measure().estimate
+            try:
+                end = await self._stream(request)
+                answer = self._check(end.message)
+            except ModelError as error:
+                self._withdraw(error)
+                request = await self._next_request(request, error)
+            except asyncio.CancelledError:
+                self._keep_interrupted_text()
+                raise
+            else:
+                thinking = self._shown.thinking_ended - self._shown.thinking_began
+                if end.edit is not None or end.compacted is not None:
+                    estimate = 0  # what the server counted is not what was sent: nothing to calibrate by
+                note_served(self._live, end.message)
+                stored = self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
+                self._note_server(stored, end)
+                return stored
+
+    def _build_request(self) -> ModelRequest:
+        tell_before_request(self._live)
+        return build_request(self._live)
+
+    def _note_server(self, answer: AssistantMessage, end: Finished) -> None:
+        """Take over what the server did to the context while it answered."""
+        if end.edit is not None:
+            tell_edit(self._live, end.edit)
+        if end.ignored:
+            tell_ignored(self._live, end.ignored)
+        for name in end.dropped:
+            if name != end.ignored:
+                tell_dropped(self._live, name)
+        if end.compacted is not None:
+            from tenuto.core.agent.provider_items import adopt_compaction
+
+            adopt_compaction(self._live, self._submission_id, answer, end.compacted)
+
+    async def _next_request(self, request: ModelRequest, error: ModelError) -> ModelRequest:
+        """Return what to send after a failure; raises when the failure is final."""
+        live = self._live
+        if error.kind == "bad_thinking" and request.thinking:
+            return msgspec.structs.replace(request, thinking=False)
+        if error.kind in ITEM_REFUSALS:
+            from tenuto.core.agent.provider_items import give_up_items, refuses_items
+
+            if refuses_items(live, error, request):
+                await give_up_items(live, self._submission_id, error)
+                return self._build_request()
+        if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
+            self._budget_cuts += 1
+            learn_window(live, error)
+            if not leaves_no_room(error):
+                lowered = lower_output(request, error)
+                self._remember_output_limit(error, lowered.max_output_tokens)
+                return lowered
+        if concerns_images(error, request) and self._images.leave_out(error, request):
+            return self._build_request()
+        too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
+        if too_long:
+            await self._chain.recover(error, request)
+            return self._build_request()
+        self._failures += 1
+        await self._wait_before_retry(error, self._failures)
+        return request
+
+    def _remember_output_limit(self, error: ModelError, limit: int) -> None:
+        """The model's own limit holds for the next steps too; one that the size of this request makes does not."""
+        if error.observed is None:
+            self._live.facts = msgspec.structs.replace(self._live.facts, max_output_tokens=limit)
+
+    def _check(self, answer: AssistantMessage) -> AssistantMessage:
+        """Raise for an answer that is none: cut off by the window (R-019, R-022), or with nothing in it."""
+        window = self._live.facts.context_window
+        sent = answer.usage.sent if answer.usage is not None else 0
+        if answer.stop_reason == "window_exceeded":
+            raise ModelError("overflow", "the answer ran into the end of the context window", observed=sent)
+        if answer.parts:
+            return answer
+        if answer.stop_reason == "max_tokens" and window is not None and sent >= FULL_SHARE * window:
+            raise ModelError("overflow", "the request filled the whole window", observed=sent)
+        if answer.stop_reason in {"refusal", "pause", "max_tokens"}:
+            return answer
+        raise TaskFailedError(f"{answer.model} answered with nothing; send the request again or change the model")
+
+    async def _stream(self, request: ModelRequest) -> Finished:
+        """Make one attempt, publish what arrives, and return its end."""
+        self._shown = Shown()
+        client = self._live.models.client(request.model.provider)
+        answer = cast("AsyncGenerator[StreamPart, None]", client.stream(request))
+        async with aclosing(answer) as stream:
+            async for part in stream:
+                if isinstance(part, Finished):
+                    return part
+                self._show(part)
+        raise ModelError("broken_stream", "the stream ended before the answer was complete")
+
+    def _show(self, part: StreamPart) -> None:
+        live, shown = self._live, self._shown
+        shown.anything = True
+        match part:
+            case TextDelta(text=text):
+                shown.texts.append(text)
+                live.bus.publish(
+                    AssistantTextDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
+                )
+            case ThinkingDelta(text=text):
+                shown.thinking_began = shown.thinking_began or time.monotonic()
+                shown.thinking_ended = time.monotonic()
+                live.bus.publish(
+                    AssistantThinkingDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
+                )
+            case ToolCallDelta():
+                if not shown.call_characters:
+                    asyncio.get_running_loop().run_in_executor(None, live.tools.warm_up)
+                characters = shown.call_characters.get(part.index, 0) + len(part.fragment)
+                shown.call_characters[part.index] = characters
+                live.bus.publish(
+                    ToolCallDeltaEvent(
+                        session_id=live.id,
+                        submission_id=self._submission_id,
+                        index=part.index,
+                        name=part.name,
+                        characters=characters,
+                    )
+                )
+            case Finished():
+                pass
+
+    def _withdraw(self, error: ModelError) -> None:
+        """Take back what a failed attempt has shown; a notice stays in the log."""
+        live, shown = self._live, self._shown
+        if not shown.anything:
+            return
+        self._shown = Shown()
+        live.bus.publish(
+            AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason=str(error))
+        )
+        characters = len(shown.text)
+        if characters:
+            live.notify(f"Discarded a partial answer ({characters:,} characters): {error}", "warning", keep=True)
+
+    async def _wait_before_retry(self, error: ModelError, failures: int) -> None:
+        live = self._live
+        attempts = live.settings.request.retries
+        import random
+
+        delay = next_delay(error, failures, attempts, random.random())
+        if delay is None:
+            raise error
+        self._last_failure = str(error)
+        live.bus.publish(
+            RetryEvent(
+                session_id=live.id,
+                submission_id=self._submission_id,
+                attempt=failures,
+                attempts=attempts,
+                wait=delay,
+                reason=str(error),
+            )
+        )
+        try:
+            await asyncio.sleep(delay)
+        except asyncio.CancelledError:
+            self._keep_interrupted_text()
+            raise
+
+    def _keep_interrupted_text(self) -> None:
+        """What the user read before the interrupt stays in the conversation; calls and thinking do not."""
+        if self._shown.text.strip():
+            parts = (TextPart(text=self._shown.text),)
+            self._publish(AssistantMessage(parts=parts, model=self._live.facts.id, stop_reason="interrupted"))
+            return
+        live = self._live
+        if self._shown.anything:
+            live.bus.publish(
+                AssistantWithdrawnEvent(session_id=live.id, submission_id=self._submission_id, reason="interrupted")
+            )
+        if self._last_failure:
+            text = INTERRUPTED_RETRY.format(attempt=self._failures, reason=self._last_failure)
+            live.notify(text, "warning", keep=True)
+            return
+        live.notify(INTERRUPTED, "info", keep=True)
+
+    def _publish(self, message: AssistantMessage) -> AssistantMessage:
+        stored = self._live.session.append(message)
+        self._live.bus.publish(
+            AssistantMessageEvent(session_id=self._live.id, submission_id=self._submission_id, message=stored)
+        )
+        return stored
+
+
+def lower_output(request: ModelRequest, error: ModelError) -> ModelRequest:
+    """Return the request with a smaller output budget: what the error names, else half (R-021)."""
+    wanted = request.max_output_tokens // 2
+    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
+        wanted = error.limit
+    if wanted < 16:
+        raise error
+    return msgspec.structs.replace(request, max_output_tokens=wanted)

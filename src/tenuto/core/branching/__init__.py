@@ -1,0 +1,1 @@
+"""Moving to another place of the tree, with notes and files."""

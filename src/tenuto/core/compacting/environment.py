@@ -1,0 +1,329 @@
+"""What a compaction is given: the session's whole environment at that moment (DESIGN section 6, seed 001)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from tenuto.compaction.measure.budget import aim_for
+from tenuto.compaction.measure.meter import estimate_tools
+from tenuto.compaction.plan.entries import active_compaction
+from tenuto.compaction.summary.prompts import prompts_from
+from tenuto.compaction.summary.summarise import MAX_PARTS
+from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
+from tenuto.compaction.ways.validate import Standing
+from tenuto.config.instructions import read_instructions
+from tenuto.core.errors import UsageError
+from tenuto.core.state.live import LiveSession
+from tenuto.core.state.pin_notes import fitting_pins
+from tenuto.core.state.reminders import describe_job
+from tenuto.core.state.request import build_request
+from tenuto.core.state.windows import learn_from, split_model
+from tenuto.protocol.compaction import CacheState, CompactionModel
+from tenuto.protocol.entry import UndoEntry, ViewEditEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage
+from tenuto.protocol.model import (
+    Finished,
+    ModelClient,
+    ModelError,
+    ModelFacts,
+    ModelRequest,
+    RemoteCompactor,
+    StreamPart,
+)
+from tenuto.protocol.operation import CompactionReason
+from tenuto.session.view.projection import project
+
+
+class CountedClient:
+    """Passes everything on, and adds up the usage of finished answers."""
+
+    def __init__(self, client: ModelClient, spending: Spending) -> None:
+        self._client = client
+        self._spending = spending
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        """Yield the parts of one answer. Raises `ModelError`."""
+        async for part in self._client.stream(request):
+            if isinstance(part, Finished) and part.message.usage is not None:
+                self._spending.add(part.message.usage)
+            yield part
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models."""
+        return await self._client.models()
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's own count of the request's tokens, `None` where it has none."""
+        return await self._client.count(request)
+
+    async def close(self) -> None:
+        """Do nothing: the connection belongs to the session."""
+
+
+class LearningClient:
+    """Passes everything on, and notes the window of a refusal as too long (`core/state/windows.py`)."""
+
+    def __init__(self, live: LiveSession, client: ModelClient) -> None:
+        self._live = live
+        self._client = client
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        """Yield the parts of one answer. Raises `ModelError`."""
+        try:
+            async for part in self._client.stream(request):
+                yield part
+        except ModelError as error:
+            learn_from(self._live, request.model, error, self._size(request))
+            raise
+
+    def _size(self, request: ModelRequest) -> int:
+        """Return the estimated tokens of a request, as the present model counts them."""
+        estimate = self._live.meter.estimate_all(request.messages) + estimate_tools(request.tools)
+        return round(estimate * self._live.measure().calibration)
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models."""
+        return await self._client.models()
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's own count of the request's tokens, `None` where it has none."""
+        return await self._client.count(request)
+
+    async def close(self) -> None:
+        """Do nothing: the connection belongs to the session."""
+
+
+READ_SHARE = 0.75
+"""Of its window that a summariser reads at once; the rest is for what it writes."""
+
+
+async def find_summarisers(live: LiveSession, successor: ModelFacts | None = None) -> list[ModelFacts]:
+    """Return the models to ask: the one of the settings, the one that made a view too large for the present, this one.
+
+    A configured model that cannot be used is named in a notice, and the next is tried (R-042). After a switch to a
+    smaller window the model before it is asked first, because it can read the whole (R-011); before one it is the
+    present model, and its `successor` if that fails.
+    """
+    found: list[ModelFacts] = []
+    configured = live.settings.compaction.model
+    if configured:
+        facts, fault = await _configured(live, configured)
+        if facts is not None:
+            found.append(facts)
+        elif configured not in live.told_once:  # not at the start already
+            live.notify(
+                f"compaction.model {configured} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
+            )
+    previous = _previous_model(live)
+    window = live.facts.context_window
+    if previous and window is not None and live.measure().tokens > live.budget().trigger:
+        facts = await _previous(live, previous)
+        if facts is not None and (facts.context_window or 0) > window:
+            found.append(facts)
+    found += [live.facts] if successor is None else [live.facts, successor]
+    return [facts for facts in {facts.id: facts for facts in found}.values() if facts.can_summarise]
+
+
+def _previous_model(live: LiveSession) -> str:
+    """Return the model of the last answer if it is not the present one."""
+    for entry in reversed(live.session.path()):
+        if isinstance(entry, AssistantMessage) and entry.model:
+            return entry.model if entry.model != live.facts.id else ""
+    return ""
+
+
+async def _configured(live: LiveSession, text: str) -> tuple[ModelFacts | None, str]:
+    """Return the model that the settings name, or `None` and why it cannot write summaries of this session."""
+    try:
+        facts = await _usable(live, text)
+    except (UsageError, ModelError) as error:
+        return None, str(error)
+    if not facts.can_summarise:
+        return None, "it cannot write summaries"
+    window, tokens = live.budget(facts).window, live.measure().tokens
+    if facts.id != live.facts.id and tokens > MAX_PARTS * READ_SHARE * window:
+        return None, f"its window of {window:,} tokens is too small for the {tokens:,} of this session"
+    return facts, ""
+
+
+async def _previous(live: LiveSession, text: str) -> ModelFacts | None:
+    try:
+        return await _usable(live, text)
+    except (UsageError, ModelError):
+        return None
+
+
+async def _usable(live: LiveSession, text: str) -> ModelFacts:
+    """Return the facts of a model that can be called. Raises `UsageError` or `ModelError`."""
+    model, _ = split_model(text)
+    live.models.require(model)
+    return await live.models.refresh(model)
+
+
+CACHE_LIFETIME = 300.0
+"""Seconds that providers keep a prefix at least, counted from its last use."""
+CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, SystemMessage)
+"""Entries behind which the next request no longer begins with the last one."""
+OVERFLOW_DIVISOR = 3
+"""Of a refused request at most this part stays word for word, and of its texts of the user this part."""
+
+
+def present_standing(live: LiveSession) -> Standing:
+    """Return the context as it is now."""
+    return Standing(
+        path=live.session.path(),
+        view=tuple(live.session.get_llm_history()),
+        size=live.measure(),
+        budget=live.budget(),
+        meter=live.meter,
+        model_id=live.facts.id,
+    )
+
+
+def standing_without(live: LiveSession, target: int) -> Standing:
+    """Return the context as it would be if the compaction or view edit `target` were undone."""
+    present = present_standing(live)
+    path = live.session.path().with_entry(UndoEntry(seq=present.path[-1].seq + 1, target=target))
+    view = project(path, live.session.state.model)
+    size = live.measure_path(view, path)
+    return msgspec.structs.replace(present, path=path, view=tuple(view), size=size)
+
+
+def bind_context(
+    live: LiveSession,
+    reason: CompactionReason,
+    progress: Progress,
+    *,
+    focus: str = "",
+    attempt: int = 0,
+    observed: int = 0,
+    successor: ModelFacts | None = None,
+    first_kept: int = 0,
+    undoing: int = 0,
+) -> BoundContext:
+    """Return what a strategy works on. `attempt` counts from 0; each keeps half of the one before.
+
+    `observed` is the tokens of a request that the provider took and that filled the window. `successor` is the model
+    that the session changes to afterwards: the result has to fit that one's window. `first_kept` is the seq that the
+    kept tail has to begin with (0: where the plan cuts), `undoing` the seq of a compaction that counts as undone (0:
+    none).
+    """
+    standing = standing_without(live, undoing) if undoing else present_standing(live)
+    if successor is not None:
+        standing = msgspec.structs.replace(standing, budget=live.budget(successor))
+    standing = _aimed(standing, reason, attempt)
+    size, budget, path = standing.size, standing.budget, standing.path
+    spending = Spending()
+    client = live.models.client(live.facts.provider)
+    previous = active_compaction(path, live.facts.id)
+    return BoundContext(
+        history=standing.view,
+        token_count=size.tokens,
+        max_context_size=budget.window,
+        reserved_context_size=budget.window - budget.trigger,
+        llm=CompactionModel(live.facts, CountedClient(client, spending)),
+        reason=reason,
+        focus=focus,
+        previous_summary=previous.summary if previous is not None else "",
+        cache=CacheState() if undoing else cache_state(live),
+        environment=CompactionEnvironment(
+            standing=standing,
+            request=build_request(live, standing.view, size),
+            summarisers=_SummaryModels(live, successor),
+            progress=progress,
+            prompts=prompts_from(live.settings.compaction.prompts),
+            constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd).files),
+            surroundings=_surroundings(live),
+            tracker=live.session.state.files,
+            directory=str(live.session.cwd),
+            keep_tokens=budget.window if first_kept else _tail_to_keep(live, reason, attempt),
+            first_kept=first_kept,
+            unseen_tokens=_unseen_to_keep(live, reason, attempt),
+            compactor=client if isinstance(client, RemoteCompactor) else None,
+            shares_prefix=live.settings.compaction.same_prefix,
+            observed=observed,
+            spending=spending,
+            prepared=None if first_kept or undoing else live.prepared,
+        ),
+    )
+
+
+def _aimed(standing: Standing, reason: CompactionReason, attempt: int) -> Standing:
+    """Return the context with the limit that fixed parts and queued texts leave room under.
+
+    The user's words share what was refused, whatever the window is believed to be.
+    """
+    size, budget = standing.size, standing.budget
+    if reason == "overflow" or (reason == "threshold" and size.tokens >= budget.window):
+        said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> attempt
+        budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
+    return msgspec.structs.replace(standing, budget=aim_for(budget, size.fixed + size.queued))
+
+
+def cache_state(live: LiveSession) -> CacheState:
+    """Return whether the provider is likely to have the present prefix in its cache still.
+
+    It has not when the view was changed since the last answer.
+    """
+    for entry in reversed(live.session.path()):
+        if isinstance(entry, CHANGES):
+            return CacheState()
+        if isinstance(entry, AssistantMessage):
+            age = max(0.0, live.clock() - entry.ts)
+            return CacheState(entry.model == live.facts.id and age < CACHE_LIFETIME, age)
+    return CacheState()
+
+
+class _SummaryModels:
+    """Which models may write the summary, found once a compaction: it can mean a request, and a notice."""
+
+    def __init__(self, live: LiveSession, successor: ModelFacts | None) -> None:
+        self._live = live
+        self._successor = successor
+        self._found: Sequence[SummaryModel] | None = None
+
+    async def __call__(self) -> Sequence[SummaryModel]:
+        if self._found is None:
+            live = self._live
+            self._found = [
+                SummaryModel(
+                    CompactionModel(facts, LearningClient(live, live.models.client(facts.provider))),
+                    live.budget(facts),
+                )
+                for facts in await find_summarisers(live, self._successor)
+            ]
+        return self._found
+
+
+def _surroundings(live: LiveSession) -> Surroundings:
+    state = live.session.state
+    return Surroundings(
+        pins=tuple(pin.text for pin in fitting_pins(state.pins, live.budget().window)),
+        plan=state.plan,
+        todo=state.todo,
+        jobs=tuple(describe_job(job) for job in live.tool_context.jobs.running()),
+        recall=live.tools.get("recall") is not None,
+    )
+
+
+def _tail_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+    """Return how much of the end stays, `None` for the usual.
+
+    After an overflow, a silent one too (R-022), the real window or the real size is not what we believe it to be.
+    """
+    size, budget = live.measure(), live.budget()
+    is_silent = reason == "threshold" and size.tokens >= budget.window
+    if reason != "overflow" and not is_silent:
+        return None
+    return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
+
+
+def _unseen_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+    """Return how much of results that no accepted request had stays: of a refused one at most half of it."""
+    if reason != "overflow":
+        return None
+    size = live.measure()
+    return min(size.tokens, size.estimate) >> (attempt + 1)

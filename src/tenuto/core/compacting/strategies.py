@@ -1,0 +1,216 @@
+"""Which strategy compacts this session: the one of the Python API, of the settings, or the ladder (seed 004).
+
+One of somebody else runs on a thread of its own, from its import on, with a time limit: it can block, hang or never
+end, and neither the keys nor the end of the program wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+from tenuto.compaction.errors import RungError, StrategyError
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.ways.environment import BoundContext
+from tenuto.compaction.ways.ladder import Home, HomeClient, LadderCompaction, lend
+from tenuto.compaction.ways.strategy_loader import check_strategy, load_strategy
+from tenuto.compaction.ways.supplied import convert_output
+from tenuto.config.settings import Settings
+from tenuto.core.errors import UsageError
+from tenuto.core.state.live import LiveSession
+from tenuto.core.state.windows import split_model
+from tenuto.extension.host import Lane, LaneError, describe_fault
+from tenuto.protocol.compaction import CompactionContext, CompactionOutput, CompactionStrategy, SessionView
+from tenuto.protocol.message import HistoryEvent, Message
+from tenuto.protocol.model import Finished, ModelClient, ModelError, ModelFacts, ModelRequest, StreamPart
+
+STRATEGIES_FOLDER = "strategies"
+"""Under Tenuto's home: where a strategy may lie as a single file."""
+OWN_PACKAGE = "tenuto.compaction."
+FROM_PYTHON = "The `compaction` argument"
+_SLICE = 256
+"""Entries that a strategy is handed at once while it goes through the history."""
+
+
+async def choose_strategy(live: LiveSession) -> CompactionStrategy:
+    """Return the session's strategy, loaded once. One that cannot be used is named, and the ladder used meanwhile."""
+    async with live.strategy_lock:  # it is chosen at the start and wanted by a compaction
+        if not live.is_strategy_chosen:
+            live.strategy = await _choose(live)
+            live.is_strategy_chosen = True
+    assert live.strategy is not None
+    return live.strategy
+
+
+def name_of(strategy: CompactionStrategy) -> str:
+    """Return the name of a strategy's class."""
+    return strategy.name if isinstance(strategy, StrategyOnLane) else type(strategy).__name__
+
+
+async def _choose(live: LiveSession) -> CompactionStrategy:
+    name, given = live.settings.compaction.strategy, live.strategy
+    if given is not None and _is_built_in(given):
+        return given
+    if given is None and not name:
+        return LadderCompaction()
+    lane = Lane(f"strategy {name}".strip(), lambda error: None)
+    home = Home()
+
+    def load() -> CompactionStrategy:
+        if given is not None:
+            return check_strategy(given, FROM_PYTHON)
+        return load_strategy(name, _dependencies(live, home), live.home / STRATEGIES_FOLDER)
+
+    limit = live.settings.extensions.hook_timeout
+    try:
+        found = cast("CompactionStrategy", await lane.call(load, timeout=limit, is_excused=home.take_activity))
+    except (StrategyError, LaneError) as error:
+        lane.close()
+        text = f"compaction.strategy {name} cannot be loaded: {error}" if isinstance(error, LaneError) else f"{error}"
+        live.notify(f"{text}. The built-in strategy is used meanwhile.", "error")
+        return LadderCompaction()
+    except BaseException:
+        lane.close()
+        raise
+    if _is_built_in(found):
+        lane.close()
+        return found
+    live.on_leave.append(lane.close)
+    return StrategyOnLane(found, lane, home, limit)
+
+
+def _is_built_in(strategy: object) -> bool:
+    return type(strategy).__module__.startswith(OWN_PACKAGE)
+
+
+def _dependencies(live: LiveSession, home: Home) -> dict[type, object]:
+    """Return what a constructor may ask for; everything of the session is only touched at home."""
+    return {
+        Settings: live.settings,
+        ModelClient: HomeClient(PresentClient(live), home),
+        Meter: Meter(),
+        SessionView: ReadOnlySession(live, home),
+    }
+
+
+class StrategyOnLane:
+    """A strategy of somebody else. What it returns is plain data when it leaves its thread."""
+
+    def __init__(self, strategy: CompactionStrategy, lane: Lane, home: Home, limit: float) -> None:
+        self.name = type(strategy).__name__
+        self._strategy = strategy
+        self._lane = lane
+        self._home = home
+        self._limit = max(0.1, limit)
+
+    async def compact(self, ctx: CompactionContext) -> CompactionOutput:
+        """Return what the strategy proposes. Raises `RungError`, or `StrategyError` with what is wrong with it.
+
+        Time runs out only while nothing is asked of the program: a model may take as long as it needs.
+        """
+        if self._lane.is_stuck:
+            raise StrategyError("it has not come back from the time before")
+        assert isinstance(ctx, BoundContext)
+        lent = lend(ctx, self._home)
+
+        async def work() -> CompactionOutput:
+            return convert_output(await self._strategy.compact(lent), lent.history)
+
+        try:
+            return cast(
+                "CompactionOutput",
+                await self._lane.call(
+                    work, timeout=self._limit, is_excused=self._home.take_activity, on_leave=lent.cancel.set
+                ),
+            )
+        except RungError:
+            raise
+        except Exception as error:  # anything can happen in somebody else's code
+            raise StrategyError(describe_fault(error)) from error
+
+
+class ReadOnlySession:
+    """The session as a strategy may see it, from its own thread as well."""
+
+    def __init__(self, live: LiveSession, home: Home) -> None:
+        self._live = live
+        self._home = home
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._live.id
+
+    @property
+    def cwd(self) -> Path:
+        """The working directory."""
+        return self._live.session.cwd
+
+    def path(self) -> Sequence[HistoryEvent]:
+        """Return the entries from the root to the leaf."""
+        return self._live.session.path()
+
+    def entries(self) -> Iterator[HistoryEvent]:
+        """Yield the whole history in file order."""
+        entries = self._home.ask(self._live.session.entries)
+        while some := self._home.ask(lambda: list(islice(entries, _SLICE))):
+            yield from some
+
+    def get_llm_history(self) -> list[Message]:
+        """Return what the model is sent now, system prompt first."""
+        return self._home.ask(lambda: list(self._live.session.get_llm_history()))
+
+
+class PresentClient:
+    """The client of whatever model the session has at the moment of the call."""
+
+    def __init__(self, live: LiveSession) -> None:
+        self._live = live
+
+    def _client(self) -> ModelClient:
+        return self._live.models.client(self._live.facts.provider)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        """Yield the parts of one answer; what it costs is counted. Raises `ModelError`."""
+        async for part in self._client().stream(request):
+            if isinstance(part, Finished) and part.message.usage is not None:
+                self._live.session.hold_usage(part.message.usage)
+            yield part
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models."""
+        return await self._client().models()
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's own count of the request's tokens, `None` where it has none."""
+        return await self._client().count(request)
+
+    async def close(self) -> None:
+        """Do nothing: the connection belongs to the session."""
+
+
+async def check_settings(live: LiveSession) -> None:
+    """Warn of a strategy that cannot be loaded and of a summariser that no provider has; nothing fails for it."""
+    compaction = live.settings.compaction
+    if compaction.model:
+        fault = await _find_fault(live, compaction.model)
+        if fault:
+            live.notify(
+                f"compaction.model {compaction.model} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
+            )
+            live.told_once.add(compaction.model)
+    if compaction.strategy:
+        await choose_strategy(live)
+
+
+async def _find_fault(live: LiveSession, text: str) -> str:
+    """Return why a model cannot be asked for anything, empty if it can or nobody knows."""
+    try:
+        model, _ = split_model(text)
+        live.models.require(model)
+        await live.models.refresh(model)
+    except (UsageError, ModelError) as error:
+        return str(error)
+    return "it is not in its provider's list; /model shows what is" if live.models.listed_instead(model) else ""

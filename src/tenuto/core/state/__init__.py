@@ -1,0 +1,1 @@
+"""What a running session has: settings, model, pins, approvals, reminders, the next request."""

@@ -1,0 +1,153 @@
+"""What the model is told between two answers: mode, date and surroundings, files that changed on disk.
+
+It travels as developer messages in the gap before the next request, so nothing that was sent ever changes
+(DESIGN section 3, "A developer entry belongs to the gap"). Each kind is told once and again when it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
+from tenuto.protocol.entry import Mode
+from tenuto.protocol.message import DeveloperMessage, FileUse, Message
+
+if TYPE_CHECKING:
+    from tenuto.tool.process.jobs import Job
+
+MODE_TEXTS: Mapping[Mode, str] = {
+    "ask": "Approval mode: ask. The user is asked before each edit and each command.",
+    "edits": "Approval mode: edits. Edits inside the working directory need no approval; commands do.",
+    "auto": "Approval mode: auto. Edits and commands run without approval; be as careful as the user would be.",
+    "plan": (
+        "Approval mode: plan. Only look: read, search, and work out a plan. When it is complete, hand it over with the "
+        "plan tool; the user approves it or says what to change. Edits and commands that change anything are refused "
+        "until then. A question that needs no change is answered as always, without a plan."
+    ),
+}
+MAX_CHANGED_FILES = 20
+_COMMIT_DIGITS = 12
+KINDS = ("environment", "mode")
+FILES_KIND, JOBS_KIND = "changed files", "ended jobs"
+
+
+def environment_text(cwd: Path, now: float) -> str:
+    """Return where and when the session runs, by the day."""
+    day = time.strftime("%A, %Y-%m-%d", time.localtime(now))
+    branch = current_branch(cwd)
+    where = f"Working directory: {cwd}" + (f" (git branch {branch})" if branch else "")
+    return f"{where}\nSystem: {platform.system()} {platform.machine()}\nDate: {day}"
+
+
+def current_branch(cwd: Path) -> str:
+    """Return the checked-out branch, or the beginning of the commit; empty where there is none. Runs no git."""
+    return read_branch(cwd, _COMMIT_DIGITS)
+
+
+def last_told(view: Sequence[Message]) -> dict[str, str]:
+    """Return the newest developer text of each kind that the model still sees."""
+    told: dict[str, str] = {}
+    for message in reversed(view):
+        if isinstance(message, DeveloperMessage) and message.kind in KINDS:
+            told.setdefault(message.kind, message.text)
+            if len(told) == len(KINDS):
+                break
+    return told
+
+
+def due_messages(told: Mapping[str, str], mode: Mode, cwd: Path, now: float) -> list[DeveloperMessage]:
+    """Return what has to be told before the next request."""
+    current = {"environment": environment_text(cwd, now), "mode": MODE_TEXTS[mode]}
+    return [DeveloperMessage(text=text, kind=kind) for kind, text in current.items() if told.get(kind) != text]
+
+
+class ChangedFiles:
+    """Notices files that the model has seen and that something else changed since.
+
+    A file's bytes are hashed only when its size or time stamp moved; a changed time stamp alone is no change (R-090).
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._told: dict[str, str] = {}
+
+    def find(self, files: Mapping[str, FileUse]) -> list[str]:
+        """Return the paths whose content is no longer what the model saw, each change once."""
+        changed: list[str] = []
+        for path, use in files.items():
+            if not use.sha256:
+                continue
+            digest = self._digest(path, use.sha256)
+            if digest == use.sha256:
+                self._told.pop(path, None)  # changed back: the same change would be news again
+            elif digest is not None and self._told.get(path) != digest:
+                self._told[path] = digest
+                changed.append(path)
+        return changed
+
+    def told(self, files: Mapping[str, FileUse]) -> list[str]:
+        """Return the paths whose change was told and that are still not what the model saw."""
+        uses = [files[path] for path in self._told if path in files and files[path].sha256]
+        return [use.path for use in uses if self._digest(use.path, use.sha256) not in (None, use.sha256)]
+
+    def settle(self, seen: Mapping[str, str]) -> list[str]:
+        """Return the paths whose content is not what the model has `seen` of them, and count them all as told.
+
+        `seen` has the hash of each; empty: the model knows nothing of that file, so a change of it is no news.
+        """
+        changed: list[str] = []
+        for path, digest in seen.items():
+            self._stamps.pop(path, None)
+            present = self._digest(path, "")
+            if present is None:
+                continue
+            self._told[path] = present
+            if digest and present != digest:
+                changed.append(path)
+        return changed
+
+    def _digest(self, path: str, known: str) -> str | None:
+        try:
+            stat = Path(path).stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+            if self._stamps.get(path) == stamp:
+                return self._told.get(path, known)
+            digest = hashlib.sha256(read_regular(Path(path), limit=max(stat.st_size, MAX_BYTES))).hexdigest()
+        except FileNotFoundError:
+            return "deleted"
+        except (OSError, RefusedFileError):
+            return None
+        self._stamps[path] = stamp
+        return digest
+
+
+def changed_files_message(paths: Sequence[str]) -> DeveloperMessage:
+    """Return the message that names changed files; read them again before editing."""
+    names = "\n".join(f"- {path}" for path in paths[:MAX_CHANGED_FILES])
+    more = f"\n- and {len(paths) - MAX_CHANGED_FILES} more" if len(paths) > MAX_CHANGED_FILES else ""
+    head = "These files changed on disk since you last saw them; read them again before you rely on them:"
+    return DeveloperMessage(text=f"{head}\n{names}{more}", kind=FILES_KIND)
+
+
+def names_in(notes: Sequence[DeveloperMessage], kind: str) -> set[str]:
+    """Return what the notes of a kind name, one a line."""
+    lines = (line for note in notes if note.kind == kind for line in note.text.splitlines())
+    return {line.removeprefix("- ") for line in lines if line.startswith("- ")}
+
+
+def describe_job(job: Job) -> str:
+    """Return one line on a background job."""
+    ended = "was ended by the user" if job.stopped else f"ended with exit code {job.exit_code}"
+    state = "running" if job.is_running else ended
+    output = f"; its output is in {job.log}" if job.log else ""
+    return f"{job.id} ({job.text}) {state}{output}"
+
+
+def finished_jobs_message(jobs: Sequence[Job]) -> DeveloperMessage:
+    """Return the message that tells which background jobs ended."""
+    return DeveloperMessage(text="\n".join(f"Background job {describe_job(job)}." for job in jobs), kind=JOBS_KIND)

@@ -1,0 +1,106 @@
+"""The request that the present view makes, for a step and for a summary that shares its prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from tenuto.compaction.measure.meter import ContextSize
+from tenuto.core.state.live import LiveSession
+from tenuto.protocol.entry import Level
+from tenuto.protocol.message import Message, NoticeEntry
+from tenuto.protocol.model import ModelRequest, RemoteCompactor, RemoteWay, ServerContext, ServerEdit
+from tenuto.session.view.path import newest_of_kind
+
+MIN_CLEAR_OVER = 50_000
+"""Tokens: in a smaller request old results are not worth the prefix cache that leaving them out costs."""
+CLEAR_SHARE = 0.3
+MIN_CLEARED = 12_500
+CLEARED_SHARE = 0.05
+EDIT_KIND = "server_edit"
+IGNORED_KIND = "server_ignored"
+DROPPED_KIND = "server_dropped"
+
+
+def server_context(live: LiveSession) -> ServerContext:
+    """Return what the user lets this model's provider do.
+
+    `[models] remote_compaction` decides; where it is unset, `compaction.remote` does for every provider that has a
+    compaction of its own.
+    """
+    settings, budget = live.settings, live.budget()
+    own = settings.models.get(live.facts.id)
+    chosen = _chosen_compaction(live)
+    server = ServerContext(
+        compaction="request" if chosen == "automatic" else chosen,
+        compact_over=budget.target if chosen == "automatic" and settings.compaction.enabled else 0,
+    )
+    if own is None or not own.clear_tool_uses:
+        return server
+    return ServerContext(
+        compaction=server.compaction,
+        compact_over=server.compact_over,
+        clear_over=min(max(MIN_CLEAR_OVER, int(CLEAR_SHARE * budget.window)), budget.target),
+        clear_at_least=max(MIN_CLEARED, int(CLEARED_SHARE * budget.window)),
+    )
+
+
+def _chosen_compaction(live: LiveSession) -> RemoteWay | Literal["automatic"]:
+    own = live.settings.models.get(live.facts.id)
+    if live.items_refused:
+        return "off"
+    if own is not None and own.remote_compaction:
+        return own.remote_compaction
+    can = live.settings.compaction.remote and isinstance(live.models.client(live.facts.provider), RemoteCompactor)
+    return "request" if can else ""
+
+
+def tell_edit(live: LiveSession, edit: ServerEdit) -> None:
+    """Tell the user, once a session, that the server left old results out of a request."""
+    text = (
+        f"{live.facts.provider} left {edit.cleared_results} old tool results ({edit.cleared_tokens:,} tokens) out of "
+        "what the model reads, as clear_tool_uses asks for. The session keeps them; this is not said again."
+    )
+    _tell_once(live, EDIT_KIND, text, "info")
+
+
+def tell_ignored(live: LiveSession, field: str) -> None:
+    """Tell the user, once a session, that the server does not know what the settings ask it for."""
+    text = (
+        f"{live.facts.provider} does not take {field}, which the settings of {live.facts.id} ask for; the context is "
+        "kept small here instead."
+    )
+    _tell_once(live, IGNORED_KIND, text, "warning")
+
+
+def tell_dropped(live: LiveSession, field: str) -> None:
+    """Tell the user, once a session, that a field of the request is left out because the server refused it."""
+    text = f"{live.facts.provider} does not take the field {field}; requests leave it out from now on."
+    _tell_once(live, f"{DROPPED_KIND}.{field}", text, "info")
+
+
+def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:
+    if kind in live.told_once:
+        return
+    live.told_once.add(kind)
+    if not any(entry.kind == kind for entry in newest_of_kind(live.session.path(), NoticeEntry)):
+        live.notify(text, level, kind, keep=True)
+
+
+def build_request(
+    live: LiveSession, view: Sequence[Message] | None = None, size: ContextSize | None = None
+) -> ModelRequest:
+    """Return the request for the present view, or for another one of that size.
+
+    Its output budget is what the window leaves (R-007).
+    """
+    size = live.measure() if size is None else size
+    return ModelRequest(
+        model=live.facts,
+        messages=tuple(live.session.get_llm_history() if view is None else view),
+        tools=live.tool_schemas(),
+        max_output_tokens=live.budget().output_for(size.tokens, size.uncounted),
+        effort=live.effort,
+        cache_key=live.id,
+        server=server_context(live),
+    )

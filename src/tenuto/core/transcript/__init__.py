@@ -1,0 +1,1 @@
+"""Entries as events again: a resumed session, older pages, a search."""

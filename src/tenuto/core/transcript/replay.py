@@ -1,0 +1,178 @@
+"""From entries to the events that they stand for, so that a resumed transcript is the live one (DESIGN section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tenuto.core.state.live import LiveSession
+from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantMessageEvent,
+    CompactionEndEvent,
+    EarlierEntriesEvent,
+    NoticeEvent,
+    ShellFinishedEvent,
+    ToolResultEvent,
+    ToolStartedEvent,
+    UndoneEvent,
+    UserMessageEvent,
+)
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
+from tenuto.protocol.operation import ShowEarlierOperation
+from tenuto.protocol.part import ToolCallPart
+from tenuto.session.view.path import EntryPath
+from tenuto.session.view.view import compaction_of_edits
+
+
+def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:
+    """Yield what the front-ends would have been told when these entries were made; deltas are left out."""
+    for entry in entries:
+        match entry:
+            case UserMessage():
+                yield UserMessageEvent(
+                    session_id=session_id,
+                    seq=entry.seq,
+                    parts=entry.parts,
+                    origin=entry.origin,
+                    from_queued=entry.from_queued,
+                )
+            case AssistantMessage():
+                yield AssistantMessageEvent(session_id=session_id, message=entry)
+                yield from _started_calls(session_id, entry)
+            case ToolResultMessage():
+                yield ToolResultEvent(session_id=session_id, message=entry)
+            case ShellEntry():
+                yield ShellFinishedEvent(session_id=session_id, entry=entry)
+            case NoticeEntry():
+                yield NoticeEvent(session_id=session_id, text=entry.text, level=entry.level, kind=entry.kind)
+            case CompactionEntry():
+                yield compaction_end(session_id, entry, will_retry=entry.reason == "overflow")
+            case ViewEditEntry() if entry.rung:
+                yield compaction_end(session_id, compaction_of_edits(entry), will_retry=entry.reason == "overflow")
+            case UndoEntry():
+                yield UndoneEvent(session_id=session_id, seq=entry.seq, target=entry.target)
+            case BranchSummaryEntry():
+                yield compaction_end(session_id, compaction_of_branch(entry))
+            case _:
+                continue
+
+
+def compaction_end(
+    session_id: str, entry: CompactionEntry, submission_id: str = "", *, will_retry: bool = False
+) -> CompactionEndEvent:
+    """Return the event of a compaction that is on disk. One that leaves too much has an `error` as well (R-004)."""
+    return CompactionEndEvent(
+        session_id=session_id,
+        submission_id=submission_id,
+        reason=entry.reason,
+        tokens_before=entry.tokens_before,
+        tokens_after=entry.tokens_after,
+        kept_from_index=entry.first_kept_index,
+        will_retry=will_retry,
+        entry=entry,
+        error=_still_over(entry),
+    )
+
+
+def compaction_of_branch(entry: BranchSummaryEntry) -> CompactionEntry:
+    """Return notes on a part that was left in the form in which all compactions are shown."""
+    return CompactionEntry(
+        seq=entry.seq,
+        ts=entry.ts,
+        summary=entry.summary,
+        reason="branch",
+        rung="branch",
+        usage=entry.usage,
+        from_extension=entry.from_extension,
+    )
+
+
+def _still_over(entry: CompactionEntry) -> str | None:
+    before, after, trigger = entry.tokens_before, entry.tokens_after, entry.trigger
+    if before is None or after is None or not trigger or after <= trigger:
+        return None
+    return f"the context is smaller ({before:,} → {after:,} tokens) but still over its limit of {trigger:,} tokens"
+
+
+def _started_calls(session_id: str, message: AssistantMessage) -> Iterator[ToolStartedEvent]:
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            yield ToolStartedEvent(session_id=session_id, call_id=part.id, name=part.name, arguments=part.arguments)
+
+
+SHOWN_ENTRIES = 400
+"""Entries that are replayed at a time; some at an end are left out so that it begins with a turn, or ends with one."""
+
+
+def recent_events(live: LiveSession) -> list[AnyEvent]:
+    """Return the events of the end of the path; the first says how much is before it, if anything is."""
+    path = live.session.path()
+    begin = _begin(path, 0, len(path))
+    shown = path[begin:]
+    events: list[AnyEvent] = list(replay(live.id, shown))
+    if begin:
+        events.insert(0, EarlierEntriesEvent(session_id=live.id, remaining=begin, before=shown[0].seq))
+    return events
+
+
+def earlier_events(live: LiveSession, question: ShowEarlierOperation) -> EarlierEntriesEvent:
+    """Return what was asked for. Raises `SessionUnreadable`."""
+    path = live.session.path().up_to(question.before - 1)
+    first = len(path.up_to(question.after)) if question.after else 0
+    if question.at:
+        begin = _begin_of_turn(path, first, len(path.up_to(question.at)))
+        end = _end(path, begin, len(path.up_to(question.at)))
+    else:
+        begin, end = _begin(path, first, len(path)), len(path)
+    shown = path[begin:end]
+    return EarlierEntriesEvent(
+        session_id=live.id,
+        remaining=begin - first,
+        before=shown[0].seq if shown else 0,
+        last=shown[-1].seq if shown else 0,
+        later=len(path) - end,
+        upto=question.before,
+        count=len(shown),
+        events=tuple(replay(live.id, shown)),
+    )
+
+
+def _begin(path: EntryPath, first: int, end: int) -> int:
+    """Return where the last `SHOWN_ENTRIES` of a stretch begin: with a turn, or a step, of their older half."""
+    begin = max(first, end - SHOWN_ENTRIES)
+    if begin == first:
+        return first
+    return begin + _first_boundary(path[begin : begin + SHOWN_ENTRIES // 2])
+
+
+def _begin_of_turn(path: EntryPath, first: int, end: int) -> int:
+    """Return where the turn of the entry before `end` begins; if that is far back, where one of its steps does."""
+    begin = max(first, end - SHOWN_ENTRIES // 2)
+    entries = path[begin:end]
+    turns = [index for index, entry in enumerate(entries) if isinstance(entry, UserMessage)]
+    if turns:
+        return begin + turns[-1]
+    return first if begin == first else begin + _first_boundary(entries)
+
+
+def _end(path: EntryPath, begin: int, least: int) -> int:
+    """Return where a part ends that begins at `begin` and goes to `least` at least: before a turn, or before a step."""
+    end = min(len(path), begin + SHOWN_ENTRIES)
+    if end == len(path):
+        return end
+    newer = path[least:end]
+    for kind in (UserMessage, AssistantMessage):
+        for index in range(len(newer) - 1, -1, -1):
+            if isinstance(newer[index], kind) and least + index > begin:
+                return least + index
+    return end
+
+
+def _first_boundary(entries: Sequence[HistoryEvent]) -> int:
+    """Return where the first turn begins, or the first step if no turn does: calls stay with their results."""
+    for kind in (UserMessage, AssistantMessage):
+        for index, entry in enumerate(entries):
+            if isinstance(entry, kind):
+                return index
+    return 0

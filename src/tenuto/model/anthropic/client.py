@@ -1,0 +1,184 @@
+"""Anthropic Messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from urllib.parse import quote
+
+import msgspec
+
+from tenuto.model import json_access
+from tenuto.model.anthropic.encoder import (
+    CACHE_MARK,
+    CLEAR_TOOL_USES,
+    COMPACTION,
+    COMPACTION_BETA,
+    EDITING_BETA,
+    MANAGEMENT,
+    AnthropicEncoder,
+    ask_on,
+    begins_with_block,
+    compaction_field,
+    editing_field,
+    explain_absence,
+    join_betas,
+    join_messages,
+)
+from tenuto.model.anthropic.stream import AnthropicDecoder
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.http.transport import Transport
+from tenuto.model.model_list import facts_from_list, nearest_effort
+from tenuto.model.wire.calls import taken_ids
+from tenuto.model.wire.client import Call, Field, WireClient, join_array, join_object, last_part
+from tenuto.model.wire.conversation import Encoded, LoadBlob, Run
+from tenuto.model.wire.negotiation import Negotiation
+from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
+
+VERSION = "2026-10-21"
+OFFICIAL_HOST = "api.anthropic.com"
+MAX_MARKS = 4
+MAX_PAGES = 10
+WAYS = frozenset({"request"})
+OPTIONAL = {
+    "thinking": "thinking|adaptive",
+    "output_config": "output_config|effort",
+    MANAGEMENT: f"{MANAGEMENT}|{CLEAR_TOOL_USES}|{EDITING_BETA}",
+}
+"""Fields that gateways and older models do not know, and how their refusals name them."""
+
+
+class AnthropicClient:
+    """A client of one Anthropic endpoint (see `ModelClient`)."""
+
+    def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
+        self._endpoint = endpoint
+        self._wire = WireClient(endpoint, load_blob, AnthropicEncoder(endpoint.provider), OPTIONAL, transport)
+        self._compaction = Negotiation({COMPACTION: f"{COMPACTION}|{COMPACTION_BETA}"})
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
+        """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
+        encoded = self._wire.cache.encode(request)
+        url = self._endpoint.url("/v1/messages")
+        # A view that ends with an answer is sent with a line after it that no later request has.
+        prefix = "" if encoded.runs and encoded.runs[-1][0] else encoded.prefix
+
+        def prepare() -> Call:
+            decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages))
+            wanted = editing_field(request.server)
+            ignored = self._wire.negotiation.ignored(MANAGEMENT, wanted)
+            editing = b"" if ignored else wanted
+            head: list[Field] = [
+                ("max_tokens", b"%d" % request.max_output_tokens),
+                ("stream", b"true"),
+                (MANAGEMENT, editing),
+            ]
+            headers = self._headers(request, EDITING_BETA if editing else "")
+            body = self._body(request, encoded, head, ask_on(encoded.runs))
+            return Call(url, headers, body, decoder, prefix, ignored)
+
+        return self._wire.call(request, prepare)
+
+    @property
+    def ways(self) -> frozenset[str]:
+        """The ways of compacting that this wire knows and the server has not refused (see `RemoteCompactor`)."""
+        return WAYS if self._compaction.allows(COMPACTION) else frozenset()
+
+    async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
+        """Return the signed block that stands for the conversation (see `RemoteCompactor`).
+
+        That a server does not have this beta is remembered.
+        """
+        encoded = self._wire.cache.encode(request)
+        head: list[Field] = [
+            ("max_tokens", b"%d" % request.max_output_tokens),
+            ("stream", b"true"),
+            (COMPACTION, compaction_field(instructions, focus)),
+        ]
+
+        def prepare() -> Call:
+            decoder = AnthropicDecoder(self._endpoint.provider, set())
+            body = self._body(request, encoded, head, encoded.runs)
+            headers = self._headers(request, COMPACTION_BETA)
+            return Call(self._endpoint.url("/v1/messages"), headers, body, decoder, "")
+
+        try:
+            end = await last_part(self._wire.call(request, prepare))
+        except ModelError as error:
+            self._compaction.learn(error)
+            raise
+        if end.compacted is None or len(end.compacted.items) != 1:
+            raise explain_absence(end.message.stop_reason)
+        return msgspec.structs.replace(end.compacted, usage=end.message.usage)
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models, page by page. Raises `ModelError`."""
+        facts: list[ModelFacts] = []
+        after = ""
+        for _ in range(MAX_PAGES):
+            url = self._endpoint.url("/v1/models?limit=1000") + (f"&after_id={quote(after)}" if after else "")
+            found = await self._wire.transport.get_json(url, self._headers())
+            facts += facts_from_list(self._endpoint.provider, found)
+            after = json_access.as_text(found.get("last_id"))
+            if not (found.get("has_more") and after):
+                break
+        return facts
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's count of the request's tokens. Raises `ModelError`."""
+        encoded = self._wire.cache.encode(request)
+        body = self._body(request, encoded, [], ask_on(encoded.runs))
+        url = self._endpoint.url("/v1/messages/count_tokens")
+        found = await self._wire.post_json(url, self._headers(request), body)
+        return json_access.as_count(found.get("input_tokens")) or None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    def _headers(self, request: ModelRequest | None = None, beta: str = "") -> dict[str, str]:
+        """Return the headers. The API takes the key as a bearer token; gateways may know only `x-api-key`, so both
+        go to every other address (anchors A1.1). A request that carries a compaction block names its beta (A1.9).
+        """
+        endpoint = self._endpoint
+        headers = {"content-type": "application/json", "anthropic-version": VERSION}
+        if endpoint.key:
+            headers["authorization"] = f"Bearer {endpoint.key}"
+            if endpoint.host != OFFICIAL_HOST and not endpoint.bearer_only:
+                headers["x-api-key"] = endpoint.key
+        headers.update(endpoint.headers)
+        carries = request is not None and begins_with_block(request.messages, endpoint.provider)
+        own = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
+        betas = join_betas(*own, beta, COMPACTION_BETA if carries else "")
+        return {**headers, "anthropic-beta": betas} if betas else headers
+
+    def _body(self, request: ModelRequest, encoded: Encoded, head: list[Field], runs: Sequence[Run]) -> bytes:
+        """Return the request with its cache marks: the end of each of the first two system blocks, then of as many of
+        the last user messages as are left of four.
+
+        The mark on the user message before the last stands where the last request ended, so it hits exactly,
+        however many blocks one step adds (DESIGN section 3).
+        """
+        system = [block[:-1] + CACHE_MARK if place < 2 else block for place, block in enumerate(encoded.head)]
+        marks = MAX_MARKS - min(2, len(system))
+        return join_object(
+            [
+                ("model", json_access.encode(request.model.name)),
+                *head,
+                *self._thinking(request),
+                ("tools", encoded.tools),
+                ("system", join_array(system) if system else b""),
+                ("messages", join_messages(runs, marks)),
+            ]
+        )
+
+    def _thinking(self, request: ModelRequest) -> list[Field]:
+        """Return the fields for thinking and effort, where the model has them and the server takes them."""
+        facts, effort = request.model, request.effort
+        fields: list[Field] = []
+        if facts.thinking and self._wire.negotiation.allows("thinking"):
+            kind = b'{"type":"disabled"}' if effort == "none" else b'{"type":"adaptive","display":"summarized"}'
+            fields.append(("thinking", kind))
+        effort = "" if effort == "none" else nearest_effort(effort, facts.efforts)
+        if effort and self._wire.negotiation.allows("output_config"):
+            fields.append(("output_config", json_access.encode({"effort": effort})))
+        return fields

@@ -1,0 +1,1 @@
+"""The OpenAI protocols: Responses and Chat Completions."""

@@ -1,0 +1,167 @@
+"""OpenAI Responses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+import msgspec
+
+from tenuto.model import json_access
+from tenuto.model.endpoint import Endpoint
+from tenuto.model.http.transport import Transport
+from tenuto.model.model_list import facts_from_list
+from tenuto.model.openai.responses_encoder import (
+    ENDPOINT,
+    MANAGEMENT,
+    TRIGGER,
+    TRIGGER_TYPE,
+    ResponsesEncoder,
+    context_management,
+    encode_message,
+    input_text,
+    read_endpoint_output,
+    the_one,
+)
+from tenuto.model.openai.responses_stream import ResponsesDecoder, normal_usage
+from tenuto.model.wire.calls import taken_ids
+from tenuto.model.wire.client import Call, Field, WireClient, join_array, join_object, last_part
+from tenuto.model.wire.conversation import Encoded, LoadBlob
+from tenuto.model.wire.negotiation import Negotiation
+from tenuto.model.wire.stream import priced
+from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
+
+MIN_OUTPUT_TOKENS = 16
+WAYS = frozenset({"request", "endpoint"})
+OPTIONAL = {
+    "reasoning.summary": r"reasoning\.summary|reasoning summar(?:y|ies)",
+    "reasoning": r"reasoning(?:\.effort)?(?! summar)(?!\.summary)",
+    "include": r"include|reasoning\.encrypted_content|encrypted content",
+    "prompt_cache_key": "prompt_cache_key",
+    "max_output_tokens": "max_output_tokens",
+    MANAGEMENT: f"{MANAGEMENT}|compact_threshold",
+}
+"""Fields that some models and servers do not know, and how their refusals name them."""
+
+
+class ResponsesClient:
+    """A client of one Responses endpoint (see `ModelClient`)."""
+
+    def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
+        self._endpoint = endpoint
+        self._trigger = Negotiation({TRIGGER_TYPE: TRIGGER_TYPE})
+        self._wire = WireClient(endpoint, load_blob, ResponsesEncoder(endpoint.provider), OPTIONAL, transport)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
+        """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
+        encoded = self._wire.cache.encode(request)
+        url, headers = self._endpoint.url("/responses"), self._headers()
+
+        def prepare() -> Call:
+            decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
+            body = self._body(request, encoded)
+            ignored = self._wire.negotiation.ignored(MANAGEMENT, context_management(request.server))
+            return Call(url, headers, body, decoder, encoded.prefix, ignored)
+
+        return self._wire.call(request, prepare)
+
+    @property
+    def ways(self) -> frozenset[str]:
+        """The ways of compacting that this wire knows (see `RemoteCompactor`)."""
+        return WAYS
+
+    async def compact(self, request: ModelRequest, *, instructions: str, focus: str) -> CompactedItems:
+        """Return what stands for the conversation (see `RemoteCompactor`). The provider takes no instructions.
+
+        A server that does not know the trigger is asked at the endpoint, from then on at once.
+        """
+        del instructions
+        encoded = self._wire.cache.encode(request)
+        wish = [encode_message("developer", [input_text(focus)])] if focus else []
+        if request.server.compaction == "request" and self._trigger.allows(TRIGGER_TYPE):
+            try:
+                return await self._compact_by_trigger(request, encoded, wish)
+            except ModelError as error:
+                if not self._trigger.learn(error, is_value=True):
+                    raise
+        return await self._compact_at_endpoint(request, encoded, wish)
+
+    async def _compact_by_trigger(self, request: ModelRequest, encoded: Encoded, wish: list[bytes]) -> CompactedItems:
+        """Ask by the last item of a request that is otherwise like every other."""
+
+        def prepare() -> Call:
+            decoder = ResponsesDecoder(self._endpoint.provider, set())
+            body = self._body(request, encoded, [*wish, TRIGGER])
+            return Call(self._endpoint.url("/responses"), self._headers(), body, decoder, "")
+
+        end = await last_part(self._wire.call(request, prepare))
+        if end.compacted is None and end.message.stop_reason == "max_tokens":
+            raise ModelError("invalid", "the provider's compaction was cut off at the output limit")
+        return msgspec.structs.replace(the_one(end.compacted), usage=end.message.usage)
+
+    async def _compact_at_endpoint(self, request: ModelRequest, encoded: Encoded, wish: list[bytes]) -> CompactedItems:
+        """Ask at the address that is for nothing else; it takes no tools and does not stream."""
+        key = json_access.encode(request.cache_key) if request.cache_key else b""
+        fields = [field for field in self._conversation(request, encoded, wish) if field[0] != "tools"]
+        body = join_object([*fields, ("prompt_cache_key", key)])
+        self._wire.check_size(body)
+        found = await self._wire.post_json(self._endpoint.url(ENDPOINT), self._headers(), body)
+        usage = normal_usage(json_access.as_dict(found.get("usage")))
+        items = read_endpoint_output(found)
+        return msgspec.structs.replace(items, usage=None if usage is None else priced(usage, request.model))
+
+    async def models(self) -> list[ModelFacts]:
+        """Return what the provider says of its models. Raises `ModelError`."""
+        found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._headers())
+        return facts_from_list(self._endpoint.provider, found)
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the provider's count of the request's tokens. Raises `ModelError`."""
+        body = join_object(self._conversation(request, self._wire.cache.encode(request)))
+        found = await self._wire.post_json(self._endpoint.url("/responses/input_tokens"), self._headers(), body)
+        return json_access.as_count(found.get("input_tokens")) or None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+        if self._endpoint.key:
+            headers["authorization"] = f"Bearer {self._endpoint.key}"
+        return {**headers, **self._endpoint.headers}
+
+    def _body(self, request: ModelRequest, encoded: Encoded, further: Sequence[bytes] = ()) -> bytes:
+        """Return the request. Nothing is stored at the provider; reasoning comes back encrypted instead.
+
+        `further` items come after the conversation; with them it is a compaction that is asked for.
+        """
+        output = max(MIN_OUTPUT_TOKENS, request.max_output_tokens)
+        options = {
+            "prompt_cache_key": json_access.encode(request.cache_key) if request.cache_key else b"",
+            "max_output_tokens": b"%d" % output,
+            "reasoning": self._reasoning(request),
+            "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
+            MANAGEMENT: b"" if further else context_management(request.server),
+        }
+        allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
+        model, *conversation = self._conversation(request, encoded, further)
+        return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
+
+    def _reasoning(self, request: ModelRequest) -> bytes:
+        """Return the `reasoning` field for a model that reasons; empty bytes for the others, which refuse it."""
+        fields: dict[str, str] = {}
+        if request.effort and (request.model.thinking or request.model.efforts):
+            fields["effort"] = request.effort
+        if request.model.thinking and self._wire.negotiation.allows("reasoning.summary"):
+            fields["summary"] = "auto"
+        return json_access.encode(fields) if fields else b""
+
+    def _conversation(self, request: ModelRequest, encoded: Encoded, further: Sequence[bytes] = ()) -> list[Field]:
+        """Return model, instructions, tools and input; the input comes last, so that requests share their start."""
+        instructions, summaries = encoded.head[:1], encoded.head[1:]
+        return [
+            ("model", json_access.encode(request.model.name)),
+            ("instructions", instructions[0] if instructions else b""),
+            ("tools", encoded.tools),
+            ("input", join_array([*summaries, *encoded.bodies, *further])),
+        ]

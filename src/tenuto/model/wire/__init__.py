@@ -1,0 +1,1 @@
+"""What all protocols share: encoding, streams, tool calls, what is left out after a refusal."""

@@ -1,0 +1,1 @@
+"""All sessions: the list, loading, forking, moving, the trash."""

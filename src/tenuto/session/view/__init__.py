@@ -1,0 +1,1 @@
+"""What follows from the log: the path, the view, the tree, the folded state."""

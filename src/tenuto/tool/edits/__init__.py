@@ -1,0 +1,1 @@
+"""Changing files: encodings, matching, diffs."""

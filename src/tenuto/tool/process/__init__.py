@@ -1,0 +1,1 @@
+"""Commands: processes, their output, jobs, what a killed program left."""

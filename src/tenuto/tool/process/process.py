@@ -1,0 +1,241 @@
+"""A shell command in a session of its own: started, read, watched, and ended with everything that it started.
+
+The command has no controlling terminal and an empty stdin (R-079). Its output comes through a pipe that is read for
+as long as anything holds it, so a server that was left in the background never writes into a closed pipe, and the
+tool does not wait for it either (R-077). Ending goes by the session id, which the kernel keeps for the descendants
+when the shell itself is long gone (R-078).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tenuto.last_acts import add_last_act
+from tenuto.tool.process.collector import Collector
+from tenuto.tool.process.left_running import VARIABLE, RunningRecord, session_members
+
+_CHUNK = 65_536
+DRAIN_SECONDS = 0.1
+"""How long output is still waited for after the shell has ended and something else holds the pipe."""
+TERM_SECONDS = 1.0
+"""How long a command has to end by itself after SIGTERM."""
+GONE_SECONDS = 1.5
+"""How long the kernel has to remove what was killed."""
+_POLL_SECONDS = 0.03
+_REMOVED = ("BASH_ENV", "ENV", "CI", "SSH_ASKPASS", "SUDO_ASKPASS", "SYSTEMD_EDITOR")
+_SET = {
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "BAT_PAGER": "cat",
+    "DELTA_PAGER": "cat",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",
+    "GCM_INTERACTIVE": "never",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "TERM": "dumb",
+}
+
+
+def shell_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command: nothing in it opens a pager, an editor or a prompt (R-079)."""
+    return {name: value for name, value in environ.items() if name not in _REMOVED} | _SET
+
+
+def find_shell() -> str:
+    """Return the shell that commands are given to: bash, or sh where there is none."""
+    import shutil
+
+    return shutil.which("bash") or "/bin/sh"
+
+
+class Command:
+    """A running command. Everything happens on the loop that it was started on."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector, record: RunningRecord) -> None:
+        self._popen = popen
+        self._record = record
+        self._pipe = pipe
+        self._loop = asyncio.get_running_loop()
+        self.collector = collector
+        self.on_output: Callable[[bytes], None] | None = None
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self.drained = asyncio.Event()
+        os.set_blocking(pipe, False)
+        self._loop.add_reader(pipe, self._read)
+        self._watch_exit()
+
+    @property
+    def pid(self) -> int:
+        """The shell's process id, which is also the id of its group and session."""
+        return self._popen.pid
+
+    def leaves_something(self) -> bool:
+        """Whether the shell has ended and something that it started still runs or holds its output."""
+        if not self.exited.done():
+            return False
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            if self.drained.is_set():
+                return False  # the usual end, told without a look at every process
+        except PermissionError:
+            pass
+        return bool(self.members())
+
+    def members(self) -> list[int]:
+        """Return the live processes of the command's session."""
+        members = session_members(self.pid)
+        # The id of a session that has died out can be given to a stranger: its leader would be alive again.
+        return [] if self.exited.done() and self.pid in members else members
+
+    async def end(self) -> None:
+        """End the whole session: ask first, then kill. When cancelled meanwhile, kill at once."""
+        try:
+            self._signal(signal.SIGTERM, signal.SIGCONT)
+            await self._wait_gone(TERM_SECONDS)
+        finally:
+            self._signal(signal.SIGKILL)
+        if not await self._wait_gone(GONE_SECONDS):
+            self._signal(signal.SIGKILL)
+        await asyncio.wait({self.exited}, timeout=DRAIN_SECONDS)
+
+    def kill_now(self) -> None:
+        """Kill the whole session without waiting."""
+        self._signal(signal.SIGKILL)
+
+    def read_rest(self) -> None:
+        """Take what stands in the pipe now; not what something that goes on writing puts there meanwhile."""
+        for _ in range(2):  # a pipe holds one chunk
+            if self._pipe >= 0:
+                self._read()
+
+    def close(self) -> None:
+        """Stop reading and let go of the pipe and the file."""
+        if self._pipe >= 0:
+            self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            self._pipe = -1
+        self.collector.close()
+        self.drained.set()
+        self._forget()
+
+    async def _wait_gone(self, seconds: float) -> bool:
+        deadline = self._loop.time() + seconds
+        while self.members():
+            if self._loop.time() >= deadline:
+                return False
+            await asyncio.sleep(_POLL_SECONDS)
+        return True
+
+    def _signal(self, *signals: signal.Signals) -> None:
+        for _ in range(3):  # a process that forks meanwhile is seen by the next look
+            members = self.members()
+            for pid in members:
+                for number in signals:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, number)
+            if not members or signal.SIGKILL not in signals:
+                return
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._pipe, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.close()
+            return
+        self.collector.add(chunk)
+        if self.on_output is not None:
+            self.on_output(chunk)
+
+    def _watch_exit(self) -> None:
+        if hasattr(os, "pidfd_open"):
+            try:
+                watched = os.pidfd_open(self.pid)
+            except OSError:
+                pass
+            else:
+                self._loop.add_reader(watched, self._exit_seen, watched)
+                return
+        threading.Thread(target=self._wait_in_thread, daemon=True).start()
+
+    def _exit_seen(self, watched: int) -> None:
+        self._loop.remove_reader(watched)
+        os.close(watched)
+        self._note_exit(self._popen.wait())
+
+    def _wait_in_thread(self) -> None:
+        code = self._popen.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._note_exit, code)
+
+    def _note_exit(self, code: int) -> None:
+        if not self.exited.done():
+            self.exited.set_result(code if code >= 0 else 128 - code)
+            self._forget()
+
+    def _forget(self) -> None:
+        """Take away the record once nothing of the command runs or holds its output."""
+        if self.drained.is_set() and self.exited.done() and not self.leaves_something():
+            self._record.remove()
+
+
+def start_command(text: str, cwd: Path, environ: Mapping[str, str], collector: Collector, records: Path) -> Command:
+    """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
+
+    Must be called on a running loop. Raises `OSError` (no such directory).
+    """
+    reading, writing = os.pipe()
+    record = RunningRecord(records, text)
+    try:
+        popen = subprocess.Popen(
+            [find_shell(), "-c", text],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing,
+            cwd=cwd,
+            env={**shell_environment(environ), VARIABLE: record.word},
+            start_new_session=True,
+        )
+        record.started(popen.pid)
+    except BaseException:
+        record.remove()
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    command = Command(popen, reading, collector, record)
+    _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
+    _started.append(command)
+    return command
+
+
+_started: list[Command] = []
+"""What may still run of what this process has started."""
+
+
+def _kill_all() -> None:
+    for command in tuple(_started):
+        command.kill_now()
+
+
+add_last_act(_kill_all)

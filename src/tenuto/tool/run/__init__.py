@@ -1,0 +1,1 @@
+"""Running a tool: registry, arguments, context, bounds of results."""

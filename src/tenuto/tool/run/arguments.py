@@ -1,0 +1,204 @@
+"""The arguments of the built-in tools as pydantic models.
+
+Imported at the first tool call only: the schemas that the model sees are prebuilt (`schemas.json`), and a test proves
+them equal to these models. After a change here run `python -m tenuto.tool.run.build_schemas`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from tenuto.protocol.entry import TodoStatus
+from tenuto.text.bounding import shorten
+from tenuto.tool.run.base import ArgumentError
+
+_ECHO_CHARS = 200
+_MAX_PROBLEMS = 8
+
+
+class Arguments(BaseModel):
+    """Base of all: what a model adds of its own is ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ReadArguments(Arguments):
+    """Read a text file (numbered lines), an image, or list a directory. Read on in a long file with offset."""
+
+    path: str
+    offset: int = Field(default=1, ge=1, description="First line")
+    limit: int | None = Field(default=None, ge=1, description="Number of lines; default as many as fit")
+
+
+class WriteArguments(Arguments):
+    """Create a file or replace all of it; folders are made. An existing file must have been read before."""
+
+    path: str
+    content: str
+
+
+class EditArguments(Arguments):
+    """Replace text in a file. old_string must be copied exactly from the file, without line numbers, with enough
+    lines around it to occur only once. Everything else in the file stays as it is, line endings included.
+    """
+
+    path: str
+    old_string: str
+    new_string: str = Field(description="Replacement; empty deletes")
+    replace_all: bool = Field(default=False, description="Replace every occurrence")
+
+
+class BashArguments(Arguments):
+    """Run a bash command. Each starts in the working directory, without a terminal or stdin: nothing can ask or page.
+    Output and exit code come back. Use background for servers and watchers: it returns at once with a process id and
+    a log file.
+    """
+
+    command: str
+    timeout: float | None = Field(default=None, gt=0, description="Seconds; default 120, at most 600")
+    background: bool = False
+
+
+class GrepArguments(Arguments):
+    """Search file contents with a regular expression, honouring .gitignore."""
+
+    pattern: str
+    path: str = Field(default=".", description="File or directory")
+    glob: str = Field(default="", description="Only files like this: *.py, src/**/*.{ts,tsx}")
+    output: Literal["lines", "files", "count"] = Field(default="lines", description="Matching lines, paths, or counts")
+    context: int = Field(default=0, ge=0, le=50, description="Lines around each match")
+    ignore_case: bool = False
+    literal: bool = Field(default=False, description="pattern is plain text")
+    limit: int = Field(default=200, ge=1, le=5000, description="Most lines or files returned")
+
+
+class GlobArguments(Arguments):
+    """Find files by name, newest first, honouring .gitignore."""
+
+    pattern: str = Field(description="*.py at any depth, or src/**/*.{ts,tsx}")
+    path: str = Field(default=".", description="Directory to search")
+    limit: int = Field(default=100, ge=1, le=5000)
+
+
+_TODO_WORDS: dict[str, TodoStatus] = {
+    **dict.fromkeys(("completed", "complete", "finished", "closed", "success"), "done"),
+    **dict.fromkeys(("in progress", "active", "doing", "current", "running", "started", "ongoing"), "in_progress"),
+    **dict.fromkeys(("todo", "to do", "open", "not started", "planned", "queued", "blocked"), "pending"),
+    **dict.fromkeys(("canceled", "skipped", "dropped", "abandoned"), "cancelled"),
+}
+"""What models call the states of an item in other harnesses."""
+_TODO_TEXTS = ("content", "title", "task", "step", "description", "subject", "activeForm")
+
+
+class TodoItemArguments(Arguments):
+    """One line of the list."""
+
+    text: str = Field(min_length=1)
+    status: TodoStatus = "pending"
+
+    @field_validator("status", mode="before")
+    @classmethod
+    def _other_words(cls, value: object) -> object:
+        """Models know other lists with other words for the same."""
+        words = " ".join(str(value).lower().replace("-", " ").replace("_", " ").split())
+        return _TODO_WORDS.get(words, words.replace(" ", "_"))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_names(cls, value: object) -> object:
+        """The same for the name of its text; a bare text is an item that is not begun."""
+        if isinstance(value, str):
+            return {"text": value}
+        if not isinstance(value, dict) or "text" in value:
+            return cast("object", value)
+        item = cast("dict[str, object]", value)
+        name = next((name for name in _TODO_TEXTS if item.get(name)), None)
+        return {**item, "text": item[name]} if name else item
+
+
+class TodoArguments(Arguments):
+    """Replace the todo list that the user sees. Send the whole list each time; keep one item in_progress."""
+
+    items: list[TodoItemArguments]
+
+
+class PlanArguments(Arguments):
+    """In plan mode: hand the finished plan to the user, who approves it, changes it or asks for another. Look around
+    first; call it once, when the plan is complete. Outside plan mode nobody is asked.
+    """
+
+    plan: str = Field(min_length=1, description="Markdown: what will be changed where, in which order, how checked")
+
+
+class FetchArguments(Arguments):
+    """Get a web page or file over http(s) as readable text. Redirects to another host are reported, not followed."""
+
+    url: str
+    raw: bool = Field(default=False, description="HTML as it is, not as text")
+
+
+class RecallArguments(Arguments):
+    """Look into this session's whole history, word for word, also where only a summary of it is left."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    query: str = Field(default="", description="Words that an entry has all of; empty with seq: show the entries")
+    regex: bool = Field(default=False, description="query is a regular expression for one line")
+    seq: str = Field(default="", description="Entry or range: 120, 120-140, 120-, -140")
+    branches: bool = Field(default=False, description="Also branches that were left")
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+MODELS: dict[str, type[Arguments]] = {
+    "read": ReadArguments,
+    "write": WriteArguments,
+    "edit": EditArguments,
+    "bash": BashArguments,
+    "grep": GrepArguments,
+    "glob": GlobArguments,
+    "todo": TodoArguments,
+    "plan": PlanArguments,
+    "fetch": FetchArguments,
+    "recall": RecallArguments,
+}
+_ALIASES = {
+    "file_path": "path",
+    "filename": "path",
+    "old_str": "old_string",
+    "new_str": "new_string",
+    "file_text": "content",
+    "cmd": "command",
+    "run_in_background": "background",
+    "todos": "items",
+}
+"""Names that models know from other harnesses; taken for ours where ours is missing."""
+
+
+def parse_arguments(name: str, values: dict[str, Any]) -> Arguments:
+    """Return the arguments of the built-in tool `name`. Raises `ArgumentError` with every fault named."""
+    model = MODELS[name]
+    given = {key: value for key, value in values.items() if value is not None}
+    for alias, ours in _ALIASES.items():
+        if alias in given and ours in model.model_fields and ours not in given:
+            given[ours] = given.pop(alias)
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise ArgumentError(_explain(name, error)) from None
+
+
+def _explain(name: str, error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    lines: list[str] = []
+    for problem in problems[:_MAX_PROBLEMS]:
+        place = ".".join(str(step) for step in problem["loc"]) or "arguments"
+        if problem["type"] == "missing":
+            lines.append(f"- {place}: required and missing")
+        else:
+            echo = shorten(repr(problem["input"]), _ECHO_CHARS)
+            lines.append(f"- {place}: {problem['msg']} (got {echo})")
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(f"- and {len(problems) - _MAX_PROBLEMS} more")
+    return "\n".join([f"The arguments do not fit the schema of {name}; nothing was run.", *lines])

@@ -1,0 +1,210 @@
+"""What a tool is given: where it works, what it may store, how it speaks while it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import zlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tenuto.config.settings import ToolSettings
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import FileUse, HistoryEvent
+from tenuto.protocol.part import ImagePart
+from tenuto.tool.image import ImageFacts
+from tenuto.tool.process.jobs import JobTable
+
+if TYPE_CHECKING:
+    from tenuto.session.store import Store
+    from tenuto.tool.output import ToolOutput
+
+
+_KEPT_BYTES = 8_000_000
+"""Compressed bytes of seen contents that are kept to show what changed."""
+_KEPT_FILE_BYTES = 1_000_000
+
+
+class FileTracker:
+    """The newest use of each file by real path. `seen` adds to what the session knew when it was opened."""
+
+    def __init__(self, known: Mapping[str, FileUse]) -> None:
+        self._known = known
+        self._own: dict[str, FileUse] = {}
+        self._contents: OrderedDict[str, bytes] = OrderedDict()
+        self._kept = 0
+
+    def digest(self, path: str) -> str:
+        """Return the hex SHA-256 of the content that the model last saw; empty when it saw none."""
+        use = self._own.get(path) or self._known.get(path)
+        return use.sha256 if use is not None else ""
+
+    def record(self, use: FileUse, data: bytes | None = None) -> FileUse:
+        """Note a use, and the content if it is at hand, so that a later change can be shown. Returns the use."""
+        self._own[use.path] = use
+        self._forget(use.path)
+        if data is not None and len(data) <= _KEPT_FILE_BYTES:
+            packed = zlib.compress(data, 1)
+            self._contents[use.path] = packed
+            self._kept += len(packed)
+            while self._kept > _KEPT_BYTES:
+                self._forget(next(iter(self._contents)))
+        return use
+
+    def content(self, path: str) -> bytes | None:
+        """Return the bytes that the model last saw of a file, if they are still kept."""
+        packed = self._contents.get(path)
+        return None if packed is None else zlib.decompress(packed)
+
+    def _forget(self, path: str) -> None:
+        packed = self._contents.pop(path, None)
+        if packed is not None:
+            self._kept -= len(packed)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the hex SHA-256 of `data`."""
+    return hashlib.sha256(data).hexdigest()
+
+
+MAX_KEPT_FILE = 20_000_000
+"""Bytes: what is larger is changed without a way back."""
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class FileState(Protocol):
+    """The part of the session's state that tools read."""
+
+    @property
+    def files(self) -> Mapping[str, FileUse]:
+        """The newest use of each file."""
+        ...
+
+
+class HistoryReader(Protocol):
+    """The part of a session that `recall` reads; it changes nothing."""
+
+    def path(self) -> Sequence[HistoryEvent]:
+        """Return the entries from the root to the leaf."""
+        ...
+
+    def everything(self) -> Sequence[HistoryEvent]:
+        """Return the entries of all branches in file order."""
+        ...
+
+
+class SessionPlaces(HistoryReader, Protocol):
+    """The part of a session that tools use; `session.Session` is one."""
+
+    @property
+    def cwd(self) -> Path:
+        """Where the session works."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """What lies beside its log."""
+        ...
+
+    @property
+    def state(self) -> FileState:
+        """The session's live state."""
+        ...
+
+
+def _ignore(_: str) -> None:
+    """Live output that nobody watches."""
+
+
+def _nothing() -> None:
+    """Most calls leave nothing behind that waits for their result."""
+
+
+class ToolContext:
+    """One for a session; `for_call` makes the one that a single call gets.
+
+    `workspace` is the real path of the session's directory. `emit` takes live output. `subject` is what was
+    approved; a tool that finds something else when it runs refuses.
+    """
+
+    def __init__(self, session: SessionPlaces, settings: ToolSettings | None = None) -> None:
+        self.session = session
+        self.settings = settings or ToolSettings()
+        self.environ: Mapping[str, str] = os.environ
+        self.jobs = JobTable()
+        self.files = FileTracker(session.state.files)
+        self.workspace = Path(os.path.realpath(session.cwd))
+        self.call_id = "call"
+        self.emit: Callable[[str], None] = _ignore
+        self.subject: ApprovalSubject | None = None
+        self.private_hosts: set[str] = set()
+        """Hosts that turned out to have a private address: the next call asks for them."""
+        self.present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
+        """Has the user say what becomes of a plan; of one call."""
+        self.when_stored: dict[str, Callable[[], None]] = {}
+        """What is to be done when the result of a call, by its id, is in the log."""
+
+    @property
+    def cwd(self) -> Path:
+        """Where relative paths begin and commands start."""
+        return self.session.cwd
+
+    @property
+    def outputs(self) -> Path:
+        """The directory of full tool outputs."""
+        return self.session.store.outputs
+
+    @property
+    def processes(self) -> Path:
+        """The directory in which running commands are written down."""
+        return self.session.store.processes
+
+    @property
+    def history(self) -> HistoryReader:
+        """Everything that was said and done in the session."""
+        return self.session
+
+    def store_output(self, name: str, data: bytes | str) -> Path:
+        """Keep a full output under `name` and return its path."""
+        return self.session.store.save_output(name, data)
+
+    def store_image(self, data: bytes, facts: ImageFacts, name: str = "") -> ImagePart:
+        """Keep an image by its content and return the part that stands for it."""
+        return self.session.store.save_image(data, facts.media_type, name=name, width=facts.width, height=facts.height)
+
+    def keep_before(self, data: bytes) -> str:
+        """Keep what a file was before a change; return its hash, empty for one that is too large or cannot be kept."""
+        if len(data) > MAX_KEPT_FILE:
+            return ""
+        try:
+            return self.session.store.save_bytes(data)
+        except OSError:
+            return ""  # a full disk must not stop the change itself
+
+    def new_output_path(self, suffix: str = "txt") -> Path:
+        """Return a path under `outputs` for this call that no file has yet."""
+        self.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stem = _UNSAFE_IN_NAME.sub("_", self.call_id)[:64] or "call"
+        path = self.outputs / f"{stem}.{suffix}"
+        number = 2
+        while path.exists():
+            path = self.outputs / f"{stem}-{number}.{suffix}"
+            number += 1
+        return path
+
+    def for_call(self, call_id: str, emit: Callable[[str], None], subject: ApprovalSubject | None) -> ToolContext:
+        """Return the context of one call; everything but its name and its voice is shared."""
+        made = object.__new__(ToolContext)
+        vars(made).update(vars(self), call_id=call_id, emit=emit, subject=subject)
+        return made
+
+    def note_stored(self, call_id: str) -> None:
+        """The result of a call is in the log."""
+        self.when_stored.pop(call_id, _nothing)()
+
+    async def close(self) -> None:
+        """End the background jobs and whatever commands left running."""
+        await self.jobs.close()

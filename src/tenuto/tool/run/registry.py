@@ -1,0 +1,83 @@
+"""The tools of a session: schemas at once, code when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from tenuto.protocol.model import ToolSchema
+
+if TYPE_CHECKING:
+    from tenuto.tool.run.base import Tool
+
+_SCHEMA_FILE = Path(__file__).with_name("schemas.json")
+_BUILTIN = {
+    "read": "ReadTool",
+    "write": "WriteTool",
+    "edit": "EditTool",
+    "bash": "BashTool",
+    "grep": "GrepTool",
+    "glob": "GlobTool",
+    "todo": "TodoTool",
+    "plan": "PlanTool",
+    "fetch": "FetchTool",
+    "recall": "RecallTool",
+}
+_schemas: tuple[ToolSchema, ...] | None = None
+
+
+def builtin_schemas() -> tuple[ToolSchema, ...]:
+    """Return the prebuilt schemas of the built-in tools, read once."""
+    global _schemas  # noqa: PLW0603 - a cache of a file that never changes
+    if _schemas is None:
+        _schemas = msgspec.json.decode(_SCHEMA_FILE.read_bytes(), type=tuple[ToolSchema, ...])
+    return _schemas
+
+
+class ToolRegistry:
+    """Built-in tools, then registered ones, in a fixed order: what is sent must not change (DESIGN section 7)."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._registered: dict[str, ToolSchema] = {}
+        self._schemas: tuple[ToolSchema, ...] | None = None
+        self._warm = False
+
+    def register(self, tool: Tool, schema: ToolSchema) -> None:
+        """Add a tool. Raises `ValueError` when its name is taken."""
+        if tool.name in _BUILTIN or tool.name in self._registered:
+            raise ValueError(f"there is a tool named {tool.name} already")
+        self._registered[tool.name] = schema
+        self._schemas = None
+        self._tools[tool.name] = tool
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tools."""
+        return (*_BUILTIN, *self._registered)
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """Return what the model is told of the tools: the same object until a tool is added."""
+        if self._schemas is None:
+            self._schemas = (*builtin_schemas(), *self._registered.values())
+        return self._schemas
+
+    def get(self, name: str) -> Tool | None:
+        """Return a tool, loading its module at the first use; `None` when there is none of that name."""
+        tool = self._tools.get(name)
+        if tool is None and name in _BUILTIN:
+            module = import_module(f"tenuto.tool.{name}")
+            tool = cast("Tool", getattr(module, _BUILTIN[name])())
+            self._tools[name] = tool
+        return tool
+
+    def warm_up(self) -> None:
+        """Import what the first call needs, once; meant for a thread while the model writes that call."""
+        if self._warm:
+            return
+        self._warm = True
+        import_module("tenuto.tool.run.arguments")
+        for name in ("read", "edit", "bash", "grep"):
+            self.get(name)

@@ -1,0 +1,152 @@
+"""One call from the model's JSON to its result. Every call gets a result; no exception of a tool goes further."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import FileUse, ToolResultMessage
+from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart
+from tenuto.text.bounding import shorten
+from tenuto.tool.output import ToolOutput, bound_output, clean_text
+from tenuto.tool.run.base import PlacedTool, ToolError
+from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from tenuto.tool.run.base import Tool
+
+_ECHO_CHARS = 300
+
+
+class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call whose arguments are good; `subject` is what the guard judges."""
+
+    call: ToolCallPart
+    tool: Any
+    arguments: Any
+    subject: ApprovalSubject
+
+
+async def prepare(
+    call: ToolCallPart,
+    registry: ToolRegistry,
+    context: ToolContext,
+    may_look: Callable[[ApprovalSubject], bool] = lambda _place: True,
+) -> PreparedCall | ToolResultMessage:
+    """Return the call ready to be judged and run, or the result that says why it cannot be.
+
+    A call whose place `may_look` turns down is known by its path alone, so that its refusal tells nothing of the file.
+
+    Calls that change files must be prepared after the ones before them have run: the subject shows the difference to
+    the file as it is.
+    """
+    if call.fault:
+        return _error(call, _unreadable(call, call.fault))
+    tool = registry.get(call.name)
+    if tool is None:
+        return _error(call, _unknown(call.name, registry.names()))
+    try:
+        arguments = tool.parse(_decode(call))
+        if isinstance(tool, PlacedTool):
+            place = await asyncio.to_thread(tool.place, arguments, context)
+            if not may_look(place):
+                return PreparedCall(call=call, tool=tool, arguments=arguments, subject=place)
+        subject = await asyncio.to_thread(tool.subject, arguments, context)
+    except ToolError as error:
+        return _error(call, str(error), error.files)
+    except Exception as error:  # noqa: BLE001 - a fault of a tool ends here and becomes a result
+        return _error(call, _crash_text(call.name, error))
+    return PreparedCall(call=call, tool=tool, arguments=arguments, subject=subject)
+
+
+async def run_call(
+    prepared: PreparedCall,
+    context: ToolContext,
+    *,
+    emit: Callable[[str], None],
+    present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None,
+) -> ToolResultMessage:
+    """Run a call that was allowed and return its result within the limits of one result.
+
+    Only a cancellation goes further up, and not that where the tool has something to show of what it did: then the
+    result is an interrupted one.
+    """
+    call, started = prepared.call, time.monotonic()
+    tool = cast("Tool", prepared.tool)
+    own = context.for_call(call.id, emit, prepared.subject)
+    own.present_plan = present_plan
+    try:
+        output = await tool.run(prepared.arguments, own)
+    except ToolError as error:
+        return _error(call, str(error), error.files)
+    except Exception as error:  # noqa: BLE001 - a fault of a tool ends here and becomes a result
+        return _error(call, _crash_text(call.name, error))
+    return _result(call, output, own, time.monotonic() - started)
+
+
+def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, duration: float) -> ToolResultMessage:
+    limits = context.settings
+    output = msgspec.structs.replace(output, parts=tuple(_clean(part) for part in output.parts))
+    output = bound_output(output, limits.max_output_chars, limits.max_output_lines, call.id, context.store_output)
+    return ToolResultMessage(
+        call_id=call.id,
+        name=call.name,
+        parts=output.parts,
+        is_error=output.is_error,
+        ui=output.ui,
+        files=output.files,
+        truncated=output.truncated,
+        output_path=output.output_path,
+        output_size=output.output_size,
+        interrupted=output.interrupted,
+        duration=max(0.0, duration - output.waited),
+    )
+
+
+def _clean(part: ContentPart) -> ContentPart:
+    return TextPart(text=clean_text(part.text)) if isinstance(part, TextPart) else part
+
+
+def _decode(call: ToolCallPart) -> dict[str, Any]:
+    """Return the arguments as an object. Raises `ToolError` (R-094)."""
+    import json
+
+    try:
+        values = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ToolError(_unreadable(call, f"they are not valid JSON: {error}")) from None
+    if not isinstance(values, dict):
+        raise ToolError(_unreadable(call, f"they must be one JSON object, not {type(values).__name__}"))
+    return cast("dict[str, Any]", values)
+
+
+def _unreadable(call: ToolCallPart, why: str) -> str:
+    echo = shorten(clean_text(call.arguments), _ECHO_CHARS)
+    return (
+        f"The arguments of this {call.name} call could not be read; nothing was run. {shorten(why, _ECHO_CHARS)}\n"
+        f"Received: {echo}\nCall {call.name} again with one complete JSON object."
+    )
+
+
+def _unknown(name: str, names: tuple[str, ...]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name.lower(), names, 1)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return f"There is no tool named {shorten(name, 80)}.{hint} The tools are: {', '.join(names)}."
+
+
+def _crash_text(name: str, error: Exception) -> str:
+    what = str(error) or type(error).__name__
+    return f"The {name} call failed: {shorten(what, 500)} ({type(error).__name__})"
+
+
+def _error(call: ToolCallPart, text: str, files: tuple[FileUse, ...] = ()) -> ToolResultMessage:
+    part = TextPart(text=clean_text(text))
+    return ToolResultMessage(call_id=call.id, name=call.name, parts=(part,), is_error=True, files=files)

@@ -1,0 +1,1 @@
+"""Searching files and the session."""

@@ -1,0 +1,148 @@
+"""Searching without ripgrep: our own walk that honours ignore files, and Python's regular expressions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from tenuto.config.project import RefusedFileError, read_regular
+from tenuto.tool.edits.encoding import decode_file
+from tenuto.tool.run.base import ToolError
+from tenuto.tool.search.globbing import path_matcher
+from tenuto.tool.search.search import Found, Query, Stop
+
+_IGNORE_FILES = (".gitignore", ".ignore")
+_LARGEST_FILE = 32_000_000
+_SNIFFED = 8_192
+
+
+class _Rules:
+    """The ignore files that hold in a directory: its own first, then its parents'."""
+
+    def __init__(self, directory: Path, parent: _Rules | None) -> None:
+        self._directory = directory
+        self._parent = parent
+        lines: list[str] = []
+        for name in (*_IGNORE_FILES, ".git/info/exclude"):
+            try:
+                lines += read_regular(directory / name, (directory,)).decode("utf-8", "replace").splitlines()
+            except (OSError, RefusedFileError):
+                continue
+        self._spec = GitIgnoreSpec.from_lines(lines) if lines else None
+
+    def ignore(self, path: Path, *, is_directory: bool) -> bool:
+        """Whether a path below is ignored; the nearest file that says anything decides."""
+        rules: _Rules | None = self
+        while rules is not None:
+            if rules._spec is not None:
+                relative = path.relative_to(rules._directory).as_posix() + ("/" if is_directory else "")
+                verdict = rules._spec.check_file(relative).include
+                if verdict is not None:
+                    return verdict
+            rules = rules._parent
+        return False
+
+
+def _rules_for(base: Path) -> _Rules:
+    """Return the rules of a directory, with those of its parents up to the top of the work tree."""
+    chain = [base]
+    while not (chain[-1] / ".git").exists() and chain[-1].parent != chain[-1]:
+        chain.append(chain[-1].parent)
+    if not (chain[-1] / ".git").exists():
+        chain = [base]
+    rules: _Rules | None = None
+    for directory in reversed(chain):
+        rules = _Rules(directory, rules)
+    return rules if rules is not None else _Rules(base, None)
+
+
+class Walker:
+    """The way to search that is always there."""
+
+    def files(self, base: Path, stop: Stop) -> Iterator[str]:
+        """Yield all files that are not ignored, sorted within each directory. Links to directories are not followed."""
+        yield from self._walk(base, base, _rules_for(base), stop)
+
+    def _walk(self, base: Path, directory: Path, rules: _Rules, stop: Stop) -> Iterator[str]:
+        try:
+            with os.scandir(directory) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError:
+            return
+        for entry in entries:
+            if stop.is_due():
+                return
+            is_directory = entry.is_dir(follow_symlinks=False)
+            path = directory / entry.name
+            if entry.name == ".git" or rules.ignore(path, is_directory=is_directory):
+                continue
+            if is_directory:
+                yield from self._walk(base, path, _Rules(path, rules), stop)
+            elif entry.is_file(follow_symlinks=False):
+                yield path.relative_to(base).as_posix()
+
+    def lines(self, query: Query, stop: Stop) -> Iterator[Found | None]:
+        """Yield matches with their context in path order."""
+        pattern = _compile(query)
+        first = True
+        for name, lines in self._texts(query, stop):
+            hits = {index: found.start() for index, line in enumerate(lines) if (found := pattern.search(line))}
+            last = -1
+            for index in sorted({place for hit in hits for place in _around(hit, query.context, len(lines))}):
+                if query.context and index != last + 1 and not first:
+                    yield None
+                yield Found(name, index + 1, lines[index], hits.get(index))
+                last, first = index, False
+
+    def counts(self, query: Query, stop: Stop) -> Iterator[tuple[str, int]]:
+        """Yield each file with its number of matching lines."""
+        pattern = _compile(query)
+        for name, lines in self._texts(query, stop):
+            count = sum(pattern.search(line) is not None for line in lines)
+            if count:
+                yield name, count
+
+    def _texts(self, query: Query, stop: Stop) -> Iterator[tuple[str, list[str]]]:
+        """Yield every text file that the query asks for, as lines."""
+        wanted = path_matcher(query.glob) if query.glob else None
+        for name in [query.only] if query.only else self.files(query.base, stop):
+            if stop.is_due():
+                return
+            if wanted is None or wanted(name):
+                lines = _read_lines(query.base / name)
+                if lines is not None:
+                    yield name, lines
+
+
+def _read_lines(path: Path) -> list[str] | None:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            return None
+        with path.open("rb") as file:
+            start = file.read(_SNIFFED)
+            content = decode_file(start + file.read()) if b"\0" not in start or start[:1] in b"\xff\xfe" else None
+    except OSError:
+        return None
+    if content is None:
+        return None
+    lines = content.text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _around(hit: int, context: int, total: int) -> range:
+    return range(max(hit - context, 0), min(hit + context + 1, total))
+
+
+def _compile(query: Query) -> re.Pattern[str]:
+    """Raises `ToolError` for a pattern that is none."""
+    text = re.escape(query.pattern) if query.literal else query.pattern
+    try:
+        return re.compile(text, re.IGNORECASE if query.ignore_case else 0)
+    except re.error as error:
+        raise ToolError(f"The search could not be done: not a regular expression: {error}") from None

@@ -1,0 +1,1 @@
+"""Notices outside the screen: bell, title, status command."""

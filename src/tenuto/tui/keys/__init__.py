@@ -1,0 +1,1 @@
+"""Keys: their names, what they are bound to, the key file, a line of text."""

@@ -1,0 +1,1 @@
+"""Other programs in the terminal: editor, pager."""

@@ -1,0 +1,1 @@
+"""Themes as they are chosen, loaded and painted."""

@@ -1,0 +1,155 @@
+"""Lines of the render layer in the colours of a theme: as escape sequences for what is printed, as prompt-toolkit's
+style strings for what is repainted. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from tenuto.tui.first_paint.colours import has_true_colour
+from tenuto.tui.render.line import Line
+from tenuto.tui.render.theme import Style, Theme
+from tenuto.tui.terminal.emoji_width import pin_row
+from tenuto.tui.terminal.hyperlinks import Hyperlinks, hyperlink
+
+Depth = Literal["true", "256"]
+ROW_END = "\x1b[0m\r\n"
+"""Ends a printed row: the next one is plain."""
+_LEVELS = (0, 95, 135, 175, 215, 255)
+_ATTRIBUTES = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
+_ANSI_NAMES = (
+    *("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray"),
+    *("brightblack", "brightred", "brightgreen", "brightyellow"),
+    *("brightblue", "brightmagenta", "brightcyan", "white"),
+)
+
+
+def colour_depth(environ: Mapping[str, str]) -> Depth:
+    """Return how many colours the terminal says that it has; the sixteen are its own anyway."""
+    return "true" if has_true_colour(environ) else "256"
+
+
+class Paint:
+    """A theme on a terminal. `links` says which links are sent to it."""
+
+    def __init__(self, theme: Theme, depth: Depth, *, links: Hyperlinks | None = None) -> None:
+        self.theme = theme
+        self._depth: Depth = depth
+        self.links = links
+        self._sgr: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def choose(self, theme: Theme) -> None:
+        """Paint with another theme from now on."""
+        self.theme = theme
+        self._sgr.clear()
+        self._names.clear()
+
+    def row(self, line: Line) -> str:
+        """Return a line as what is written to the terminal, without its end."""
+        pieces: list[str] = []
+        for text, name in line.spans:
+            codes = self._codes(name)
+            shown = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+            target = self.links.target(self.theme.resolve(name).link) if self.links is not None else ""
+            pieces.append(hyperlink(shown, target) if target else shown)
+        return "".join(pieces)
+
+    def rows(self, lines: Sequence[Line]) -> str:
+        """Return lines as what is written to the terminal, each at the beginning of a row.
+
+        What stood there is erased before: erased behind a row without room, its last character would go (most terminals
+        have the cursor still on it).
+        """
+        return "".join([f"{self._ground(line)}{pin_row(self.row(line))}{ROW_END}" for line in lines])
+
+    def page(self, lines: Sequence[Line]) -> str:
+        """Return lines as a text for a pager."""
+        return "".join([f"{self._ground(line) if line.fill else ''}{self.row(line)}\n" for line in lines])
+
+    def _ground(self, line: Line) -> str:
+        codes = self._codes(line.fill) if line.fill else ""
+        # Erasing to the end of the row paints it in the background of the moment.
+        return f"\x1b[{codes}m\x1b[K\x1b[0m" if codes else "\x1b[K"
+
+    def name(self, style: str) -> str:
+        """Return prompt-toolkit's words for a style name."""
+        found = self._names.get(style)
+        if found is None:
+            found = self._names[style] = _style_words(self.theme.resolve(style))
+        return found
+
+    def _codes(self, style: str) -> str:
+        codes = self._sgr.get(style)
+        if codes is None:
+            codes = self._sgr[style] = sgr_codes(self.theme.resolve(style), self._depth)
+        return codes
+
+
+def sgr_codes(style: Style, depth: Depth) -> str:
+    """Return the numbers between `ESC [` and `m`, empty for plain text."""
+    codes = [code for name, code in _ATTRIBUTES if getattr(style, name)]
+    if style.foreground:
+        codes.append(_colour_codes(style.foreground, 30, depth))
+    if style.background:
+        codes.append(_colour_codes(style.background, 40, depth))
+    return ";".join(codes)
+
+
+def _colour_codes(colour: str, base: int, depth: Depth) -> str:
+    """Return the codes of `#rrggbb` or of the number of a colour; `base` is 30 for text and 40 for what is behind."""
+    if colour.startswith("#"):
+        red, green, blue = _channels(colour)
+        return f"{base + 8};2;{red};{green};{blue}" if depth == "true" else f"{base + 8};5;{nearest(red, green, blue)}"
+    number = int(colour)
+    if number < 8:
+        return str(base + number)
+    return str(base + 52 + number) if number < 16 else f"{base + 8};5;{number}"
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def nearest_of(colour: str) -> int:
+    """Return the number of the nearest of the 256 colours to `#rrggbb`."""
+    return nearest(*_channels(colour))
+
+
+@lru_cache(maxsize=512)
+def nearest(red: int, green: int, blue: int) -> int:
+    """Return the number of the nearest of the 240 colours that every terminal of 256 has alike."""
+    return min(range(16, 256), key=lambda number: _distance(xterm_channels(number), (red, green, blue)))
+
+
+def _distance(first: tuple[int, int, int], second: tuple[int, int, int]) -> int:
+    return sum((one - other) ** 2 for one, other in zip(first, second, strict=True))
+
+
+def xterm_channels(number: int) -> tuple[int, int, int]:
+    """Return the red, green and blue of a colour from 16 on."""
+    if number >= 232:
+        grey = 8 + 10 * (number - 232)
+        return grey, grey, grey
+    place = number - 16
+    return _LEVELS[place // 36], _LEVELS[place // 6 % 6], _LEVELS[place % 6]
+
+
+def _style_words(style: Style) -> str:
+    words = [name for name, _code in _ATTRIBUTES if getattr(style, name)]
+    if style.foreground:
+        words.append(f"fg:{_named(style.foreground)}")
+    if style.background:
+        words.append(f"bg:{_named(style.background)}")
+    return " ".join(words)
+
+
+def _named(colour: str) -> str:
+    if colour.startswith("#"):
+        return colour
+    number = int(colour)
+    if number < 16:
+        return f"ansi{_ANSI_NAMES[number]}"
+    return "#{:02x}{:02x}{:02x}".format(*xterm_channels(number))

@@ -1,0 +1,153 @@
+"""Which theme shows: what the user wants, what the terminal says of itself, and the user's own theme files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tenuto.tui.effects import ChoicePreviewed, ScreenEffect, ThemeChanged
+from tenuto.tui.first_paint.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
+from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
+
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "auto": "dark or light, by the background of the terminal",
+    "dark": "for dark backgrounds",
+    "light": "for light backgrounds",
+    "ansi": "the terminal's own 16 colours",
+    "contrast": "high contrast, by the background of the terminal",
+    "contrast-dark": "high contrast, for dark backgrounds",
+    "contrast-light": "high contrast, for light backgrounds",
+}
+"""Every name that can be set without a file."""
+AUTOMATIC: Final = {"auto": ("dark", "light"), "contrast": ("contrast-dark", "contrast-light")}
+"""Names that go by the background: what they are on a dark one, and on a light one."""
+FOLDER: Final = "themes"
+MAX_BYTES: Final = 100_000
+
+
+class Found(NamedTuple):
+    """A theme, and what is to be said about its file: lines that begin with the file's path."""
+
+    theme: Theme
+    problems: tuple[str, ...] = ()
+
+
+class ThemeChooser:
+    """Knows the theme that shows. `wanted` is the name from the settings, `home` Tenuto's own directory.
+
+    `problems` are lines about the wanted theme's file.
+    """
+
+    def __init__(self, wanted: str, environ: Mapping[str, str], home: Path) -> None:
+        self.wanted = wanted
+        self._environ = environ
+        self._home = home
+        self._light = has_light_background(environ)
+        self._shown = wanted
+        self._repaint: Callable[[Theme], None] = lambda _theme: None
+        self._write: Callable[[str], None] = lambda _sequence: None
+        self._asked = True
+        self.theme, self.problems = self._find(wanted)
+
+    def watch(self, repaint: Callable[[Theme], None]) -> None:
+        """Have `repaint` called with every other theme that is to be shown."""
+        self._repaint = repaint
+
+    def begin(self, write: Callable[[str], None], *, asked: bool = False) -> None:
+        """Ask the terminal for its background, if that is of use: now, or when it will be. Nobody waits for it.
+
+        `write` takes control sequences; `asked`: somebody else has done it.
+        """
+        self._write = write
+        self._asked = asked or not may_ask(self._environ)
+        self._ask_if_needed()
+
+    def show(self, name: str) -> None:
+        """Show a theme from now on. A file that is bad gives what is good of it."""
+        self._shown = name
+        self._ask_if_needed()
+        self._change()
+
+    def carry_out(self, effect: ScreenEffect) -> bool:
+        """Carry out an effect, if it is one of these; say whether it was."""
+        match effect:
+            case ThemeChanged(name=name):
+                self.wanted = name
+                self.show(name)
+            case ChoicePreviewed(command="theme", value=name):
+                self.show(name or self.wanted)
+            case _:
+                return False
+        return True
+
+    def learn(self, background: str) -> None:
+        """The early phase has heard what the background is (`#rrggbb`), or nothing."""
+        if background:
+            self.hear(is_light(background))
+
+    def hear(self, light: bool) -> None:
+        """The terminal said what its background is like."""
+        if light != self._light:
+            self._light = light
+            self._change()
+
+    def _ask_if_needed(self) -> None:
+        if self._shown in AUTOMATIC and not self._asked:
+            self._asked = True
+            self._write(QUERY)
+
+    def _change(self) -> None:
+        theme = self._find(self._shown).theme
+        if theme != self.theme:
+            self.theme = theme
+            self._repaint(theme)
+
+    def _find(self, name: str) -> Found:
+        found = find_any(name, self._home, self._environ, light=self._light)
+        return found if has_colour(self._environ) else Found(found.theme.without_colour(), found.problems)
+
+
+def find_any(name: str, home: Path, environ: Mapping[str, str], *, light: bool) -> Found:
+    """Return the theme of that name: one of ours, or the user's own; for want of it what `auto` gives."""
+    if name in THEME_NAMES:
+        return Found(find_theme(name))
+    if name in AUTOMATIC:
+        return Found(find_theme(AUTOMATIC[name][light] if has_many_colours(environ) or name != "auto" else "ansi"))
+    theme, problems = load_theme(home, name)
+    if theme is not None:
+        return Found(theme, problems)
+    return Found(find_any("auto", home, environ, light=light).theme, problems)
+
+
+def load_theme(home: Path, name: str) -> tuple[Theme | None, tuple[str, ...]]:
+    """Read `themes/NAME.toml` of Tenuto's home. `None`: there is no such theme; the lines say why."""
+    from tenuto.tui.render.theme_file import describe_weakness, read_theme
+
+    file = home / FOLDER / f"{name}.toml"
+    if name not in own_themes(home):
+        from tenuto.text.matching import did_you_mean
+
+        names = (*DESCRIPTIONS, *own_themes(home))
+        known = f"there are {', '.join(names)}, and the files that you put into {file.parent}"
+        return None, (f"There is no theme “{name}”: {known}{did_you_mean(name, names)}",)
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(MAX_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return None, (f"{file}: {error}; the theme is not used",)
+    theme, problems = read_theme(name, text)
+    if theme is None:
+        return None, tuple(f"{file}: {problem}; the theme is not used" for problem in problems)
+    weakness = describe_weakness(theme)
+    lines = [f"{file}: {problem}; this is left out" for problem in problems]
+    return theme, (*lines, *([f"{file}: {weakness}"] if weakness else []))
+
+
+def own_themes(home: Path) -> tuple[str, ...]:
+    """Return the names of the user's own themes. A file with the name of one of ours counts for nothing."""
+    try:
+        files = sorted((home / FOLDER).iterdir())
+    except OSError:
+        return ()
+    return tuple(file.stem for file in files if file.suffix == ".toml" and file.stem not in DESCRIPTIONS)
