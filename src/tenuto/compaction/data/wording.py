@@ -74,6 +74,27 @@ _RULE = Vocabulary(
     "要求|应当|必需|需要|除非|以外|厳禁|だめ|ダメ|触らない|触るな|そのまま|必須|までに|以上|以下|未満|上限|下限|最低|限り|限定",
     "しか|以外|決して|何があっても|べき|なくていい|不要|凍結|절대로|안 됩니다|안 된다|하지 마|까지|이하",
     "이상|최대|최소|필수|오직|그대로",
+    # Further languages: must, never, always, only, instead, forbidden, at most, at least, at the latest.
+    "måste|aldrig|alltid|endast|istället|förbjudet|högst|minst|senast|får inte|får ej|tidsfrist",
+    "skal|skulle|alltid|altid|aldri|kun|i stedet|forbudt|højst|høyst|mindst|senest|må ikke|frist",
+    "täytyy|pitää|ei saa|ei koskaan|aina|vain|ainoastaan|sijaan|kielletty|enintään|vähintään|viimeistään|määräaika",
+    "musí|nesmí|nikdy|vždy|pouze|jenom|místo toho|zakázáno|nejvýše|nejméně|nejpozději|termín|namiesto|zakázané|najviac",
+    "musi|muszą|nigdy|zawsze|tylko|wyłącznie|zamiast|nie wolno|zabronione|co najmniej|co najwyżej|najpóźniej",
+    "повинен|повинна|повинні|мусить|ніколи|завжди|тільки|лише|замість|заборонено|не можна|щонайбільше|принаймні",
+    "trebuie|niciodată|întotdeauna|mereu|numai|doar|în loc|interzis|cel mult|cel puțin|cel târziu|termen",
+    "kell|soha|mindig|csak|kizárólag|helyett|tilos|legfeljebb|legalább|legkésőbb|határidő|szabad",
+    "πρέπει|ποτέ|πάντα|μόνο|αντί|απαγορεύεται|το πολύ|τουλάχιστον|το αργότερο|προθεσμία",
+    "gerekir|gerekiyor|zorunda|zorunlu|asla|hiçbir zaman|her zaman|daima|sadece|yalnızca|yerine|yasak|en fazla",
+    "en geç|meli|malı|memeli|mamalı|yasaktır",
+    "يجب|لا يجوز|لا تقم|أبدا|أبدًا|دائما|دائمًا|فقط|بدلا|بدلاً|ممنوع|على الأكثر|على الأقل|الموعد النهائي|لازم",
+    "باید|نباید|هرگز|هیچ‌وقت|هیچ وقت|همیشه|فقط|به جای|ممنوع|حداکثر|حداقل|مهلت",
+    "חייב|חייבת|חייבים|אסור|אף פעם|לעולם|תמיד|במקום|לכל היותר|לפחות|לכל המאוחר",
+    "कभी|हमेशा|केवल|सिर्फ|चाहिए|ज़रूरी|जरूरी|के बजाय|की बजाय|मना है|अधिकतम|कम से कम|मत करो|मत करना|समय सीमा",
+    "অবশ্যই|কখনো|কখনও|সবসময়|শুধু|কেবল|পরিবর্তে|নিষেধ|সর্বোচ্চ|কমপক্ষে",
+    "phải|không bao giờ|không được|luôn|chỉ|thay vì|cấm|nhiều nhất|tối đa|ít nhất|tối thiểu|hạn chót|chậm nhất",
+    "ต้อง|ห้าม|ไม่เคย|อย่า|เสมอ|เท่านั้น|แทนที่|แทน|มากที่สุด|อย่างน้อย|อย่างช้า|กำหนดส่ง",
+    "harus|wajib|jangan|tidak boleh|selalu|hanya|alih-alih|dilarang|paling banyak|paling sedikit|paling lambat|tenggat",
+    "lazima|kamwe|daima|siku zote|pekee|badala ya|marufuku|hairuhusiwi|angalau|isizidi",
 )
 _QUANTITY = re.compile(
     r"\d\s?(?:%|‰|°|ms\b|s\b|sec\b|min\b|h\b|[kmgt]i?b\b|fps\b|px\b|eur\b|usd\b|am\b|pm\b|uhr\b|[€$£¥]|ミリ秒|毫秒|秒|分|時|点|日|月|年)"
@@ -102,6 +123,10 @@ _CORRECTION = Vocabulary(
     "finalement|en fait|oublie|oubliez|plutôt|corrección|en realidad|olvida|correção|na verdade|esqueça",
     "correzione|in realtà|dimentica|correctie|toch niet|eigenlijk|поправка|исправление|на самом деле|забудь|вместо",
     "更正|纠正|改为|改成|不对|其实|而不是|訂正|間違い|誤り|やっぱり|ではなく|정정|아니라|대신",
+    "rättelse|i stället|istället|inte längre|rettelse|i stedet|ikke længere|ikke lenger|korjaus|oprava|už ne|zamiast",
+    "poprawka|jednak nie|виправлення|замість|насправді|corectare|de fapt|în loc|javítás|helyett|mégsem|διόρθωση|αντί",
+    "düzeltme|aslında|yerine|artık değil|تصحيح|بدلا|بدلاً|لم يعد|اصلاح|به جای|תיקון|במקום|बदलाव|के बजाय|दरअसल",
+    "sửa lại|thay vì|không còn|แก้ไข|แทนที่|ralat|koreksi|alih-alih|sebenarnya|masahihisho|badala ya",
 )
 _DECISION = Vocabulary(
     "decided|decision|i chose|i choose|i picked|settled on|go with|went with|going with|opted|chosen|agreed|instead",
