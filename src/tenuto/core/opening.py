@@ -370,7 +370,8 @@ class Opener:
             self._current.notify(problem, "warning")
         elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
             self._current.notify(FIRST_RUN)
-        self._extensions.begin(self._current)
+        live = self._current
+        self._extensions.begin(live.session.cwd, live.notify, live.warn)
         self._refresh(self._current)
 
     def _say_remarks(self, live: LiveSession) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
-from tenuto.core.agent.task import present_plan
+from tenuto.core.agent.plans import present_plan
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
 from tenuto.guard.approval import judge, refusal_text

@@ -6,6 +6,7 @@ Where there are none, nothing of `tenuto.extension` is imported.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Level
 
 if TYPE_CHECKING:
-    from tenuto.core.state.live import LiveSession
     from tenuto.extension.host import ExtensionHost
 
 FOLDER = "extensions"
@@ -28,16 +28,20 @@ class Extensions:
     def __init__(self, home: Path, settings: ExtensionSettings) -> None:
         self._home = home
         self._settings = settings
-        self._live: LiveSession | None = None
+        self._notify: Callable[[str, Level], None] = lambda _text, _level: None
+        self._report: Callable[[str], None] = lambda _text: None
         self._loading: asyncio.Task[ExtensionHost | None] | None = None
         self._refused: set[Path] = set()
 
-    def begin(self, live: LiveSession) -> None:
-        """A session was opened: say what of its project is not run, and load the user's own files."""
-        self._live = live
+    def begin(self, cwd: Path, notify: Callable[[str, Level], None], report: Callable[[str], None]) -> None:
+        """Say what of the project of a session that was opened is not run, and load the user's own files.
+
+        `notify` tells the session's user something, `report` a fault.
+        """
+        self._notify, self._report = notify, report
         if not self._settings.enabled:
             return
-        self._refuse_project(live.session.cwd)
+        self._refuse_project(cwd)
         if self._settings.paths or (self._home / FOLDER).is_dir():
             self._start()
 
@@ -87,7 +91,7 @@ class Extensions:
             return None
         from tenuto.extension.host import ExtensionHost
 
-        host = ExtensionHost(self._notify, self._report, self._settings.hook_timeout)
+        host = ExtensionHost(self._tell, self._tell_fault, self._settings.hook_timeout)
         await host.load(found.sources)
         return host
 
@@ -109,12 +113,8 @@ class Extensions:
             "warning",
         )
 
-    def _notify(self, text: str, level: Level) -> None:
-        if self._live is not None:
-            self._live.notify(text, level)
+    def _tell(self, text: str, level: Level) -> None:
+        self._notify(text, level)
 
-    def _report(self, text: str) -> None:
-        """Tell a fault; in a session in which something was said it is kept, so that a resumed one shows it."""
-        live = self._live
-        if live is not None:
-            live.notify(text, "warning", keep=live.session.reading.system is not None)
+    def _tell_fault(self, text: str) -> None:
+        self._report(text)

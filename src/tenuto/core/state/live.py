@@ -357,6 +357,10 @@ class LiveSession(Struct):
             self.bus.publish(NoticeEvent(session_id=self.id, text=text, level="error"))
             return None
 
+    def warn(self, text: str) -> None:
+        """Tell a fault; where something was said in the session it is kept, so that a resumed one shows it."""
+        self.notify(text, "warning", keep=self.session.reading.system is not None)
+
     def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
         """Tell the user something; with `keep` it also goes into the log, so that a resumed transcript shows it."""
         if keep:
