@@ -367,7 +367,9 @@ class _Link(asyncio.Protocol):
         """Write, and wait while the other side does not keep up. Raises OSError when it is gone."""
         if self._transport is None or self.ended:
             raise self._failure or ConnectionResetError("the server has closed the connection")
-        self._transport.writelines(pieces)
+        # Not writelines(): in CPython 3.12 and 3.13.0 it never pauses the writer (CVE-2024-12254).
+        for piece in pieces:
+            self._transport.write(piece)
         await self._writable.wait()
         if self._failure is not None:
             raise self._failure
