@@ -38,7 +38,7 @@ from tenuto.tui.terminal.terminal import borrow_terminal, leave_on_signals
 from tenuto.tui.theme.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, replay, tool, user
 
-ANSWER = """I looked at `render/stream.py` and found two things.
+ANSWER = """I looked at `render/live.py` and found two things.
 
 1. The **tail block** is parsed again at each flush, which is right.
 2. The fence is frozen in pieces of 24 lines:

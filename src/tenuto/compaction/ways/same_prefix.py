@@ -126,7 +126,9 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
         return None
     tokens = max(0, tokens - left_out)
     planned = min(plan.allowance.summary, int(model.budget.output_budget / size.calibration))
-    asked = MESSAGE_OVERHEAD + int((estimate_text(instruct(ctx, plan, planned)) + FEEDBACK_ROOM) * size.calibration)
+    asked = MESSAGE_OVERHEAD + int(
+        (estimate_text(instruct(ctx, plan, request, planned)) + FEEDBACK_ROOM) * size.calibration
+    )
     # The step's own output limit may have been lowered for a queue that is not in this request.
     output = max(request.max_output_tokens, int(planned * size.calibration))
     room = model.budget.room_behind(tokens + asked)
@@ -140,7 +142,7 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     server = ServerContext(clear_over=request.server.clear_over, clear_at_least=request.server.clear_at_least)
     return _Asked(
         msgspec.structs.replace(request, max_output_tokens=output, server=server),
-        instruct(ctx, plan, length),
+        instruct(ctx, plan, request, length),
         length,
         left_out,
     )
@@ -180,9 +182,9 @@ def _with_instruction(request: ModelRequest, text: str) -> ModelRequest:
     return msgspec.structs.replace(request, messages=(*request.messages, message))
 
 
-def instruct(ctx: BoundContext, plan: CompactionPlan, length: int) -> str:
-    """Return the message that asks for the summary: the prompt, what stays word for word, the length, the focus."""
-    parts = [ctx.environment.prompts.same_prefix, describe_kept(plan, _without_new(ctx.environment.request, plan)[0])]
+def instruct(ctx: BoundContext, plan: CompactionPlan, request: ModelRequest, length: int) -> str:
+    """Return the message behind `request`: the prompt, what stays word for word, the length, the focus."""
+    parts = [ctx.environment.prompts.same_prefix, describe_kept(plan, request)]
     instruction = with_length("\n\n".join(parts), length)
     return f"{instruction}\n\nAdditional focus: {ctx.focus}" if ctx.focus else instruction
 

@@ -113,6 +113,8 @@ class Extensions:
             "warning",
         )
 
+    # What the loaded extensions keep outlives a session: the open one is looked up when there is something to tell.
+
     def _tell(self, text: str, level: Level) -> None:
         self._notify(text, level)
 

@@ -57,7 +57,7 @@ def choose_look(environ: Mapping[str, str], theme: str = "auto", background: str
 
 
 class FullPicture:
-    """What is shown of the full screen. The app's first frame takes its place in one stroke (`full/held_driver.py`)."""
+    """What is shown of the full screen. The app's first frame takes its place in one stroke (`full/driver.py`)."""
 
     leave = LEAVE
     hand_over = ""
