@@ -7,8 +7,7 @@ import pytest
 
 from tenuto.cli.evaluating import run_eval
 from tenuto.evaluation.driving import Case, Figures, Recalled, Sight, Size, measure
-from tenuto.evaluation.phrases.sets import SETS
-from tenuto.evaluation.phrases.shape import Phrases
+from tenuto.evaluation.phrases import SET_NAMES, Phrases, load_phrases
 from tenuto.evaluation.report import Report
 from tenuto.evaluation.scripted import SUMMARISERS, ScriptedModel
 from tenuto.evaluation.stories import KINDS, Fact, Step, View, make_story
@@ -83,9 +82,9 @@ def kinds_of(phrases: Phrases) -> dict[str, tuple[str, ...]]:
     return {name: texts for name, texts in fields.items() if isinstance(texts, tuple) and name != "days"}
 
 
-@pytest.mark.parametrize("phrases", SETS)
+@pytest.mark.parametrize("phrases", SET_NAMES)
 def test_each_sentence_of_a_set_holds_what_its_facts_are_recalled_by(phrases):
-    for spoken in SETS[phrases].languages.values():
+    for spoken in load_phrases(phrases).languages.values():
         for kind, texts in kinds_of(spoken).items():
             wanted = [f"{{{letter}}}" for letter in HOLDS.get(kind, "a")]
             assert [text for text in texts if not all(part in text for part in wanted)] == []
@@ -94,7 +93,7 @@ def test_each_sentence_of_a_set_holds_what_its_facts_are_recalled_by(phrases):
 
 
 def test_the_held_out_set_has_no_sentence_of_the_known_one_and_is_no_smaller():
-    known, held_out = SETS["known"], SETS["held-out"]
+    known, held_out = load_phrases("known"), load_phrases("held-out")
     for language, spoken in known.languages.items():
         other = kinds_of(held_out.languages[language])
         for kind, texts in kinds_of(spoken).items():
@@ -103,7 +102,7 @@ def test_the_held_out_set_has_no_sentence_of_the_known_one_and_is_no_smaller():
     assert not {*held_out.printed.errors} & {*known.printed.errors}
 
 
-@pytest.mark.parametrize(("phrases", "seed"), [(name, seed) for name in SETS for seed in range(1, 7)])
+@pytest.mark.parametrize(("phrases", "seed"), [(name, seed) for name in SET_NAMES for seed in range(1, 7)])
 def test_what_is_planted_by_a_user_stands_in_a_prompt(phrases, seed):
     for turns in make_story(seed, 65_536, 11, phrases).rounds:
         for turn in turns:

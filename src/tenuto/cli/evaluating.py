@@ -10,7 +10,7 @@ from typing import TypeVar, get_args
 from tenuto.cli.arguments import BAD_USAGE
 from tenuto.cli.parsing import FAILED, Parser, complain, parse
 from tenuto.evaluation.driving import Case, Figures, measure
-from tenuto.evaluation.phrases.sets import SET_NAMES
+from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.report import Report, describe
 from tenuto.evaluation.scripted import SUMMARISERS
 from tenuto.guard.terminal import write_text

@@ -15,7 +15,7 @@ from tenuto.api import Agent
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.pins import pin
 from tenuto.core.state.request import build_request
-from tenuto.evaluation.phrases.sets import SetName
+from tenuto.evaluation.phrases import SetName
 from tenuto.evaluation.scripted import Account, ScriptedModel, ScriptedTransport, Summariser, count_request
 from tenuto.evaluation.stories import Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
 from tenuto.evaluation.wires import read_request

@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from tenuto.evaluation.phrases.sets import SETS, SetName
-from tenuto.evaluation.phrases.shape import ADJECTIVES, NOUNS, PEOPLE, Language
+from tenuto.evaluation.phrases import ADJECTIVES, NOUNS, PEOPLE, Language, SetName, load_phrases
 
 Kind = Literal[
     "pin",
@@ -122,9 +121,10 @@ class _Writer:
         self._random = Random(f"story {seed}")
         self._seed = seed
         self._window = window
-        self._language: Language = SETS[phrases].language_of(seed)
-        self._phrases = SETS[phrases].languages[self._language]
-        self._printed = SETS[phrases].printed
+        sentences = load_phrases(phrases)
+        self._language: Language = sentences.language_of(seed)
+        self._phrases = sentences.languages[self._language]
+        self._printed = sentences.printed
         names = [f"{one}_{other}" for one in ADJECTIVES for other in NOUNS]
         self._random.shuffle(names)
         self._names = iter(names)
