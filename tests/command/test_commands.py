@@ -27,8 +27,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.session.library.catalog import find_session
-from tenuto.session.library.trash import list_bin, take_from_bin
+from tenuto.session.library.catalog import find_session, list_bin, take_from_bin
 from tenuto.session.log.lock import SessionLock
 from tenuto.session.session import Session
 from tests.core.harness import Agent, agent, reopened

@@ -10,8 +10,8 @@ import pytest
 from tenuto.compaction.summary import judge, summary
 from tenuto.compaction.summary.judge import Fault, expect
 from tenuto.compaction.summary.prompts import FIRST
+from tenuto.compaction.summary.summarise import SummaryError, accept_summary
 from tenuto.compaction.summary.summary import find_fault
-from tenuto.compaction.summary.summary_request import SummaryError, accept_summary
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import ToolCallPart
 from tests.compaction.build import SUMMARY, reply, text

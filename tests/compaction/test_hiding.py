@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.compaction.summary.summary import MAX_EXACT_NAMES
-from tenuto.compaction.ways.hiding import (
+from tenuto.compaction.ways.rungs import (
     PRESERVED_GROUPS,
     hidden_text,
     hide_results,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.summary.judge import expect, find_weakness
 from tenuto.compaction.summary.prompts import BRANCH, FIRST, SAME_PREFIX, TURN_PREFIX, UPDATE
-from tenuto.compaction.summary.summary_request import SummaryError, accept_summary
+from tenuto.compaction.summary.summarise import SummaryError, accept_summary
 from tests.compaction.build import SUMMARY, reply
 
 COVERED = 14_000

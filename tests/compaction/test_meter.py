@@ -3,7 +3,7 @@ import pytest
 
 from tenuto.compaction.measure.meter import Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import IMAGE_TOKENS, estimate_message, estimate_tools
-from tenuto.compaction.ways.hiding import hide_results
+from tenuto.compaction.ways.rungs import hide_results
 from tenuto.compaction.ways.validate import Standing, view_after, weigh
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.compaction import CompactionOutcome

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.strategy import Message, system
-from tenuto.compaction.ways.supplied import convert_output
+from tenuto.compaction.ways.strategies import convert_output
 from tenuto.compaction.ways.validate import Proposal, find_flaw, view_after, weigh
 from tenuto.core.compacting.compact import outcome_of
 from tenuto.protocol.compaction import CompactionOutcome

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.command.context_rows import MAX_WIDTH, PICTURE_ROWS, context_rows
-from tenuto.compaction.measure.meter import Meter
-from tenuto.compaction.measure.parts import divide, sizes_over_time
+from tenuto.compaction.measure.meter import Meter, divide, sizes_over_time
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.summary.view import Surroundings, surrounding_blocks
 from tenuto.protocol.context import ContextPart, ContextReport, SizePoint

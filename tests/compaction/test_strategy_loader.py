@@ -9,8 +9,7 @@ import pytest
 
 from tenuto.compaction.errors import StrategyError
 from tenuto.compaction.measure.meter import Meter
-from tenuto.compaction.ways.strategies import HidingThenSummaryCompaction
-from tenuto.compaction.ways.strategy_loader import check_strategy, load_strategy
+from tenuto.compaction.ways.strategies import HidingThenSummaryCompaction, check_strategy, load_strategy
 from tenuto.config.settings import Settings
 from tenuto.protocol.compaction import SessionView
 

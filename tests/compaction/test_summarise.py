@@ -12,8 +12,7 @@ from tenuto.compaction.summary.serialize import serialize
 from tenuto.compaction.summary.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.summary.summary import add_identifiers
 from tenuto.compaction.summary.view import Surroundings
-from tenuto.compaction.ways.hiding import hide_results
-from tenuto.compaction.ways.rungs import propose_summary
+from tenuto.compaction.ways.rungs import hide_results, propose_summary
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
 from tenuto.protocol.model import ModelError, ModelRequest

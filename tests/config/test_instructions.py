@@ -7,8 +7,15 @@ import sys
 import msgspec
 import pytest
 
-from tenuto.config.instructions import MAX_CHARS, Instructions, read_instructions
-from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
+from tenuto.config.project import (
+    MAX_BYTES,
+    MAX_CHARS,
+    Instructions,
+    RefusedFileError,
+    read_branch,
+    read_instructions,
+    read_regular,
+)
 
 
 def test_the_general_comes_first_and_the_nearest_last(tmp_path):
@@ -136,7 +143,7 @@ def test_s3_only_regular_files_of_the_project_are_read(vector, name, deep, tmp_p
     vector(place / name, outside)
     (root / {"AGENTS.md": "CLAUDE.md", "CLAUDE.md": "AGENTS.md"}[name]).write_text("good rules")
     code = (
-        "import sys, msgspec; from pathlib import Path; from tenuto.config.instructions import read_instructions as r;"
+        "import sys, msgspec; from pathlib import Path; from tenuto.config.project import read_instructions as r;"
         "sys.stdout.buffer.write(msgspec.json.encode(r(Path(sys.argv[1]), Path(sys.argv[2]))))"
     )
     limit = "resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))"

@@ -1,7 +1,7 @@
 import base64
 import random
 
-from tenuto.evaluation.tokens import CHARACTERS, WORDS, count_item, count_text
+from tenuto.evaluation.scripted import CHARACTERS, WORDS, count_item, count_text
 
 PROSE = "The parser reads a line, and then it decides what the line means. " * 20
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.http.http1 import MAX_HEAD_BYTES, Conversation, ForeignError, ProtocolError
+from tenuto.model.http.connection import MAX_HEAD_BYTES, Conversation, ForeignError, ProtocolError
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

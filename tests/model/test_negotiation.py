@@ -11,7 +11,7 @@ from tenuto.model.anthropic.client import OPTIONAL as ANTHROPIC
 from tenuto.model.errors import classify
 from tenuto.model.openai.chat import OPTIONAL as CHAT
 from tenuto.model.openai.responses import OPTIONAL as RESPONSES
-from tenuto.model.wire.negotiation import Negotiation
+from tenuto.model.wire.client import Negotiation
 from tenuto.protocol.model import Finished, ModelError, ModelFacts
 from tests.model.test_remote_compaction import Talk, view
 from tests.server import HttpError, Reply, Request, ScriptedServer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tenuto.evaluation.tokens import CHARACTERS, Counter
+from tenuto.evaluation.scripted import CHARACTERS, Counter
 
 
 @dataclass(slots=True)
 class Options:
-    """Sizes are tokens, as `counter` counts them (characters / 4, or `WORDS` of `tenuto/evaluation/tokens.py`).
+    """Sizes are tokens, as `counter` counts them (characters / 4, or `WORDS` of `tenuto/evaluation/scripted.py`).
 
     `window`: longer prompts are refused with the provider's overflow text. `max_output`: the most that may be asked
     for. `listed_window`: what the model list says (by default `window`, else 200 000). `check_thinking`: signatures

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from tenuto.evaluation.tokens import CALL, Counter
+from tenuto.evaluation.scripted import CALL, Counter
 from tests.server.connection import Connection
 from tests.server.openai_compaction import ENDPOINT, compacted
 from tests.server.options import Options

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tenuto.evaluation.tokens import CHARACTERS, Counter
+from tenuto.evaluation.scripted import CHARACTERS, Counter
 from tests.server import anthropic_wire, chat_wire, responses_wire
 from tests.server.item import Item
 from tests.server.openai_compaction import ENDPOINT, is_triggered

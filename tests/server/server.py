@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Self
 from weakref import WeakSet
 
-from tenuto.evaluation.tokens import Counter
+from tenuto.evaluation.scripted import Counter
 from tests.server.anthropic_rules import check as check_anthropic
 from tests.server.connection import Connection, Incoming
 from tests.server.item import Refusal

@@ -12,7 +12,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
-from tenuto.session.library import index_writer
+from tenuto.session.library import meta as index_writer
 from tenuto.session.library.meta import META_NAME
 from tenuto.session.log import history as block
 from tenuto.session.log.index import INDEX_NAME

@@ -78,7 +78,7 @@ def test_s1_whatever_text_comes_from_outside_becomes_json(value):
 
 ENCODE_THEMSELVES = {
     "text/writable.py",  # the door
-    "compaction/ways/supplied.py",  # refuses what is no text
+    "compaction/ways/strategies.py",  # refuses what is no text
     "session/log/record.py",  # what the door is not enough for: raw blocks
     "session/log/index.py",  # numbers and our own words alone
     "model/json_access.py",  # the door to the wire, which takes no NUL either

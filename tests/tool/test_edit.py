@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tenuto.protocol.message import DiffView, ToolResultMessage
 from tenuto.protocol.part import text_of
+from tenuto.tool.edit import find_exact, find_tolerant
 from tenuto.tool.edits.diff import splice_lines
 from tenuto.tool.edits.encoding import decode_file, to_lf
-from tenuto.tool.edits.matching import find_exact, find_tolerant
 from tenuto.tool.run.runner import PreparedCall, run_call
 from tests.tool.support import Bench
 

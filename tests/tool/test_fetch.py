@@ -12,8 +12,7 @@ from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import ImagePart, text_of
-from tenuto.tool.fetch import is_private_address, is_private_name
-from tenuto.tool.html_text import TOO_DEEP, html_to_text
+from tenuto.tool.fetch import TOO_DEEP, html_to_text, is_private_address, is_private_name
 from tenuto.tool.run.runner import PreparedCall
 from tests.tool.support import Bench, make_bench
 from tests.tool.test_files import PNG

@@ -9,8 +9,7 @@ import pytest
 from tenuto.protocol.part import text_of
 from tenuto.tool.run.base import ToolError
 from tenuto.tool.search import search
-from tenuto.tool.search.globbing import expand_braces, path_matcher
-from tenuto.tool.search.walk import Walker
+from tenuto.tool.search.walk import Walker, expand_braces, path_matcher
 from tests.tool.support import Bench
 
 

@@ -1,7 +1,8 @@
-"""`tenuto sessions list, show, stats, delete, restore, trash, repair`."""
+"""`tenuto sessions list, show, stats, export, delete, restore, trash, repair`."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections import defaultdict
@@ -10,14 +11,26 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say, say_json
+from tenuto.cli.arguments import FAILED, Parser, complain, find_directory, parse, say, say_json
+from tenuto.cli.output import write_bytes
 from tenuto.cli.start import working_directory
+from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.protocol.message import CompactionEntry
-from tenuto.session.errors import SessionError
-from tenuto.session.library.catalog import SessionSummary, list_sessions, summarise_session
+from tenuto.session.errors import SessionAmbiguous, SessionError
+from tenuto.session.exporters.export import Export, Wish
+from tenuto.session.exporters.target import FORMATS, ExportRefused, choose_format
+from tenuto.session.library.catalog import (
+    SessionSummary,
+    bin_directory,
+    find_session,
+    list_bin,
+    list_sessions,
+    move_to_bin,
+    summarise_session,
+    take_from_bin,
+)
 from tenuto.session.library.meta import META_NAME, current_meta
 from tenuto.session.library.rejoining import Way, rejoin
-from tenuto.session.library.trash import bin_directory, list_bin, move_to_bin, take_from_bin
 from tenuto.session.log.index import INDEX_NAME
 from tenuto.session.log.log import LOG_NAME, Damage, read_log
 from tenuto.session.session import Session
@@ -321,4 +334,62 @@ def _repair(directory: Path, *, take_over: bool) -> int:
     bad = plural(len(session.damage), "damaged line")
     found = f"{bad}; what is good in them is kept" if session.damage else "whole"
     say(f"session {session.id}: {plural(count, 'entry')}, {found}")
+    return 0
+
+
+_STANDARD_OUTPUT = "-"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the words behind `tenuto sessions export`."""
+    parser = Parser(
+        prog="tenuto sessions export",
+        description="Write a session to a file that only you can read. Nothing in it is loaded from anywhere, and "
+        "nothing of the conversation can run in it.",
+    )
+    parser.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    parser.add_argument("--format", choices=FORMATS, default="", help="else by the file's name, else html")
+    parser.add_argument("--output", default="", metavar="PATH", help="a file, a folder, or “-” for standard output")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--active-path", action="store_true", help="with jsonl: without the branches that were left")
+    return parser
+
+
+def run_export(arguments: tuple[str, ...], home: Path) -> int:
+    """Export one session; returns the exit code."""
+    parsed = parse(build_parser(), arguments)
+    if isinstance(parsed, int):
+        return parsed
+    wish = Wish(
+        output=parsed.output,
+        format=parsed.format,
+        force=parsed.force,
+        active_path=parsed.active_path,
+    )
+    try:
+        export = _find(parsed.id, home)
+        if wish.output == _STANDARD_OUTPUT:
+            return _print(export, wish)
+        here = working_directory("")
+        if isinstance(here, str):
+            return complain(here)
+        done = export.write(wish, here)
+    except (ExportRefused, SessionAmbiguous) as error:
+        return complain(str(error))
+    except SessionError as error:
+        return complain(str(error), FAILED)
+    write_text(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")
+    return 0
+
+
+def _find(name: str, home: Path) -> Export:
+    directory = find_session(home, name)
+    if directory is None:
+        raise ExportRefused(f"there is no session {name}; tenuto sessions list shows them")
+    return Export.of_directory(directory)
+
+
+def _print(export: Export, wish: Wish) -> int:
+    form = choose_format(wish.format, "", Path())
+    write_bytes(export.chunks(form, wish))
     return 0

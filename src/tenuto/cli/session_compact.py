@@ -6,8 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from tenuto.cli.arguments import BAD_USAGE
-from tenuto.cli.parsing import FAILED, Parser, complain, find_directory, parse, say_json
+from tenuto.cli.arguments import BAD_USAGE, FAILED, Parser, complain, find_directory, parse, say_json
 from tenuto.cli.start import working_directory
 from tenuto.compaction.ways.preview import PlanDescription
 from tenuto.core.compacting.pending import describe_compaction

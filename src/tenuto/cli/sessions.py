@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from tenuto.cli.parsing import complain, say
+from tenuto.cli.arguments import complain, say
 
 HELP = ("-h", "--help")
 IMPORT = "import"

@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
-from tenuto.config.instructions import read_instructions
+from tenuto.config.project import read_instructions
 from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime

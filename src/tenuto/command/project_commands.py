@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
-from tenuto.config.instructions import NAMES, read_instructions
-from tenuto.config.project import project_root
+from tenuto.config.project import NAMES, project_root, read_instructions
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.pins import PIN_SHARE, pin, pinned_tokens, unpin

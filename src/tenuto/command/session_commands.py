@@ -19,8 +19,14 @@ from tenuto.protocol.operation import (
     SetTitleOperation,
 )
 from tenuto.session.errors import SessionError, SessionLocked
-from tenuto.session.library.catalog import SessionSummary, find_by_words, find_session, list_sessions, summarise_session
-from tenuto.session.library.trash import move_to_bin
+from tenuto.session.library.catalog import (
+    SessionSummary,
+    find_by_words,
+    find_session,
+    list_sessions,
+    move_to_bin,
+    summarise_session,
+)
 from tenuto.session.log.lock import lock_owner
 from tenuto.session.moving import retitle
 from tenuto.session.paths import project_directory

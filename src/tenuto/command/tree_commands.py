@@ -20,8 +20,8 @@ from tenuto.protocol.operation import MoveLeafOperation
 from tenuto.protocol.part import ContentPart, ImagePart, text_of
 from tenuto.session.describe import LINE_CHARACTERS, Place, is_shown, line_of, pieces_of
 from tenuto.session.session import Session
-from tenuto.session.view.branches import TreeRow, read_rows
-from tenuto.session.view.view import compaction_of_edits
+from tenuto.session.view.projection import compaction_of_edits
+from tenuto.session.view.tree import TreeRow, read_rows
 from tenuto.text.bounding import bound_middle, shorten
 from tenuto.text.figures import plural
 

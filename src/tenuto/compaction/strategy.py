@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tenuto.compaction.errors import StrategyError
+from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.strategies import (
     DigestCompaction,
     HidingThenSummaryCompaction,
-    LadderCompaction,
     LLMSummaryCompaction,
     RemoteCompaction,
     ToolResultHidingCompaction,

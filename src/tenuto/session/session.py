@@ -26,9 +26,7 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
 from tenuto.session.files import is_temporary, make_directory, make_new_directory, remove_temporaries
 from tenuto.session.library.fork import write_fork
-from tenuto.session.library.index_writer import Keeping
-from tenuto.session.library.loading import Loaded, load_session
-from tenuto.session.library.meta import META_NAME, Meta
+from tenuto.session.library.meta import META_NAME, Keeping, Loaded, Meta, load_session
 from tenuto.session.log.history import History, LoadCount
 from tenuto.session.log.index import INDEX_NAME, StoredIndex
 from tenuto.session.log.lock import LOCK_NAME, SessionLock
@@ -39,10 +37,9 @@ from tenuto.session.running import found_result, missing_shells
 from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, Store
 from tenuto.session.view.pairing import interrupted_result
 from tenuto.session.view.path import EntryPath
-from tenuto.session.view.projection import Reading
+from tenuto.session.view.projection import LiveView, Reading
 from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
 from tenuto.session.view.tree import Tree
-from tenuto.session.view.view import LiveView
 from tenuto.text.writable import path_text, text_path
 
 _FILES = frozenset({LOG_NAME, META_NAME, INDEX_NAME, LOCK_NAME})

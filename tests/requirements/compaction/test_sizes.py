@@ -13,8 +13,7 @@ import pytest
 
 from tenuto.core.compacting.undo import undo_compaction
 from tenuto.core.state.request import build_request
-from tenuto.evaluation.scripted import ScriptedTransport
-from tenuto.evaluation.tokens import FRAME, WORDS, count_text
+from tenuto.evaluation.scripted import FRAME, WORDS, ScriptedTransport, count_text
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.registry import new_client

@@ -15,7 +15,7 @@ from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.budget import Budget
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.summary_request import Patience, Progress
+from tenuto.compaction.summary.summarise import Patience, Progress
 from tenuto.compaction.summary.view import Surroundings
 from tenuto.compaction.ways.validate import Proposal, Standing, find_flaw, weigh
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome

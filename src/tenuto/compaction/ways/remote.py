@@ -20,8 +20,8 @@ from tenuto.compaction.plan.entries import active_compaction
 from tenuto.compaction.plan.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.summary.digest import MARK, digest, list_room
 from tenuto.compaction.summary.prompts import with_length
+from tenuto.compaction.summary.summarise import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.summary.summary import shorten
-from tenuto.compaction.summary.summary_request import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.summary.view import build_remote_replacement, user_messages_block
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, accept
 from tenuto.protocol.compaction import CompactionOutcome

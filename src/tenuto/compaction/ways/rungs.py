@@ -14,12 +14,14 @@ import msgspec
 from tenuto.compaction.data.files import with_file_lists
 from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR
+from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
-from tenuto.compaction.summary.digest import FAILED, digest, list_items, list_room, open_errors
+from tenuto.compaction.summary.digest import FAILED, digest, error_text, list_items, list_room, open_errors
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
-from tenuto.compaction.summary.summarise import Summariser, SummaryContext
+from tenuto.compaction.summary.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.summary.summary import (
     IDENTIFIER_REACH,
     MAX_IDENTIFIERS,
@@ -30,18 +32,88 @@ from tenuto.compaction.summary.summary import (
     exact_names,
     shorten,
 )
-from tenuto.compaction.summary.summary_request import SummaryError
 from tenuto.compaction.summary.view import Surroundings, build_replacement
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel, accept
-from tenuto.compaction.ways.hiding import hide_results, is_worth_a_cold_cache
 from tenuto.compaction.ways.remote import plan_from_history
 from tenuto.compaction.ways.validate import find_flaw, weigh
 from tenuto.protocol.compaction import CompactionOutcome
-from tenuto.protocol.message import NameAudit, ToolResultMessage
+from tenuto.protocol.entry import ViewEdit
+from tenuto.protocol.message import AssistantMessage, Message, NameAudit, ToolResultMessage
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
-from tenuto.session.view.projection import read_path
+from tenuto.session.view.projection import edit_message, read_path
 from tenuto.text.estimate import estimate_text
+
+PRESERVED_GROUPS = 5
+MIN_WARM_SAVING = 12_500
+"""Tokens: with a warm prefix cache a smaller saving costs more than it brings (DESIGN section 6)."""
+MIN_WARM_SAVING_SHARE = 0.05
+_LONGEST_ERROR = 200
+"""Characters of one line of an error in a placeholder."""
+_HIDDEN = "[This result is hidden to save room; it was not empty."
+
+
+def hidden_text(seq: int, names: Sequence[str] = (), error: str = "") -> str:
+    """Return the placeholder for the result with this seq, with the `error` and exact `names` that stay known."""
+    mark = "\n" if error else " "
+    parts = (f"{_HIDDEN} It failed: {error}" if error else _HIDDEN,)
+    if names:
+        parts += (f"It had {', '.join(f'`{name}`' for name in names)}.",)
+    return mark.join((*parts, f"Entry {seq} has it: use recall to read it.]"))
+
+
+def is_hidden(message: ToolResultMessage) -> bool:
+    """Say whether what the view has of a result is its placeholder, whatever names are in it."""
+    text = text_of(message.parts)
+    return text.startswith(_HIDDEN) and text.endswith(f"Entry {message.seq} has it: use recall to read it.]")
+
+
+def hide_results(view: Sequence[Message], preserved_groups: int = PRESERVED_GROUPS) -> tuple[ViewEdit, ...]:
+    """Return the edits that hide the results of all but the newest groups; empty when nothing would change.
+
+    A placeholder has the error that the result told of, and names what was exact in it, the latest first. What is
+    hidden already does not count, nor does a result that is no longer than its placeholder.
+    """
+    edits = (
+        _hide(message)
+        for message in view[: _first_preserved(view, preserved_groups)]
+        if isinstance(message, ToolResultMessage) and message.seq and not is_hidden(message)
+    )
+    return tuple(edit for edit in edits if edit is not None)
+
+
+def _hide(message: ToolResultMessage) -> ViewEdit | None:
+    """Return the edit that hides a result with as many of its names as pay, `None` where not even none do."""
+    error = error_text(message, _LONGEST_ERROR)
+    names = [name for name in exact_names(text_of(message.parts)) if name not in error]
+    for kept in (names[:count] for count in (len(names), len(names) // 2, 0)):
+        edit = ViewEdit(target=message.seq, kind="hidden", text=hidden_text(message.seq, kept, error))
+        if saved_by(edit, message) > 0:
+            return edit
+    return None
+
+
+def saved_by(edit: ViewEdit, message: Message, meter: Meter | None = None) -> int:
+    """Return the estimated tokens that an edit of a message saves."""
+    before = estimate_message(message) if meter is None else meter.estimate(message)
+    after = edit_message(message, edit)
+    return before - (estimate_message(after) if after is not None else 0)
+
+
+def is_worth_a_cold_cache(saved: int, window: int) -> bool:
+    """Say whether a saving pays for what comes after the first edit and has to be read anew."""
+    return saved >= max(MIN_WARM_SAVING, int(MIN_WARM_SAVING_SHARE * window))
+
+
+def _first_preserved(view: Sequence[Message], preserved_groups: int) -> int:
+    """Return the place of the oldest group that stays. Ids do not tell: some sessions have one for all their calls."""
+    groups = [
+        place for place, message in enumerate(view) if isinstance(message, AssistantMessage) and message.tool_calls
+    ]
+    if not preserved_groups:
+        return len(view)
+    return groups[-preserved_groups] if len(groups) > preserved_groups else 0
+
 
 MAX_ADDED = 4
 """Errors that are added to a model's summary."""

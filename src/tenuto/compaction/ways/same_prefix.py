@@ -19,7 +19,7 @@ from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.judge import expect
 from tenuto.compaction.summary.prompts import with_length
-from tenuto.compaction.summary.summary_request import Asker, SummaryError, accept_summary
+from tenuto.compaction.summary.summarise import Asker, SummaryError, accept_summary
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel
 from tenuto.compaction.ways.rungs import Rung, propose_summary
 from tenuto.protocol.compaction import CompactionOutcome

@@ -46,8 +46,7 @@ from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
 from tenuto.session.view.path import find_on
-from tenuto.session.view.projection import cancelled_by_undo
-from tenuto.session.view.view import compaction_of_edits
+from tenuto.session.view.projection import cancelled_by_undo, compaction_of_edits
 
 FIRST_ROUND_TOLD = 5
 

@@ -14,7 +14,7 @@ from tenuto.compaction.summary.summarise import MAX_PARTS
 from tenuto.compaction.summary.view import Surroundings
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
 from tenuto.compaction.ways.validate import Standing
-from tenuto.config.instructions import read_instructions
+from tenuto.config.project import read_instructions
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pin_notes import fitting_pins

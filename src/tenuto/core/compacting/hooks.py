@@ -17,7 +17,7 @@ from tenuto.compaction.summary.branch import common_ancestor
 from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.compaction.ways.environment import BoundContext
 from tenuto.compaction.ways.ladder import LadderCompaction
-from tenuto.compaction.ways.supplied import take_supplied
+from tenuto.compaction.ways.strategies import take_supplied
 from tenuto.core.errors import CompactionRefusedError, MoveRefusedError
 from tenuto.core.state.live import LiveSession
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from tenuto.compaction.errors import NothingLeftError, RungError
-from tenuto.compaction.summary.summary_request import MAX_WAIT, Patience
+from tenuto.compaction.summary.summarise import MAX_WAIT, Patience
 from tenuto.compaction.ways.environment import BoundContext, still_holds
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.preparing import prepare

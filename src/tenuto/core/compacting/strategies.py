@@ -15,8 +15,7 @@ from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.ways.environment import BoundContext
 from tenuto.compaction.ways.ladder import Home, HomeClient, LadderCompaction, lend
-from tenuto.compaction.ways.strategy_loader import check_strategy, load_strategy
-from tenuto.compaction.ways.supplied import convert_output
+from tenuto.compaction.ways.strategies import check_strategy, convert_output, load_strategy
 from tenuto.config.settings import Settings
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession

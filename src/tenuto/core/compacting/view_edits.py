@@ -25,7 +25,7 @@ from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionStartEvent
 from tenuto.protocol.message import HistoryEvent, Message
 from tenuto.protocol.operation import CompactionReason
-from tenuto.session.view.view import compaction_of_edits
+from tenuto.session.view.projection import compaction_of_edits
 
 IMAGES_RUNG = "images"
 NOTHING_OVERSIZED = "no oversized tool results"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR, Budget
-from tenuto.compaction.measure.parts import divide, sizes_over_time
+from tenuto.compaction.measure.meter import divide, sizes_over_time
 from tenuto.compaction.measure.weight import estimate_tools
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.prompt import build_system_entry, instructions_in

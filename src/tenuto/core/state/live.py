@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tenuto.compaction.ways.environment import PreparedSummary
     from tenuto.protocol.compaction import CompactionStrategy
     from tenuto.protocol.operation import RunShellOperation
-    from tenuto.tool.process.jobs import Job
+    from tenuto.tool.process.process import Job
 
 
 class Boundary:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from tenuto.config.instructions import InstructionFile, read_instructions
+from tenuto.config.project import InstructionFile, read_instructions
 from tenuto.core.state.live import LiveSession
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import ToolSchema

@@ -18,7 +18,7 @@ from tenuto.protocol.entry import Mode
 from tenuto.protocol.message import DeveloperMessage, FileUse, Message
 
 if TYPE_CHECKING:
-    from tenuto.tool.process.jobs import Job
+    from tenuto.tool.process.process import Job
 
 MODE_TEXTS: Mapping[Mode, str] = {
     "ask": "Approval mode: ask. The user is asked before each edit and each command.",

@@ -22,7 +22,7 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEv
 from tenuto.protocol.operation import ShowEarlierOperation
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.view.path import EntryPath
-from tenuto.session.view.view import compaction_of_edits
+from tenuto.session.view.projection import compaction_of_edits
 
 
 def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:

@@ -96,7 +96,7 @@ class PhraseSet(msgspec.Struct, frozen=True):
 def load_phrases(name: SetName) -> PhraseSet:
     """Read a set from its folder, by the name that `tenuto eval compaction --phrases` takes."""
     folder = files(__name__) / name.replace("-", "_")
-    languages = {
+    languages: dict[Language, Phrases] = {
         language: msgspec.toml.decode(path.read_bytes(), type=Phrases)
         for language, stem in _FILES.items()
         if (path := folder / f"{stem}.toml").is_file()

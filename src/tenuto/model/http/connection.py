@@ -1,4 +1,4 @@
-"""Direct HTTP/1.1 connections: asyncio's sockets, and h11 (`model/http/http1.py`) for what is on them.
+"""Direct HTTP/1.1 connections: asyncio's sockets, and h11 for what is on them.
 
 httpx, which proxies need, would cost 25 ms more of imports before the first request.
 """
@@ -9,11 +9,12 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
 from typing import NamedTuple, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+import h11
 from msgspec import Struct
 
 from tenuto.model.http.exchange import (
@@ -24,11 +25,124 @@ from tenuto.model.http.exchange import (
     SilentError,
     Unpacker,
     UnreachableError,
+    UntrustedError,
     UnusableError,
 )
-from tenuto.model.http.http1 import Conversation, ForeignError, Head, ProtocolError
-from tenuto.model.http.tls import judge_tls
 from tenuto.version import __version__
+
+MAX_HEAD_BYTES = 100_000
+"""Of a status line with its headers, of trailers, and of a line between chunks."""
+_STATUS_LINE = b"HTTP/1."
+_NOT_IMPLEMENTED = 501
+
+
+class ProtocolError(Exception):
+    """What came is not HTTP/1.1, or what is to be sent cannot be said in it."""
+
+
+class ForeignError(ProtocolError):
+    """What answers speaks something else, or a part of HTTP that nobody asked it for."""
+
+
+class Head(NamedTuple):
+    """Status and headers of a response; header names in lower case, repeated ones joined with commas."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+class Conversation:
+    """One request and its response. `receive` takes what came, `take_head` and `take_body` give what is complete."""
+
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        """Raises `ProtocolError` for a header that HTTP cannot carry, a key with a line end above all."""
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._begin = b""
+        self._ended = False
+        try:
+            sent = [(name.encode("ascii"), value.strip(" \t").encode("latin-1")) for name, value in headers.items()]
+            head = self._h11.send(h11.Request(method=method, target=target, headers=sent)) or b""
+        except (h11.LocalProtocolError, UnicodeEncodeError):
+            raise ProtocolError("a header has characters that cannot be sent") from None
+        if body:
+            self._h11.send_with_data_passthrough(h11.Data(data=body))
+        self._h11.send(h11.EndOfMessage())
+        self.request: tuple[bytes, bytes] = (head, body)
+        """The bytes to send."""
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether another request may follow on the connection: all is read, and nothing came unasked."""
+        done = self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE
+        return done and not self._ended and not self._h11.trailing_data[0]
+
+    def receive(self, data: bytes) -> None:
+        """Take what came; nothing says that the server has closed."""
+        self._ended = self._ended or not data
+        if len(self._begin) < len(_STATUS_LINE):
+            self._begin += data[: len(_STATUS_LINE)]
+        self._h11.receive_data(data)
+
+    def take_head(self) -> Head | None:
+        """Return status and headers, `None` while they are not whole. Interim ones (1xx) are passed over."""
+        if not self._begin.startswith(_STATUS_LINE[: len(self._begin)]):  # a server of another kind may wait for us
+            raise ForeignError("what answers does not speak HTTP/1.1")
+        while not isinstance(event := self._next(), h11.Response):
+            if event is h11.NEED_DATA:
+                return None
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in event.headers:
+            name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return Head(event.status_code, headers)
+
+    def take_body(self) -> bytes | None:
+        """Return more of the body, empty at its end, `None` while there is nothing."""
+        event = self._next() if self._h11.their_state is h11.SEND_BODY else None
+        if isinstance(event, h11.Data):
+            return bytes(event.data)
+        return None if event is h11.NEED_DATA else b""
+
+    def _next(self) -> object:
+        try:
+            return self._h11.next_event()
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == _NOT_IMPLEMENTED:
+                raise ForeignError(f"the server sends its answer in a way that was not asked for: {error}") from None
+            if self._ended:
+                answer = "in the middle of its answer" if self._begin else "without an answer"
+                raise ProtocolError(f"the server closed the connection {answer}") from None
+            raise ProtocolError(f"the server's answer is not HTTP/1.1: {error}") from None
+
+
+EXPIRED = frozenset({9, 10})
+"""OpenSSL's numbers for a certificate that is not valid yet, or not any more."""
+OTHER_HOST = frozenset({62, 63, 64})
+"""The same for one that names another host or address."""
+NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"})
+"""OpenSSL's reasons when what answers does not speak TLS."""
+
+
+def judge_tls(error: BaseException, host: str) -> UntrustedError | None:
+    """Return what is wrong with the certificate or the address, `None` where something else is."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        reason = cause.verify_message or str(cause)
+        return UntrustedError(f"the certificate of {host} is not trusted: {reason}", _hint(cause.verify_code))
+    if cause is not None and cause.reason in NO_TLS:
+        return UntrustedError(f"{host} does not speak TLS", "is the address to begin with http:// instead of https://?")
+    return None
+
+
+def _hint(code: int) -> str:
+    if code in EXPIRED:
+        return "renew the certificate, or set this machine's clock"
+    if code in OTHER_HOST:
+        return "use the name that the certificate was made for as the address"
+    return "if you trust the server, set SSL_CERT_FILE to a PEM file with its certificate, or with its signer's"
+
 
 STAGGER_SECONDS = 0.25
 """After which the next address is tried beside those that have not answered."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from tenuto.model.http.connection import judge_tls
 from tenuto.model.http.exchange import (
     ACCEPTED,
     BrokenError,
@@ -19,7 +20,6 @@ from tenuto.model.http.exchange import (
     UnreachableError,
     UnusableError,
 )
-from tenuto.model.http.tls import judge_tls
 
 if TYPE_CHECKING:
     import httpx

@@ -10,8 +10,7 @@ from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.describe import Place, is_shown
-from tenuto.session.view.projection import standing_marks
-from tenuto.session.view.view import compaction_of_edits
+from tenuto.session.view.projection import compaction_of_edits, standing_marks
 
 
 class Call(msgspec.Struct, kw_only=True):

@@ -1,5 +1,6 @@
 """`meta.json`: the fold of a session's state as of a place in its log, so that nobody has to read the log for it.
 
+Opening a session reads it, the index, and the part of the log after them; an open session keeps both up.
 It can always be rebuilt. It is believed if the log still has, at that place, the line that was the last one then.
 """
 
@@ -16,9 +17,12 @@ import msgspec
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.files import replace_file
-from tenuto.session.log.index import log_check
-from tenuto.session.log.log import LOG_NAME, Damage, read_log
-from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry
+from tenuto.session.log.history import History
+from tenuto.session.log.index import IndexWriter, StoredIndex, log_check, read_index, remove_index
+from tenuto.session.log.log import LOG_NAME, Damage, LogLine, LogWriter, Place, read_log, scan_log
+from tenuto.session.log.record import DamagedLine, decode
+from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
+from tenuto.session.view.tree import Tree
 from tenuto.text.writable import to_json
 
 META_NAME = "meta.json"
@@ -136,3 +140,131 @@ def _whole_lines(file: BinaryIO, meta: Meta) -> Iterator[bytes]:
         if line.endswith(b"\n"):
             meta.size += len(line)
             yield line
+
+
+_META_BYTES = 4 << 20
+"""How far the log may grow before the metadata is saved although nothing has settled: a task can run for days."""
+
+
+class Keeping:
+    """What one writer keeps beside its log. `folded` is the length of the log, in bytes, that `meta.json` covers."""
+
+    def __init__(self, directory: Path, stored: StoredIndex, folded: int) -> None:
+        self._directory = directory
+        self._index = IndexWriter(directory, stored)
+        self._folded = folded
+
+    def save_index(self, log: LogWriter, history: History) -> bool:
+        """Save what the index has gained; return whether the metadata has fallen far behind."""
+        if not log.is_known or not history.is_placed:
+            return False
+        self._index.save(history.blocks, self._directory / LOG_NAME)
+        return log.size - self._folded > _META_BYTES
+
+    def save_meta(self, log: LogWriter, history: History, meta: Meta, state: SessionState) -> None:
+        """Store `meta`, with `state` and its place in the log where that is known, once the log is on the disk."""
+        log.flush()
+        log.sync()
+        path = self._directory / LOG_NAME
+        try:
+            if history.is_placed:
+                meta.seq, meta.size, meta.state = history.highest, log.size, state
+                with path.open("rb") as file:
+                    meta.check = log_check(file, meta.size)
+                self._index.save(history.blocks, path)
+            else:
+                remove_index(self._directory)
+            if log.waiting == 0:
+                write_meta(self._directory, meta)
+                self._folded = meta.size
+        except OSError:
+            return
+
+
+_HEADER_BYTES = 1 << 16
+
+
+class Loaded(msgspec.Struct, kw_only=True):
+    """A session as it is on disk. `unfolded` is how many bytes of the log the metadata did not know of."""
+
+    header: HeaderEntry
+    tree: Tree
+    state: SessionState
+    held_usage: Usage
+    index: StoredIndex
+    unfolded: int
+
+
+def load_session(directory: Path) -> Loaded:
+    """Read a session. Raises `OSError` when its log cannot be read."""
+    with (directory / LOG_NAME).open("rb") as file:
+        index = read_index(directory, file)
+        believed = believed_meta(directory, file)
+        history = History(directory / LOG_NAME, list(index.blocks))
+        meta = believed or Meta()
+        folded, known = meta.size, history.place.offset
+        start = _start(history, min(folded, known))
+        length = file.seek(0, os.SEEK_END)
+        file.seek(start.offset)
+        for line in scan_log(file, start):
+            if line.offset >= known:
+                history.add_line(line)
+            if line.offset >= folded:
+                _fold(meta, line)
+    tree = Tree(history)
+    if meta.path_stale:
+        reset_path_state(meta.state, tree.path)
+    return Loaded(
+        header=_find_header(directory, history, believed),
+        tree=tree,
+        state=meta.state,
+        held_usage=_held_usage(directory, believed),
+        index=index,
+        unfolded=max(0, length - folded),
+    )
+
+
+def _start(history: History, offset: int) -> Place:
+    """Return the begin of the block that the offset falls into."""
+    number = next((at for at in range(len(history.blocks) - 1, -1, -1) if history.blocks[at].offset <= offset), -1)
+    if number < 0:
+        return Place() if history.blocks else history.place
+    return history.place if offset >= history.place.offset else history.blocks[number].place
+
+
+def _fold(meta: Meta, line: LogLine) -> None:
+    for record in line.records:
+        entry = record.entry
+        apply_entry(meta.state, entry)
+        apply_path_entry(meta.state, entry)
+        meta.path_stale = meta.path_stale or isinstance(entry, BranchEntry)
+
+
+def _held_usage(directory: Path, believed: Meta | None) -> Usage:
+    """Return what calls cost that are not in the log; known even where the rest of the metadata is out of date."""
+    meta = believed or read_meta(directory)
+    return (meta.held_usage if meta is not None else None) or Usage()
+
+
+def _find_header(directory: Path, history: History, meta: Meta | None) -> HeaderEntry:
+    """Return the first header; for a log that lost it, one with what the metadata knows."""
+    if history.headers:
+        entry = _first_entry(history.log) if history.headers[0] == 0 else history[history.headers[0]]
+        entry = entry if isinstance(entry, HeaderEntry) else history[history.headers[0]]
+        if isinstance(entry, HeaderEntry) and entry.cwd:
+            return entry
+    meta = meta or read_meta(directory) or Meta()
+    return HeaderEntry(
+        session_id=meta.session_id or directory.name,
+        cwd=meta.cwd,
+        version=meta.format,
+        parent_session=meta.parent_session,
+    )
+
+
+def _first_entry(log: Path) -> object:
+    with log.open("rb") as file:
+        try:
+            return decode(file.readline(_HEADER_BYTES))
+        except DamagedLine:
+            return None

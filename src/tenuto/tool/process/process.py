@@ -3,7 +3,7 @@
 The command has no controlling terminal and an empty stdin (R-079). Its output comes through a pipe that is read for
 as long as anything holds it, so a server that was left in the background never writes into a closed pipe, and the
 tool does not wait for it either (R-077). Ending goes by the session id, which the kernel keeps for the descendants
-when the shell itself is long gone (R-078).
+when the shell itself is long gone (R-078). What runs on after its call is a `Job`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tenuto.last_acts import add_last_act
 from tenuto.tool.process.collector import Collector
@@ -239,3 +242,85 @@ def _kill_all() -> None:
 
 
 add_last_act(_kill_all)
+
+
+class Job(Struct, eq=False):
+    """One of them. `pid` is also its process group; `log` takes its output as it comes; `started` is monotonic."""
+
+    id: str
+    text: str
+    process: Command
+    log: Path | None
+    asked_for: bool
+    """A background job that the model asked for, and not something that a command left behind."""
+    reported: bool = False
+    started: float = field(default_factory=time.monotonic)
+    stopped: bool = False
+    """The user ended it."""
+
+    @property
+    def pid(self) -> int:
+        """The id of its shell, its group and its session."""
+        return self.process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How its shell ended, `None` while it runs."""
+        return self.process.exited.result() if self.process.exited.done() else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether anything of it is alive."""
+        return not self.process.exited.done() or self.process.leaves_something()
+
+
+class JobTable(Struct):
+    """The jobs of one session. They end with it. `changed` is called when one begins or ends."""
+
+    changed: Callable[[], None] | None = None
+    _jobs: list[Job] = field(default_factory=list[Job])
+    _count: int = 0
+
+    def add(self, text: str, process: Command, *, asked_for: bool) -> Job:
+        """Take over a running command."""
+        self._count += 1
+        job = Job(f"job-{self._count}", text, process, process.collector.spool(), asked_for)
+        self._jobs.append(job)
+        process.exited.add_done_callback(lambda _exited: self._tell())
+        self._tell()
+        return job
+
+    def _tell(self) -> None:
+        if self.changed is not None:
+            self.changed()
+
+    def all(self) -> list[Job]:
+        """Return what runs and what has ended, oldest first."""
+        return list(self._jobs)
+
+    def running(self) -> list[Job]:
+        """Return what runs, oldest first."""
+        return [job for job in self._jobs if job.is_running]
+
+    def take_finished(self) -> list[Job]:
+        """Return the background jobs that ended since the last call of this; each is returned once."""
+        finished = [job for job in self._jobs if job.asked_for and not job.reported and not job.is_running]
+        for job in finished:
+            job.reported = True
+        return finished
+
+    async def end(self, job: Job) -> None:
+        """End one job with everything that it started."""
+        await job.process.end()
+        job.process.close()
+
+    async def close(self) -> None:
+        """End everything; nobody is told any more."""
+        self.changed = None
+        jobs, self._jobs = self._jobs, []
+        try:
+            await asyncio.gather(*(self.end(job) for job in jobs if job.is_running))
+        finally:
+            for job in jobs:
+                job.process.kill_now()
+                job.process.close()

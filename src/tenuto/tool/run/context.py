@@ -16,7 +16,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, HistoryEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
-from tenuto.tool.process.jobs import JobTable
+from tenuto.tool.process.process import JobTable
 
 if TYPE_CHECKING:
     from tenuto.session.store import Store

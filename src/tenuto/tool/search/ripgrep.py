@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from tenuto.tool.run.base import ToolError
-from tenuto.tool.search.globbing import path_matcher
 from tenuto.tool.search.search import Found, Query, Stop
+from tenuto.tool.search.walk import path_matcher
 
 _COMMON = ("--no-config", "--no-messages", "--color", "never", "--hidden", "--no-require-git", "--glob", "!.git")
 _RECORD = re.compile(rb"(\d+)(?::(\d+):|-)", re.DOTALL)
