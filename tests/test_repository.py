@@ -18,7 +18,8 @@ import pytest
 from scripts.pictures.take import PICTURES
 
 from tenuto.command.registry import COMMANDS
-from tenuto.frontend.print import BAD_USAGE, CALLS_REFUSED, EXIT_CODES
+from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED
+from tenuto.frontend.print import EXIT_CODES
 from tenuto.tui.keys.key_names import key_label
 from tenuto.tui.keys.keys import KEYS
 

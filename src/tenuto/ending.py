@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 
+from tenuto.exit_codes import SIGNAL
 from tenuto.last_acts import do_last_acts
 
 TYPE_CHECKING = False
@@ -27,8 +28,6 @@ ORDERLY_SECONDS = 2.2
 """How long an end in order may take before the thread ends the process. With the next one under three."""
 FORCED_SECONDS = 0.6
 """How long the thread may take before the kernel ends the process."""
-SIGNAL_CODE = 128
-"""Plus the signal's number: the exit code of a program that a signal ended."""
 ENDING = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGINT)
 
 _is_timed = False
@@ -54,7 +53,7 @@ def end_by_force(number: int) -> NoReturn:
     do_last_acts()
     _signal.signal(number, _signal.SIG_DFL)
     os.kill(os.getpid(), number)
-    os._exit(SIGNAL_CODE + number)
+    os._exit(SIGNAL + number)
 
 
 @contextmanager
@@ -92,4 +91,4 @@ def _end_later(number: int) -> None:
 
     time.sleep(ORDERLY_SECONDS)
     do_last_acts()
-    os._exit(SIGNAL_CODE + number)
+    os._exit(SIGNAL + number)

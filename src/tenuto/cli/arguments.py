@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
 
+from tenuto.exit_codes import BAD_USAGE
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous
 from tenuto.session.library.catalog import find_session
@@ -54,7 +55,6 @@ def read_plain(arguments: Sequence[str], modes: Sequence[str]) -> dict[str, Any]
     return found | {"prompt": prompt}
 
 
-BAD_USAGE = 2
 MODES = ("ask", "edits", "auto", "plan")
 SUBCOMMANDS = ("sessions", "import", "eval")
 RESERVED = ("acp", "doctor", "config", "stats", "sandbox")
@@ -173,9 +173,6 @@ def _checked(given: dict[str, Any]) -> Options | int:
     if options.fork and not options.continue_latest and not options.resume:
         return _complain("--fork goes with --continue or --resume ID: it goes on in a copy of that session")
     return options
-
-
-FAILED = 1
 
 
 class Parser(argparse.ArgumentParser):

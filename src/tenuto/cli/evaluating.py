@@ -7,11 +7,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar, get_args
 
-from tenuto.cli.arguments import BAD_USAGE, FAILED, Parser, complain, parse
+from tenuto.cli.arguments import Parser, complain, parse
 from tenuto.evaluation.driving import Case, Figures, measure
 from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.report import Report, describe
 from tenuto.evaluation.scripted import SUMMARISERS
+from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.terminal import write_text
 from tenuto.model.endpoint import ProviderKind
 from tenuto.text.writable import to_json
@@ -74,7 +75,7 @@ def run_eval(arguments: tuple[str, ...]) -> int:
         text = "usage: tenuto eval compaction [--help]"
         if asked:
             write_text(text)
-        return 0 if asked else complain(text, BAD_USAGE)
+        return OK if asked else complain(text, BAD_USAGE)
     parsed = parse(build_parser(), arguments[1:])
     if isinstance(parsed, int):
         return parsed
@@ -97,7 +98,7 @@ def run_eval(arguments: tuple[str, ...]) -> int:
         write_text(to_json({"sessions": report.figures, "missed": misses}).decode(), data=True)
     else:
         write_text("\n".join(report.rows()))
-    return FAILED if misses else 0
+    return FAILED if misses else OK
 
 
 def _measure(case: Case, place: int, count: int) -> Figures:

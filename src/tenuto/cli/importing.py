@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tenuto.cli.arguments import Parser, parse, say_json
+from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.session.importers.formats import (
     FORMATS,
@@ -27,7 +28,6 @@ from tenuto.session.importers.formats import (
 )
 from tenuto.session.importers.import_session import Imported, describe_import, import_source
 
-OK, FAILED = 0, 1
 LONG = 20_000_000
 """Bytes of a source from which on a user is told what takes its time."""
 ASK = "Import which? Numbers, words to search for, or Enter to leave: "

@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 
+from tenuto.exit_codes import INTERRUPTED
 from tenuto.last_acts import do_last_acts
 
 TYPE_CHECKING = False
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 else:
     import _signal  # `signal` takes 3 ms to import
 
-INTERRUPTED = 130
 GC_THRESHOLDS = (100_000, 20, 50)
 """Imports make many objects and no garbage: at its usual pace the collector would cost 10 ms of the start."""
 

@@ -10,12 +10,12 @@ import io
 import os
 import sys
 
+from tenuto.exit_codes import BAD_USAGE, FAILED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import NoReturn, TextIO
-
-FAILED, BAD_USAGE = 1, 2
 
 
 _replaced: list[TextIO] = []

@@ -6,14 +6,15 @@ import argparse
 import os
 from pathlib import Path
 
-from tenuto.cli.arguments import BAD_USAGE, FAILED, Parser, complain, find_directory, parse, say_json
+from tenuto.cli.arguments import Parser, complain, find_directory, parse, say_json
 from tenuto.cli.start import working_directory
 from tenuto.compaction.ways.preview import PlanDescription
 from tenuto.core.compacting.pending import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
+from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED
+from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.print import JsonOutput
 from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
@@ -90,7 +91,7 @@ async def _compact(run: HeadlessRun, focus: str, *, json: bool) -> int:
     finished = await runtime.wait_for(await runtime.submit(operation))
     if finished is None or finished.outcome == "failed":
         return FAILED
-    return INTERRUPTED_CODE if finished.outcome == "interrupted" else 0
+    return INTERRUPTED if finished.outcome == "interrupted" else 0
 
 
 class _TextOutput:

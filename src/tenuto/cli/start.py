@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 from msgspec import Struct
 
-from tenuto.cli.arguments import BAD_USAGE, Options
+from tenuto.cli.arguments import Options
 from tenuto.config.settings import UiSettings, home_directory, load_settings
+from tenuto.exit_codes import BAD_USAGE, SIGNAL
 from tenuto.guard.terminal import write_text
 from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
 
@@ -169,7 +170,7 @@ def run_subcommand(words: tuple[str, ...]) -> int:
     A signal unwinds what runs, so that nothing half made is left; whatever becomes of the exception on its way, the
     end comes in time and with this code.
     """
-    from tenuto.ending import SIGNAL_CODE, ended_by_signals
+    from tenuto.ending import ended_by_signals
 
     carry_out = _subcommand(words)
 
@@ -183,7 +184,7 @@ def run_subcommand(words: tuple[str, ...]) -> int:
         except BaseException:
             if not signals:
                 raise
-    return SIGNAL_CODE + signals[0] if signals else code
+    return SIGNAL + signals[0] if signals else code
 
 
 def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:

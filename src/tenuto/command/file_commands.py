@@ -20,12 +20,12 @@ from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.guard.git import Git, GitFailedError, GitRefusedError, open_git
 from tenuto.guard.terminal import sanitize_keeping_colour, sanitize_line
+from tenuto.private_files import make_directory
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionError
 from tenuto.session.exporters.export import Export, Wish
 from tenuto.session.exporters.target import FORMATS
-from tenuto.session.files import make_directory
 from tenuto.session.session import Session
 from tenuto.text.figures import format_bytes, plural
 

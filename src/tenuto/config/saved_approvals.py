@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tenuto.private_files import replace_file
 from tenuto.protocol.entry import ApprovalEntry
 
 FILE = "approvals.toml"
@@ -61,7 +62,7 @@ class StandingAnswers:
         """Write an answer; one that is there already stays alone. Raises `StandingFileError`."""
         with self._changing():
             if answer not in self.all():
-                self._write(self._append(answer))
+                replace_file(self._file, self._append(answer).encode())
 
     def remove(self, answer: StandingAnswer) -> bool:
         """Take an answer back; `False` when it is not there (any more). Raises `StandingFileError`."""
@@ -71,7 +72,7 @@ class StandingAnswers:
                 return False
             document = self._document()
             del document["allow"][place]
-            self._write(document.as_string())
+            replace_file(self._file, document.as_string().encode())
             return True
 
     # --- the file ---
@@ -130,13 +131,6 @@ class StandingAnswers:
             before = _HEAD
         gap = "" if before.endswith("\n") else "\n"
         return f"{before}{gap}\n{document.as_string()}"
-
-    def _write(self, text: str) -> None:
-        temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(self._file)
 
 
 @contextlib.contextmanager

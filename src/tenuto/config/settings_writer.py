@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, cast
+
+from tenuto.private_files import replace_file
 
 
 class SettingNotKept(Exception):  # noqa: N818 - it names what happened
@@ -39,10 +40,4 @@ def keep_setting(home: Path, section: str, key: str, value: str) -> Path:
 def _write(target: Path, text: str) -> None:
     """Write the whole file or nothing; it keeps its mode, a new one is the owner's alone."""
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    temporary = target.with_name(f"{target.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(target, text.encode(), mode)

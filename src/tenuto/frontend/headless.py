@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.ending import ended_by_signals
+from tenuto.exit_codes import FAILED, INTERRUPTED
 from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import InterruptOperation
-
-FAILED, INTERRUPTED_CODE = 1, 130
 
 
 class HeadlessRun:
@@ -73,7 +72,7 @@ class HeadlessRun:
             raise self._failure
         if task.cancelled() and signals:
             write_text("tenuto: interrupted", to_errors=True)
-            return INTERRUPTED_CODE
+            return INTERRUPTED
         return task.result() or int(self.runtime.opener.lost)
 
     async def _open_and(self, work: Callable[[Runtime], Awaitable[int]]) -> int:

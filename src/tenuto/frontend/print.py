@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.frontend.headless import INTERRUPTED_CODE, HeadlessRun, run_headless
+from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED, FAILED, INTERRUPTED, OK
+from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.guard.terminal import escape_json, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
 from tenuto.protocol.event import (
@@ -39,10 +40,7 @@ if TYPE_CHECKING:
 
     from tenuto.command.outcome import CommandOutcome
 
-EXIT_CODES: dict[Outcome, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED_CODE}
-BAD_USAGE = 2
-CALLS_REFUSED = 5
-"""It is done, as far as it was allowed; 3 and 4 are kept for runs that a limit ends."""
+EXIT_CODES: dict[Outcome, int] = {"completed": OK, "failed": FAILED, "interrupted": INTERRUPTED}
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND})
 """Notices that say what becomes of a command: they are told although nothing is wrong."""
 
@@ -209,7 +207,7 @@ async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput
     output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
     if refusals:
         _say(describe_refusals(refusals, runtime.live.mode))
-    return EXIT_CODES[settled.outcome] or (CALLS_REFUSED if settled.refused else 0)
+    return EXIT_CODES[settled.outcome] or (CALLS_REFUSED if settled.refused else OK)
 
 
 def describe_refusal(event: CallRefusedEvent) -> str:

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
+from tenuto.private_files import make_directory, replace_file
 from tenuto.protocol.model import ModelFacts
-from tenuto.session.files import make_directory, replace_file
 
 Value = TypeVar("Value")
 LIST_MAX_AGE = 7 * 24 * 3600.0

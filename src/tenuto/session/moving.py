@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tenuto.private_files import make_directory
 from tenuto.protocol.entry import MovedEntry, TitleEntry
 from tenuto.protocol.message import HistoryEvent
 from tenuto.session.errors import SessionError
-from tenuto.session.files import make_directory
 from tenuto.session.paths import folder_identity, project_directory
 from tenuto.session.session import Session
 from tenuto.text.writable import path_text

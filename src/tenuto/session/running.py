@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from tenuto.guard.terminal import sanitize_output
+from tenuto.private_files import make_directory, replace_file
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import HistoryEvent, ShellView, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.session.files import make_directory, replace_file
 from tenuto.session.view.pairing import interrupted_result, interruption
 from tenuto.text.bounding import bound_middle
 from tenuto.text.writable import to_json

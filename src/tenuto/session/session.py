@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from tenuto.private_files import is_temporary, make_directory, make_new_directory, remove_temporaries
 from tenuto.protocol.entry import (
     FORMAT_VERSION,
     BranchEntry,
@@ -24,7 +25,6 @@ from tenuto.protocol.entry import (
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
-from tenuto.session.files import is_temporary, make_directory, make_new_directory, remove_temporaries
 from tenuto.session.library.fork import write_fork
 from tenuto.session.library.meta import META_NAME, Keeping, Loaded, Meta, load_session
 from tenuto.session.log.history import History, LoadCount

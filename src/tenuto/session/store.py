@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tenuto.private_files import make_directory, write_new
 from tenuto.protocol.part import ImagePart
-from tenuto.session.files import make_directory, write_new
 from tenuto.session.running import RunningCommands
 
 OUTPUTS = "outputs"

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.private_files import replace_file
 from tenuto.protocol.part import ImagePart
 from tenuto.text.writable import to_json
-from tenuto.tui.complete.history import NO_EXTRAS, Extras, replace_file
+from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.machine.state import UiState
 

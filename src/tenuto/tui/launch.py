@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tenuto.config.settings import Settings, UiSettings
+from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
 from tenuto.tui.chrome.motion import motion_of
 from tenuto.tui.drafts import keep_unopened
@@ -30,7 +31,6 @@ GC_THRESHOLDS = (5_000, 80, 50)
 """The collector never runs over what the start made, takes little at a time (a millisecond: with four times as much a
 key waited for ten), and the rest of it while nothing happens (`resting.py`)."""
 NOISE_FILE = "stderr.log"
-BAD_USAGE = 2
 HINT_SECONDS = 1.0
 
 
@@ -146,7 +146,7 @@ def explain(failure: BaseException, noise: Path) -> int:
         with contextlib.suppress(OSError), noise.open("a", encoding="utf-8", errors="replace") as file:
             traceback.print_exception(failure, file=file)
             write_text(f"tenuto: the details are in {noise}", to_errors=True)
-    return BAD_USAGE if isinstance(failure, EXPECTED_FAILURES) else 1
+    return BAD_USAGE if isinstance(failure, EXPECTED_FAILURES) else FAILED
 
 
 def noise_file(home: Path) -> Path:

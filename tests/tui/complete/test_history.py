@@ -57,7 +57,7 @@ def test_the_files_are_bounded(tmp_path):
     file = tmp_path / "history" / GLOBAL_NAME
     assert file.stat().st_size <= MAX_BYTES + MAX_CHARACTERS
     assert history.load().texts[-1].startswith("59 ")
-    assert not list((tmp_path / "history").glob("*.tmp"))
+    assert not list((tmp_path / "history").glob("*.new"))
 
 
 def test_at_most_so_many_prompts_are_offered(tmp_path):

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args
 
+from tenuto.private_files import open_private
 from tenuto.session.errors import SessionError
 from tenuto.session.exporters.source import format_day
-from tenuto.session.files import open_private
 from tenuto.session.view.state import SessionState
 
 Format = Literal["html", "md", "jsonl"]

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.private_files import make_directory, make_new_directory
 from tenuto.protocol.entry import (
     BranchSummaryEntry,
     Entry,
@@ -31,7 +32,6 @@ from tenuto.protocol.entry import (
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart, text_of
 from tenuto.session.errors import SessionLocked
-from tenuto.session.files import make_directory, make_new_directory
 from tenuto.session.importers.builder import EXTENSION, Assembler, Piece
 from tenuto.session.importers.format import Context
 from tenuto.session.importers.formats import NotImportable, Source, mark_of

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.private_files import make_directory
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionAmbiguous, SessionError, SessionLocked
-from tenuto.session.files import make_directory
 from tenuto.session.library.meta import Meta, fold_all, fold_log, write_meta
 from tenuto.session.log.lock import SessionLock
 from tenuto.session.log.log import LOG_NAME, sum_up

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tenuto.private_files import make_directory, open_private, write_all
 from tenuto.protocol.entry import DequeuedEntry, HeaderEntry, QueuedEntry, UnknownEntry
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.session.errors import SessionUnreadable
-from tenuto.session.files import make_directory, open_private, write_all
 from tenuto.session.log.history import History
 from tenuto.session.log.record import encode
 from tenuto.session.view.path import EntryPath, of_kind

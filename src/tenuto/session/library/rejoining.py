@@ -13,9 +13,9 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.private_files import make_directory, make_new_directory, open_private, write_all, write_new
 from tenuto.protocol.entry import ForkOrigin, HeaderEntry
 from tenuto.session.errors import SessionError, SessionUnreadable
-from tenuto.session.files import make_directory, make_new_directory, open_private, write_all, write_new
 from tenuto.session.library.catalog import find_session
 from tenuto.session.log.lock import SessionLock
 from tenuto.session.log.log import LOG_NAME

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from tenuto.session.files import open_private, replace_file, write_all
+from tenuto.private_files import open_private, replace_file, write_all
 from tenuto.session.log.history import Block, are_joined, kind_names
 
 INDEX_NAME = "index.jsonl"

@@ -18,8 +18,8 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from tenuto.private_files import open_private, write_all
 from tenuto.session.errors import Owner, SessionLocked
-from tenuto.session.files import open_private, write_all
 from tenuto.text.writable import clean_text, to_json
 
 _LOCAL = frozenset(

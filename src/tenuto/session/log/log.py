@@ -16,9 +16,9 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.private_files import make_directory, open_private, write_all
 from tenuto.protocol.entry import HeaderEntry, UnknownEntry
 from tenuto.protocol.message import HistoryEvent
-from tenuto.session.files import make_directory, open_private, write_all
 from tenuto.session.log.record import DamagedLine, decode, known_types
 
 DEEPEST = 8

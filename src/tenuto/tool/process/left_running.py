@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.session.files import make_directory, open_private, write_all
+from tenuto.private_files import make_directory, open_private, write_all
 from tenuto.text.writable import to_json
 
 _HAS_PROC = Path("/proc/self/stat").exists()

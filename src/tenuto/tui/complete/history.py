@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.private_files import replace_file
 from tenuto.protocol.part import ImagePart
 from tenuto.text.writable import to_json
 from tenuto.tui.complete.paste import Fold
@@ -151,16 +152,3 @@ def cut_file(path: Path) -> None:
             break
         kept.append(line)
     replace_file(path, b"".join(reversed(kept)))
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of the file in one go. Raises `OSError`, and leaves nothing of it behind then."""
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -10,6 +10,7 @@ import marshal
 import os
 import select
 
+from tenuto import exit_codes
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.first_paint.screen import EarlyScreen
 
@@ -25,7 +26,6 @@ FRONT_ENDS = {b"f": "full", b"i": "inline"}
 """What the child is told: to end, to give the terminal back for a while, to take it again, to paint for another one."""
 INTERRUPTED, LEFT = 7, 8
 """The child's exit status after Ctrl+C, and when the terminal went or we did; it has put the terminal back."""
-INTERRUPTED_CODE = 130
 READ_BYTES = 65_536
 MAX_READS = 64
 """With a key held down, an answer is not waited for any longer."""
@@ -198,7 +198,7 @@ class EarlyReader:
         code = os.waitstatus_to_exitcode(status)
         self._child_left = code == LEFT
         if code == INTERRUPTED:
-            os._exit(INTERRUPTED_CODE)
+            os._exit(exit_codes.INTERRUPTED)
 
 
 class _Child:

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import Settings, load_settings
-from tenuto.ending import SIGNAL_CODE
+from tenuto.exit_codes import SIGNAL
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
@@ -63,7 +63,7 @@ async def _run(
         await app.run_async(mouse=ui.mouse != "off")
         await app.finish()
         hint = await opening.close(app.runner.state)
-    code = SIGNAL_CODE + signals[0] if signals else app.return_code or 0
+    code = SIGNAL + signals[0] if signals else app.return_code or 0
     return Ended(code, hint, app.failure, app.parting(*_size(terminal)))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.input.vt100 import Vt100Input
 
 from tenuto.config.settings import Settings, load_settings
-from tenuto.ending import SIGNAL_CODE
+from tenuto.exit_codes import SIGNAL
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, InlineOutput, habit_in, synchronises, terminal_size
@@ -117,5 +117,5 @@ async def _run(
         hint = await opening.close(app.runner.state)
         typed = app.application.end_reports()
         terminal.writer.close(PATIENCE)
-    code = SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0
+    code = SIGNAL + signals[0] if signals else 1 if app.failure else 0
     return Ended(code, hint, app.failure), typed

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tenuto.command.registry import find_command
 from tenuto.config.settings import UiSettings, load_settings
-from tenuto.ending import SIGNAL_CODE
+from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui import effects as screen_effects
@@ -596,4 +596,4 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
         await app.run()
         terminal.writer.close(PATIENCE)
         hint = await opening.close(app.runner.state)
-    return Ended(SIGNAL_CODE + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)
+    return Ended(SIGNAL + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)

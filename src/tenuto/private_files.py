@@ -33,12 +33,12 @@ def make_new_directory(path: Path) -> None:
     path.chmod(0o700)
 
 
-def open_private(path: Path, flags: int) -> int:
-    """Open a file with `flags` and make its mode 0600; return the descriptor. Raises `OSError`."""
-    descriptor = os.open(path, flags | _CLOEXEC | _BINARY, 0o600)
+def open_private(path: Path, flags: int, mode: int = 0o600) -> int:
+    """Open a file with `flags` and make its mode `mode`; return the descriptor. Raises `OSError`."""
+    descriptor = os.open(path, flags | _CLOEXEC | _BINARY, mode)
     with contextlib.suppress(OSError):  # a file system without modes is no reason to lose a session
-        if os.fstat(descriptor).st_mode & 0o777 != 0o600:
-            os.fchmod(descriptor, 0o600)
+        if os.fstat(descriptor).st_mode & 0o777 != mode:
+            os.fchmod(descriptor, mode)
     return descriptor
 
 
@@ -49,9 +49,9 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def write_new(path: Path, data: bytes) -> None:
-    """Create a private file that must not exist yet. A half-written one is removed. Raises `OSError`."""
-    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+def write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Create a file that must not exist yet. A half-written one is removed. Raises `OSError`."""
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         write_all(descriptor, data)
     except OSError:
@@ -61,10 +61,10 @@ def write_new(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Put `data` in the place of the file in one atomic step. Raises `OSError`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}{_TEMPORARY}")
-    write_new(temporary, data)
+    write_new(temporary, data, mode)
     try:
         temporary.replace(path)
     except OSError:
