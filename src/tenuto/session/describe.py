@@ -52,7 +52,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.text.bounding import shorten
-from tenuto.text.call_summary import summarise_call
+from tenuto.text.call_summary import read_arguments, summarise_call
 from tenuto.text.figures import describe_rung, format_change, plural
 from tenuto.text.writable import to_json
 
@@ -290,9 +290,8 @@ def _answer(entry: AssistantMessage) -> Iterator[Piece]:
 
 def _arguments(call: ToolCallPart) -> str:
     """Return the arguments with their texts as they are, so that a search finds what a JSON string would escape."""
-    try:
-        values = msgspec.json.decode(call.arguments, type=dict[str, object])
-    except msgspec.DecodeError:
+    values = read_arguments(call.arguments)
+    if values is None:
         return call.arguments
     return "\n".join(f"{name}: {_value(value)}" for name, value in values.items())
 

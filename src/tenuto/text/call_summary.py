@@ -21,15 +21,19 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """The arguments that say what a built-in call is about, most telling first."""
 
 
+def read_arguments(arguments: str) -> dict[str, Any] | None:
+    """Return what a call's JSON says, `None` while it is incomplete or when it is no object."""
+    try:
+        return msgspec.json.decode(arguments, type=dict[str, Any])
+    except (ValueError, RecursionError):  # no JSON, no Unicode, or too deep
+        return None
+
+
 def summarise_call(name: str, arguments: str) -> str:
     """Return the path, command or pattern of a call; for other tools its short arguments. One line, bounded."""
-    try:
-        decoded: Any = msgspec.json.decode(arguments)
-    except (ValueError, RecursionError):  # no JSON, no Unicode, or too deep
+    values = read_arguments(arguments)
+    if values is None:
         return ""
-    if not isinstance(decoded, dict):
-        return ""
-    values = cast("dict[str, Any]", decoded)
     if name == "todo":
         items: Any = values.get("items")
         return f"{len(cast('list[Any]', items))} items" if isinstance(items, list) else ""

@@ -37,6 +37,7 @@ from tenuto.compaction.summary.view import Surroundings, surrounding_blocks
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart, text_of
+from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
 
 MAX_LINES = 3
@@ -358,12 +359,8 @@ def _lines(text: str) -> list[str]:
 
 def describe_call(call: ToolCallPart) -> str:
     """Return a call in one line: its tool and what it is about; calls that are about the same have the same one."""
-    try:
-        arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    except msgspec.MsgspecError:
-        said = call.arguments
-    else:
-        said = _subject(arguments)
+    arguments = read_arguments(call.arguments)
+    said = call.arguments if arguments is None else _subject(arguments)
     flat = " ".join(said.split())
     if len(flat) > _CALL_LENGTH:
         half = _CALL_LENGTH // 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -18,6 +18,7 @@ from tenuto.compaction.summary.summary import LONGEST_NAME, MAX_EXACT_NAMES, exa
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart
+from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
 from tenuto.text.writable import keep_within
 
@@ -136,13 +137,9 @@ def _serialize_assistant(message: AssistantMessage, bounds: Bounds) -> str:
 
 def _arguments(arguments: str, bounds: Bounds) -> str:
     """Return JSON arguments as `key="value", …`, each value bounded."""
-    try:
-        decoded = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
+    values = read_arguments(arguments)
+    if values is None:
         return _clip_output(arguments, bounds)
-    if not isinstance(decoded, dict):
-        return _clip_output(arguments, bounds)
-    values = cast("dict[str, Any]", decoded)
     return ", ".join(f"{key}={_argument(value, bounds)}" for key, value in values.items())
 
 

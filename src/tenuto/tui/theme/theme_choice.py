@@ -42,7 +42,7 @@ def own_choices(home: Path) -> tuple[Choice, ...]:
 
 def keep_theme(name: str, home: Path, cwd: Path, environ: Mapping[str, str]) -> list[str]:
     """Put the name into the settings; return what the user has to know if it will not hold at the next start."""
-    from tenuto.config.settings_writer import SettingNotKept, keep_setting
+    from tenuto.config.settings import SettingNotKept, keep_setting
 
     try:
         file = keep_setting(home, "ui", "theme", name)
