@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.errors import MAX_DELAY, MAX_RETRY_AFTER, next_delay
+from tenuto.model.retry import MAX_DELAY, MAX_RETRY_AFTER, next_delay
 from tenuto.protocol.model import RETRYABLE, ErrorKind, ModelError
 
 

@@ -1,7 +1,7 @@
 """Telling what went wrong from a provider's words (DESIGN section 7, R-017 to R-023, R-029).
 
-`classify` is the only place that knows, `next_delay` says when a failed call is made again. What is *not* an overflow
-is looked for first: limits by the minute, money, a refused `max_tokens`, one oversized item.
+`classify` is the only place that knows. What is *not* an overflow is looked for first: limits by the minute, money,
+a refused `max_tokens`, one oversized item.
 """
 
 from __future__ import annotations
@@ -19,31 +19,9 @@ from tenuto.model import error_text as grammar
 from tenuto.model import error_text as words
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.error_text import Said, read_error, read_error_object
-from tenuto.protocol.model import RETRYABLE, ErrorKind, ModelError
+from tenuto.model.retry import MAX_RETRY_AFTER
+from tenuto.protocol.model import ErrorKind, ModelError
 from tenuto.text.bounding import shorten
-
-FIRST_DELAY = 0.5
-FIRST_RATE_DELAY = 2.0
-MAX_DELAY = 60.0
-MAX_RETRY_AFTER = 300.0
-"""Seconds. A provider that asks for more is not waited for: the error says how long it wants."""
-
-
-def next_delay(error: ModelError, failures: int, attempts: int, jitter: float) -> float | None:
-    """Return the seconds to wait before the next attempt, `None` when the error is final.
-
-    `failures` counts from 1, `attempts` is how many repeats are allowed, `jitter` lies in 0 to 1. What the provider
-    asks for (`Retry-After`) is waited for in full, never less (R-093).
-    """
-    if error.kind not in RETRYABLE or failures > attempts:
-        return None
-    if error.retry_after is not None:
-        if error.retry_after > MAX_RETRY_AFTER:
-            return None
-        return error.retry_after + 0.25 * jitter
-    first = FIRST_RATE_DELAY if error.kind in {"rate_limit", "overloaded"} else FIRST_DELAY
-    return min(MAX_DELAY, first * 2 ** (failures - 1)) * (0.75 + 0.5 * jitter)
-
 
 MIN_WINDOW = 256
 """A smaller number in an error text is not a window, in tokens."""

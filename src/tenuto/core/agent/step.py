@@ -31,7 +31,7 @@ from tenuto.core.state.reminders import (
 )
 from tenuto.core.state.request import build_request, tell_dropped, tell_edit, tell_ignored
 from tenuto.core.state.windows import learn_window, note_served
-from tenuto.model.errors import next_delay
+from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
