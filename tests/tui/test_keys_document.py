@@ -8,7 +8,7 @@ from pathlib import Path
 from tenuto.tui.keys.key_names import key_label
 from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "terminal.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 BEGIN, END = "<!-- keys: written by tests/tui/test_keys_document.py -->\n", "<!-- end of keys -->\n"
 
 
