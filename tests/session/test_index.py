@@ -12,7 +12,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
-from tenuto.session.library import meta as index_writer
+from tenuto.session.library import meta
 from tenuto.session.library.meta import META_NAME
 from tenuto.session.log import history as block
 from tenuto.session.log.index import INDEX_NAME
@@ -26,12 +26,12 @@ import itertools, os, sys
 from pathlib import Path
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
-from tenuto.session.library import index_writer
+from tenuto.session.library import meta
 from tenuto.session.log import history
 from tenuto.session.session import Session
 
 history.BLOCK_ENTRIES = 3
-index_writer._META_BYTES = 600
+meta._META_BYTES = 600
 session = Session.open(Path(sys.argv[1]))
 for number in itertools.count():
     stored = session.append(UserMessage(parts=(TextPart(text="x" * (7, 300, 900)[number % 3]),)))
@@ -42,7 +42,7 @@ for number in itertools.count():
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(block, "BLOCK_ENTRIES", 3)
-    monkeypatch.setattr(index_writer, "_META_BYTES", 600)
+    monkeypatch.setattr(meta, "_META_BYTES", 600)
 
 
 def test_r062_killed_while_metadata_and_index_are_written_everything_opens_as_it_is(tmp_path, small_blocks):

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
 
 from tenuto.exit_codes import BAD_USAGE
-from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
-from tenuto.session.errors import SessionAmbiguous
-from tenuto.session.library.catalog import find_session
-from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:
     import argparse
@@ -173,44 +167,3 @@ def _checked(given: dict[str, Any]) -> Options | int:
     if options.fork and not options.continue_latest and not options.resume:
         return _complain("--fork goes with --continue or --resume ID: it goes on in a copy of that session")
     return options
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line and exit code 2."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and where the rest stands."""
-        raise SystemExit(complain(f"{message}; {self.prog} --help shows how"))
-
-
-def complain(message: str, code: int = BAD_USAGE) -> int:
-    """Say one line on standard error; returns the exit code."""
-    write_text(f"tenuto: {sanitize_line(message)}", to_errors=True)
-    return code
-
-
-def say_json(value: object) -> None:
-    """Print a value as one line of JSON; what a terminal would obey is escaped."""
-    write_text(escape_json(to_json(value).decode()))
-
-
-def say(text: str) -> None:
-    """Print one line of an answer, free of control characters."""
-    write_text(" ".join(sanitize_for_terminal(text).splitlines()))
-
-
-def parse(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> argparse.Namespace | int:
-    """Return what the words say, or the exit code when there is nothing more to do."""
-    try:
-        return parser.parse_args(words)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
-
-
-def find_directory(home: Path, name: str) -> Path | int:
-    """Return the folder of the session that is meant, or the exit code after saying why there is none."""
-    try:
-        found = find_session(home, name)
-    except SessionAmbiguous as error:
-        return complain(str(error))
-    return found if found is not None else complain(f"there is no session {name}; tenuto sessions list shows them")

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar, get_args
 
-from tenuto.cli.arguments import Parser, complain, parse
+from tenuto.cli.parsing import Parser, complain, parse
 from tenuto.evaluation.driving import Case, Figures, measure
 from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.report import Report, describe

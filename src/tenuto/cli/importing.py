@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tenuto.cli.arguments import Parser, parse, say_json
+from tenuto.cli.parsing import Parser, parse, say_json
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.session.importers.formats import (

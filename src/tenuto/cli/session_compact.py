@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from tenuto.cli.arguments import Parser, complain, find_directory, parse, say_json
+from tenuto.cli.parsing import Parser, complain, find_directory, parse, say_json
 from tenuto.cli.start import working_directory
 from tenuto.compaction.ways.preview import PlanDescription
 from tenuto.core.compacting.pending import describe_compaction

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from tenuto.cli.arguments import complain, say
+from tenuto.cli.parsing import complain, say
 
 HELP = ("-h", "--help")
 IMPORT = "import"
@@ -24,7 +24,7 @@ COMMANDS = {
     "list": Command("session_commands:run_list", "list the sessions on this machine, the last used first"),
     "show": Command("session_commands:run_show", "show one session"),
     "stats": Command("session_commands:run_stats", "totals by project and by model"),
-    "export": Command("session_export:run_export", "save one session as HTML, Markdown or JSON lines"),
+    "export": Command("session_commands:run_export", "save one session as HTML, Markdown or JSON lines"),
     "compact": Command("session_compact:run_compact", "compact a session that is not open"),
     "delete": Command("session_commands:run_delete", "move sessions to the bin"),
     "restore": Command("session_commands:run_restore", "restore a session from the bin"),

@@ -118,6 +118,7 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
     assert {name for name in names if name.startswith("tenuto")} <= {
         "tenuto",
         "tenuto.version",
+        "tenuto.exit_codes",
         "tenuto.last_acts",
         "tenuto.cli",
         "tenuto.cli.main",
