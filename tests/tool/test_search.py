@@ -8,7 +8,7 @@ import pytest
 
 from tenuto.protocol.part import text_of
 from tenuto.tool.run.base import ToolError
-from tenuto.tool.search import search
+from tenuto.tool.search import ripgrep, search
 from tenuto.tool.search.walk import Walker, expand_braces, path_matcher
 from tests.tool.support import Bench
 
@@ -19,7 +19,7 @@ def source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     import shutil
 
     if request.param == "own":
-        monkeypatch.setattr(search.shutil, "which", lambda _: None)
+        monkeypatch.setattr(ripgrep.shutil, "which", lambda _: None)
     elif shutil.which("rg") is None:
         pytest.skip("no ripgrep here")
     return request.param

@@ -8,6 +8,8 @@ from typing import Any, cast
 import msgspec
 
 REPLACEMENT = "\ufffd"
+MAX_QUOTED = 200
+"""Characters of a server's words in an error."""
 
 
 def clean_text(text: str) -> str:

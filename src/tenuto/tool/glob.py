@@ -12,7 +12,8 @@ from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_pa
 from tenuto.tool.output import ToolOutput, clean_text
 from tenuto.tool.run.base import BuiltinTool, ToolError
 from tenuto.tool.run.context import ToolContext
-from tenuto.tool.search.search import SEARCH_SECONDS, Source, Stop, choose_source, run_stoppable
+from tenuto.tool.search.ripgrep import choose_source
+from tenuto.tool.search.search import SEARCH_SECONDS, Source, Stop, run_stoppable
 from tenuto.tool.search.walk import path_matcher
 
 if TYPE_CHECKING:

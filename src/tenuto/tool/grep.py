@@ -13,7 +13,8 @@ from tenuto.tool.output import ToolOutput, clean_text, format_size
 from tenuto.tool.process.collector import Collector
 from tenuto.tool.run.base import BuiltinTool, ToolError
 from tenuto.tool.run.context import ToolContext
-from tenuto.tool.search.search import SEARCH_SECONDS, Found, Query, Source, Stop, choose_source, run_stoppable
+from tenuto.tool.search.ripgrep import choose_source
+from tenuto.tool.search.search import SEARCH_SECONDS, Found, Query, Source, Stop, run_stoppable
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import GrepArguments

@@ -11,7 +11,6 @@ import re
 from tenuto.model import json_access
 from tenuto.model.error_text import read_error
 from tenuto.model.errors import classify, classify_object
-from tenuto.model.wire.stream import MAX_QUOTED
 from tenuto.protocol.model import ModelError
 from tenuto.text.bounding import shorten
 
@@ -63,4 +62,4 @@ def _misfit(text: str, address: str, more: str = "") -> ModelError:
 
 def _quote(text: str) -> str:
     line = " ".join(json_access.clean_text(text).split())
-    return f"“{shorten(line, MAX_QUOTED)}”"
+    return f"“{shorten(line, json_access.MAX_QUOTED)}”"

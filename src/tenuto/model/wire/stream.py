@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tenuto.model.json_access import clean_text
+from tenuto.model.json_access import MAX_QUOTED, clean_text
 from tenuto.model.wire.sse import EventReader, ServerEvent, ends_in_field_name, is_event_stream
 from tenuto.protocol.message import AssistantMessage, StopReason
 from tenuto.protocol.model import (
@@ -26,8 +26,6 @@ from tenuto.protocol.part import AssistantPart
 from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
 
-MAX_QUOTED = 200
-"""Characters of a server's words in an error."""
 DRAIN_SECONDS = 0.02
 """How long to wait for the end of a body whose terminal event is there, so that the connection can be used again."""
 LINGER_SECONDS = 5.0

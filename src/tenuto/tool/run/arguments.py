@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from tenuto.protocol.entry import TodoStatus
 from tenuto.text.bounding import shorten
-from tenuto.tool.run.base import ArgumentError
 
 _ECHO_CHARS = 200
 _MAX_PROBLEMS = 8
@@ -177,7 +176,7 @@ _ALIASES = {
 
 
 def parse_arguments(name: str, values: dict[str, Any]) -> Arguments:
-    """Return the arguments of the built-in tool `name`. Raises `ArgumentError` with every fault named."""
+    """Return the arguments of the built-in tool `name`. Raises `ValueError` with every fault named."""
     model = MODELS[name]
     given = {key: value for key, value in values.items() if value is not None}
     for alias, ours in _ALIASES.items():
@@ -186,7 +185,7 @@ def parse_arguments(name: str, values: dict[str, Any]) -> Arguments:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise ArgumentError(_explain(name, error)) from None
+        raise ValueError(_explain(name, error)) from None
 
 
 def _explain(name: str, error: ValidationError) -> str:

@@ -55,7 +55,10 @@ class BuiltinTool:
         """Return the validated arguments. Raises `ArgumentError`."""
         from tenuto.tool.run.arguments import parse_arguments
 
-        return parse_arguments(self.name, values)
+        try:
+            return parse_arguments(self.name, values)
+        except ValueError as error:
+            raise ArgumentError(str(error)) from None
 
 
 class ToolError(Exception):

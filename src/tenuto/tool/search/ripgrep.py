@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from tenuto.tool.run.base import ToolError
-from tenuto.tool.search.search import Found, Query, Stop
-from tenuto.tool.search.walk import path_matcher
+from tenuto.tool.search.search import Found, Query, Source, Stop
+from tenuto.tool.search.walk import Walker, path_matcher
 
 _COMMON = ("--no-config", "--no-messages", "--color", "never", "--hidden", "--no-require-git", "--glob", "!.git")
 _RECORD = re.compile(rb"(\d+)(?::(\d+):|-)", re.DOTALL)
@@ -85,6 +86,12 @@ class Ripgrep:
                 text = errors.read(4 * _ERROR_CHARS).decode("utf-8", "replace").strip()
                 if text:
                     raise ToolError(f"The search could not be done: {text[:_ERROR_CHARS]}")
+
+
+def choose_source() -> Source:
+    """Return ripgrep where there is one, else our own."""
+    program = shutil.which("rg")
+    return Walker() if program is None else Ripgrep(program)
 
 
 def _search_options(query: Query) -> list[str]:

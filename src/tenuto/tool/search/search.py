@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import subprocess
 import threading
 import time
@@ -102,15 +101,3 @@ async def run_stoppable(work: Callable[[Stop], T]) -> T:
         raise
     finally:
         late.cancel()
-
-
-def choose_source() -> Source:
-    """Return ripgrep where there is one, else our own."""
-    program = shutil.which("rg")
-    if program is not None:
-        from tenuto.tool.search.ripgrep import Ripgrep
-
-        return Ripgrep(program)
-    from tenuto.tool.search.walk import Walker
-
-    return Walker()
