@@ -16,12 +16,12 @@ from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intents import (
     AnswerApprovalWith,
     ChoiceOffered,
+    CompletionItem,
     CompletionOffered,
     MoveCompletion,
     Tick,
     ToggleTodo,
 )
-from tenuto.tui.machine.state import CompletionItem
 from tenuto.tui.panels import approval_panel, block_panel, completion_panel, picker_panel, side_panel
 from tenuto.tui.panels.chips import image_chips
 from tenuto.tui.render.options import UNICODE

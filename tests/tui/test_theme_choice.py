@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -126,12 +125,6 @@ def test_completion_knows_the_themes_and_print_mode_has_none() -> None:
     (command,) = [command for command in COMMANDS if command.name == "theme"]
     assert command.values == tuple(DESCRIPTIONS)
     assert "screen" in describe_outcome(ChangeTheme(""))
-
-
-def test_the_answers_are_intents() -> None:
-    from tenuto.tui.machine.intents import Intent
-
-    assert {ChoiceOffered, Said, ThemeChosen} <= set(get_args(Intent))
 
 
 # --- the screens ---

@@ -22,8 +22,8 @@ from tenuto.tui.drafts import DraftFiles, StoredDraft, draft_of
 from tenuto.tui.effects import Complete, Remember
 from tenuto.tui.images.images import Attacher
 from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import Intent
-from tenuto.tui.machine.state import CompletionItem, UiState
+from tenuto.tui.machine.intents import CompletionItem, Intent
+from tenuto.tui.machine.state import UiState
 
 SHORT_HASH = 8
 GIT_SECONDS = 5.0

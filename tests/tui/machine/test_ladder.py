@@ -15,6 +15,7 @@ from tenuto.tui.keys.keys import KEYS
 from tenuto.tui.machine.intents import (
     Cancel,
     ChoiceOffered,
+    CompletionItem,
     CompletionOffered,
     EndOfInput,
     Escape,
@@ -25,7 +26,6 @@ from tenuto.tui.machine.intents import (
     OpenSearch,
     ToggleHelp,
 )
-from tenuto.tui.machine.state import CompletionItem
 from tests.tui.machine.driving import Driver, approval, queue, started, user
 
 ESC, CTRL_C, CTRL_D = Escape(), Cancel(), EndOfInput()

@@ -32,6 +32,7 @@ from tenuto.tui.machine.intents import (
     AcceptCompletion,
     ActOnRow,
     ChoiceOffered,
+    CompletionItem,
     CompletionOffered,
     CycleMode,
     DraftChanged,
@@ -53,7 +54,6 @@ from tenuto.tui.machine.intents import (
     ToggleTodo,
 )
 from tenuto.tui.machine.item import NoticeItem
-from tenuto.tui.machine.state import CompletionItem
 from tests.tui.machine.driving import SESSION, Driver, started, user
 
 MODEL = CompletionItem("/model ", "/model", runs=True)

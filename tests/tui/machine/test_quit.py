@@ -9,6 +9,7 @@ from tenuto.tui.effects import DraftSet, Quit, Remember, RunCommand, Submit, Tra
 from tenuto.tui.machine.intents import (
     Cancel,
     ChoiceOffered,
+    CompletionItem,
     CompletionOffered,
     EndOfInput,
     Escape,
@@ -19,7 +20,6 @@ from tenuto.tui.machine.intents import (
     ToggleHelp,
 )
 from tenuto.tui.machine.quit import ESCAPE_AGAIN, INTERRUPT_PATIENCE, QUIT_AGAIN
-from tenuto.tui.machine.state import CompletionItem
 from tests.tui.machine.driving import Driver, approval, finished, started, user
 
 

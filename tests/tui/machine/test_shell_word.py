@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.effects import Complete
-from tenuto.tui.machine.intents import AcceptCompletion, CompleteShell, CompletionOffered
-from tenuto.tui.machine.state import CompletionItem
+from tenuto.tui.machine.intents import AcceptCompletion, CompleteShell, CompletionItem, CompletionOffered
 from tests.tui.machine.driving import Driver
 
 

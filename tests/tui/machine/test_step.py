@@ -7,32 +7,26 @@ import pytest
 
 from tenuto.protocol.event import (
     AnyEvent,
-    NoticeEvent,
     ReplayFinishedEvent,
     TitleChangedEvent,
     UserMessageEvent,
 )
 from tenuto.protocol.part import TextPart
 from tenuto.tui.effects import Title
-from tenuto.tui.machine.change import HandlerTable, merge_tables
+from tenuto.tui.machine.change import check_handlers, on
 from tenuto.tui.machine.intents import Intent, Tick
-from tenuto.tui.machine.step import HANDLERS
 from tests.tui.machine.driving import Driver, finished, opened, started, user
 
 
-def test_every_event_and_intent_has_a_handler():
-    assert HANDLERS.keys() == {*get_args(AnyEvent), *get_args(Intent)}
-
-
-def test_an_unhandled_type_fails_when_the_tables_are_merged():
-    table = HandlerTable()
-    table.on(Tick)(lambda change, intent: None)
-    with pytest.raises(TypeError, match="NoticeEvent"):
-        merge_tables([table], {Tick, NoticeEvent})
+def test_every_event_and_intent_has_exactly_one_handler():
+    kinds = {*get_args(AnyEvent), *Intent.__subclasses__()}
+    check_handlers(kinds)
+    with pytest.raises(TypeError, match="Driver"):
+        check_handlers(kinds | {Driver})
     with pytest.raises(TypeError, match="Tick"):
-        merge_tables([table], {NoticeEvent, Tick} - {Tick})
+        check_handlers(kinds - {Tick})
     with pytest.raises(TypeError, match="two handlers"):
-        table.on(Tick)(lambda change, intent: None)
+        on(Tick)(lambda change, intent: None)
 
 
 def test_events_of_another_session_do_not_show():

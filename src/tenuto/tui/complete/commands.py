@@ -9,7 +9,7 @@ from itertools import compress
 
 from tenuto.command.outcome import Choice
 from tenuto.command.registry import COMMANDS, Command, find_command
-from tenuto.tui.machine.state import CompletionItem
+from tenuto.tui.machine.intents import CompletionItem
 
 SCORED = 1_000
 """How many of the strings that pass the filter are scored at most."""

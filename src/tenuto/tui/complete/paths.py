@@ -16,7 +16,7 @@ from msgspec import Struct
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 from tenuto.tui.complete.commands import rank_folded
 from tenuto.tui.complete.target import quote_path
-from tenuto.tui.machine.state import CompletionItem
+from tenuto.tui.machine.intents import CompletionItem
 
 MAX_PATHS = 200_000
 MAX_ROWS = 50

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenuto.tui.complete.paths import MAX_ENTRIES, MAX_ROWS
-from tenuto.tui.machine.state import CompletionItem
+from tenuto.tui.machine.intents import CompletionItem
 
 WORD_LIMIT = 1_000
 """Characters before the cursor that are looked at."""

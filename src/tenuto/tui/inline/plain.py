@@ -28,10 +28,10 @@ from tenuto.tui.alerts.terminal_alerts import Outside
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.inline.printer import Printer
-from tenuto.tui.keys.bindings import Bindings, default_bindings
+from tenuto.tui.keys.bindings import Bindings
 from tenuto.tui.keys.key_file import OwnKeys
 from tenuto.tui.keys.keyboard import Machine
-from tenuto.tui.keys.keys import help_text
+from tenuto.tui.keys.keys import default_bindings, help_text
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.machine import intents

@@ -6,20 +6,37 @@ same.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from msgspec import Struct
 
 from tenuto.tui.keys.key_names import key_label, normal_key
 from tenuto.tui.render.width import cell_width
 
-if TYPE_CHECKING:
-    from tenuto.tui.machine.intents import Intent
-    from tenuto.tui.machine.state import ContextName
-
 PHRASE_MARK = " · "
+ContextName = Literal[
+    "approval",
+    "feedback",
+    "picker",
+    "row",
+    "help",
+    "completion",
+    "empty",
+    "shell",
+    "prompt",
+    "search",
+    "found",
+    "block",
+    "queue",
+    "transcript",
+    "global",
+    "edit",
+]
+
+
+class IntentBase(Struct, frozen=True):
+    """Base of all intents: structs, because their classes are made ten times as fast as dataclasses at every start."""
 
 
 class Key(Struct, frozen=True):
@@ -32,7 +49,7 @@ class Key(Struct, frozen=True):
     id: str
     keys: tuple[str, ...]
     context: ContextName
-    intent: Intent | None
+    intent: IntentBase | None
     help: str = ""
 
 
@@ -114,11 +131,3 @@ def fit_phrases(hint: str, kept: str, width: int) -> str:
         place = max(place for place, phrase in enumerate(phrases) if phrase != kept or place == 0)
         del phrases[place]
     return PHRASE_MARK.join(phrases)
-
-
-@functools.cache
-def default_bindings() -> Bindings:
-    """Return the table as it comes."""
-    from tenuto.tui.keys.keys import KEYS  # its rows name intents, and those know the state, whose default this is
-
-    return Bindings(KEYS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui.keys.bindings import Key
+from tenuto.tui.keys.bindings import ContextName, Key
 from tenuto.tui.keys.key_names import key_label, normal_key, typed_by
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
@@ -27,7 +27,7 @@ from tenuto.tui.machine.intents import (
 )
 from tenuto.tui.machine.keys import CHORD_SECONDS
 from tenuto.tui.machine.reading import block_actions
-from tenuto.tui.machine.state import ContextName, UiState
+from tenuto.tui.machine.state import UiState
 
 LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")

@@ -7,7 +7,9 @@ the `Bindings` of the state.
 
 from __future__ import annotations
 
-from tenuto.tui.keys.bindings import Bindings, Key
+import functools
+
+from tenuto.tui.keys.bindings import Bindings, ContextName, Key
 from tenuto.tui.keys.key_names import key_label
 from tenuto.tui.machine.intents import (
     AcceptCompletion,
@@ -50,7 +52,6 @@ from tenuto.tui.machine.intents import (
     ToggleTodo,
     UnfoldPaste,
 )
-from tenuto.tui.machine.state import ContextName
 
 PAGE_ROWS = 10
 PREVIEW_STEP = 4
@@ -214,6 +215,12 @@ CONTEXT_TITLES: dict[ContextName, str] = {
     "global": "Everywhere",
 }
 PREFIXES = (("/", "a command"), ("@", "a file"), ("!", "run in the shell"), ("!!", "run, and keep it from the model"))
+
+
+@functools.cache
+def default_bindings() -> Bindings:
+    """Return the table as it comes."""
+    return Bindings(KEYS)
 
 
 def help_rows(bindings: Bindings) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -11,7 +11,7 @@ from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 from tenuto.tui.effects import Bell, OpenEditor, Submit
 from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.history import remember
 from tenuto.tui.machine.intents import (
     AnswerApproval,
@@ -24,7 +24,6 @@ from tenuto.tui.machine.intents import (
 from tenuto.tui.machine.item import ToolItem, ToolState
 from tenuto.tui.machine.tools import find_call, label_running_calls
 
-TABLE = HandlerTable()
 TYPING_PAUSE = 1.0
 """Seconds without a key before the panel opens over a draft, a list or a search."""
 EMPTY_PAUSE = 0.3
@@ -35,7 +34,7 @@ CHOOSE_HINT = "Choose with ↑ ↓ first: Enter could be meant for what you were
 HINT_SECONDS = 3.0
 
 
-@TABLE.on(ApprovalRequestedEvent)
+@on(ApprovalRequestedEvent)
 def request_approval(change: Change, event: ApprovalRequestedEvent) -> None:
     """A call waits for the user: call them, and open the panel as soon as they do not type."""
     change.state.approvals.requests.append(event)
@@ -45,7 +44,7 @@ def request_approval(change: Change, event: ApprovalRequestedEvent) -> None:
     open_if_due(change)
 
 
-@TABLE.on(ApprovalResolvedEvent)
+@on(ApprovalResolvedEvent)
 def resolve_approval(change: Change, event: ApprovalResolvedEvent) -> None:
     """It is answered elsewhere, or no longer needed. After an answer given here there is nothing left to do."""
     requests = change.state.approvals.requests
@@ -55,7 +54,7 @@ def resolve_approval(change: Change, event: ApprovalResolvedEvent) -> None:
         close_request(change, request)
 
 
-@TABLE.on(MoveApproval)
+@on(MoveApproval)
 def move_selection(change: Change, intent: MoveApproval) -> None:
     """Select another answer; it stops at the ends."""
     approvals = change.state.approvals
@@ -69,7 +68,7 @@ def move_selection(change: Change, intent: MoveApproval) -> None:
         change.panel()
 
 
-@TABLE.on(AnswerApproval)
+@on(AnswerApproval)
 def answer_by_place(change: Change, intent: AnswerApproval) -> None:
     """Give the answer with that number, or the selected one if there is one; with a feedback open, deny with it."""
     approvals = change.state.approvals
@@ -86,7 +85,7 @@ def answer_by_place(change: Change, intent: AnswerApproval) -> None:
         choose(change, options[place], place)
 
 
-@TABLE.on(AnswerApprovalWith)
+@on(AnswerApprovalWith)
 def answer_by_letter(change: Change, intent: AnswerApprovalWith) -> None:
     """Give the answer with that letter."""
     approvals = change.state.approvals
@@ -98,7 +97,7 @@ def answer_by_letter(change: Change, intent: AnswerApprovalWith) -> None:
             return
 
 
-@TABLE.on(FeedbackChanged)
+@on(FeedbackChanged)
 def set_feedback(change: Change, intent: FeedbackChanged) -> None:
     """The feedback is being written."""
     approvals = change.state.approvals
@@ -107,7 +106,7 @@ def set_feedback(change: Change, intent: FeedbackChanged) -> None:
         change.panel()
 
 
-@TABLE.on(EditPlan)
+@on(EditPlan)
 def edit_plan(change: Change, _intent: EditPlan) -> None:
     """Open the plan in the user's editor; it asks on behind it."""
     approvals = change.state.approvals
@@ -115,7 +114,7 @@ def edit_plan(change: Change, _intent: EditPlan) -> None:
         change.emit(OpenEditor(approvals.plan, approvals.requests[0].request_id))
 
 
-@TABLE.on(PlanEdited)
+@on(PlanEdited)
 def take_plan(change: Change, intent: PlanEdited) -> None:
     """What the editor made of it is the plan that can be approved now."""
     approvals = change.state.approvals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenuto.tui.effects import BlockShown, CopyText, OpenBlock, OpenPage, RunCommand, UseMouse
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import ActOnBlock, CopyOffered, LeaveTranscript, MouseChosen, MoveBlock, PageOffered
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, Item, UserItem
 from tenuto.tui.machine.prompt import put_text
@@ -11,10 +11,8 @@ from tenuto.tui.machine.reading import BlockAction, block_actions
 from tenuto.tui.machine.search import ask_for_part, close_search
 from tenuto.tui.machine.texts import item_text
 
-TABLE = HandlerTable()
 
-
-@TABLE.on(MoveBlock)
+@on(MoveBlock)
 def move_block(change: Change, intent: MoveBlock) -> None:
     """Go to the next block in that direction; the first press takes the one that is being read."""
     state = change.state
@@ -36,7 +34,7 @@ def move_block(change: Change, intent: MoveBlock) -> None:
     change.panel()
 
 
-@TABLE.on(ActOnBlock)
+@on(ActOnBlock)
 def act_on_block(change: Change, intent: ActOnBlock) -> None:
     """Do something with the block under the cursor, or with the one that has the present match."""
     item = change.state.transcript.get(change.state.looked_at)
@@ -44,25 +42,25 @@ def act_on_block(change: Change, intent: ActOnBlock) -> None:
         _act(change, item, intent.action)
 
 
-@TABLE.on(LeaveTranscript)
+@on(LeaveTranscript)
 def go_on_with_prompt(change: Change, _intent: LeaveTranscript) -> None:
     """Something was typed that is for the prompt."""
     leave_transcript(change)
 
 
-@TABLE.on(CopyOffered)
+@on(CopyOffered)
 def copy_text(change: Change, intent: CopyOffered) -> None:
     """A command copies a text."""
     change.emit(CopyText(intent.text))
 
 
-@TABLE.on(PageOffered)
+@on(PageOffered)
 def open_page(change: Change, intent: PageOffered) -> None:
     """A command shows a file in the pager."""
     change.emit(OpenPage(intent.path))
 
 
-@TABLE.on(MouseChosen)
+@on(MouseChosen)
 def use_mouse(change: Change, intent: MouseChosen) -> None:
     """A command says what the mouse is for."""
     change.emit(UseMouse(intent.mode))

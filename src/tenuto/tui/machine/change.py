@@ -1,8 +1,8 @@
-"""One step in the making: the state, the time, and the effects so far; and the table that handlers register in."""
+"""One step in the making: the state, the time, and the effects so far; and the table of handlers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
@@ -176,37 +176,35 @@ def _first_words(text: str) -> str:
     return f"{line[:TITLE_ROOM].rpartition(' ')[0] or line[:TITLE_ROOM]}…"
 
 
-class HandlerTable:
-    """Handlers of one topic by the type of input that they take."""
-
-    def __init__(self) -> None:
-        self.handlers: dict[type[Any], Handler] = {}
-
-    def on(self, kind: type[Input]) -> Callable[[Callable[[Change, Input], None]], Callable[[Change, Input], None]]:
-        """Register a handler for inputs of type `kind`. Raises `TypeError` when there is one already."""
-
-        def register(handler: Callable[[Change, Input], None]) -> Callable[[Change, Input], None]:
-            if kind in self.handlers:
-                raise TypeError(f"two handlers for {kind.__name__}")
-            self.handlers[kind] = handler
-            return handler
-
-        return register
+HANDLERS: dict[type[Any], Handler] = {}
+"""What takes each type of event and of intent; the modules of the topics put it in."""
 
 
-def merge_tables(tables: Iterable[HandlerTable], expected: Collection[type[Any]]) -> dict[type[Any], Handler]:
-    """Return all handlers. Raises `TypeError` unless every expected type has exactly one and nothing else has any."""
-    merged: dict[type[Any], Handler] = {}
-    for table in tables:
-        doubled = merged.keys() & table.handlers.keys()
-        if doubled:
-            raise TypeError(f"two handlers for {', '.join(sorted(kind.__name__ for kind in doubled))}")
-        merged |= table.handlers
-    missing = sorted(kind.__name__ for kind in set(expected) - merged.keys())
-    surplus = sorted(kind.__name__ for kind in merged.keys() - set(expected))
+def on(kind: type[Input]) -> Callable[[Callable[[Change, Input], None]], Callable[[Change, Input], None]]:
+    """Register a handler for inputs of type `kind`. Raises `TypeError` when there is one already."""
+
+    def register(handler: Callable[[Change, Input], None]) -> Callable[[Change, Input], None]:
+        if kind in HANDLERS:
+            raise TypeError(f"two handlers for {kind.__name__}")
+        HANDLERS[kind] = handler
+        return handler
+
+    return register
+
+
+def feed(state: UiState, input: object, now: float, columns: int) -> list[Effect]:
+    """Let the handler of an event or intent change the state; return what is to be done."""
+    change = Change(state, now, columns)
+    HANDLERS[type(input)](change, input)
+    return change.effects
+
+
+def check_handlers(expected: Collection[type[Any]]) -> None:
+    """Raise `TypeError` unless every expected type has a handler and nothing else has one."""
+    missing = sorted(kind.__name__ for kind in set(expected) - HANDLERS.keys())
+    surplus = sorted(kind.__name__ for kind in HANDLERS.keys() - set(expected))
     if missing or surplus:
         raise TypeError(f"the state machine has no handler for {missing}, and handlers for unknown {surplus}")
-    return merged
 
 
 def pass_verdict(change: Change) -> None:

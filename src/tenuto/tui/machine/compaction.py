@@ -15,18 +15,17 @@ from tenuto.protocol.event import (
 from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import describe_rung, format_change
 from tenuto.tui.effects import Bell
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem, Item
 from tenuto.tui.machine.panel import close_picker, open_held, picker_of
 from tenuto.tui.machine.turn import drop_layer, set_label, set_layer
 
-TABLE = HandlerTable()
 LABEL = "Compacting"
 BRANCH_LABEL = "Leaving"
 
 
-@TABLE.on(CompactionStartEvent)
+@on(CompactionStartEvent)
 def start_compaction(change: Change, event: CompactionStartEvent) -> None:
     """Lay `Compacting` over what the spinner shows (DESIGN section 9)."""
     state = change.state
@@ -37,7 +36,7 @@ def start_compaction(change: Change, event: CompactionStartEvent) -> None:
     state.compaction_item = item.id
 
 
-@TABLE.on(CompactionProgressEvent)
+@on(CompactionProgressEvent)
 def show_progress(change: Change, event: CompactionProgressEvent) -> None:
     """Show the stage and how much summary there is."""
     item = change.state.transcript.get(change.state.compaction_item)
@@ -54,7 +53,7 @@ def _label(reason: CompactionReason) -> str:
     return BRANCH_LABEL if reason == "branch" else LABEL
 
 
-@TABLE.on(CompactionProposedEvent)
+@on(CompactionProposedEvent)
 def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
     """Show what would be written, and ask, as soon as nothing is typed; the commands do the same at any time."""
     state = change.state
@@ -90,7 +89,7 @@ def _answers(event: CompactionProposedEvent) -> tuple[Choice, ...]:
     )
 
 
-@TABLE.on(CompactionEndEvent)
+@on(CompactionEndEvent)
 def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     """Show again what the spinner showed before, and what came of the compaction."""
     state = change.state
@@ -115,7 +114,7 @@ def end_compaction(change: Change, event: CompactionEndEvent) -> None:
     change.touch(item)
 
 
-@TABLE.on(UndoneEvent)
+@on(UndoneEvent)
 def mark_undone(change: Change, event: UndoneEvent) -> None:
     """Say on the block of a compaction that it is undone, or that it holds again."""
     state = change.state

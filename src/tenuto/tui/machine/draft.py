@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import mark_at
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.history import remember
 from tenuto.tui.machine.intents import DraftRestored, ImageAttached, ImageDetached, ImageRefused, UnfoldPaste
 
-TABLE = HandlerTable()
 WHOLE_CHARACTERS = 20_000
 """Up to so many characters a text to be changed stands in the editor as it is, and not as the mark of a paste."""
 
 
-@TABLE.on(ImageAttached)
+@on(ImageAttached)
 def attach_image(change: Change, intent: ImageAttached) -> None:
     """An image goes along with the draft."""
     state = change.state
@@ -22,7 +21,7 @@ def attach_image(change: Change, intent: ImageAttached) -> None:
     change.panel()
 
 
-@TABLE.on(ImageDetached)
+@on(ImageDetached)
 def detach_image(change: Change, intent: ImageDetached) -> None:
     """It does not, after all."""
     images = list(change.state.draft.images)
@@ -32,13 +31,13 @@ def detach_image(change: Change, intent: ImageDetached) -> None:
         change.panel()
 
 
-@TABLE.on(ImageRefused)
+@on(ImageRefused)
 def refuse_image(change: Change, intent: ImageRefused) -> None:
     """Say why there is no image."""
     change.toast(intent.reason, "warning")
 
 
-@TABLE.on(UnfoldPaste)
+@on(UnfoldPaste)
 def unfold_paste(change: Change, _intent: UnfoldPaste) -> None:
     """Put a paste into the draft as text; undo folds it again."""
     state = change.state
@@ -57,7 +56,7 @@ def unfold_paste(change: Change, _intent: UnfoldPaste) -> None:
     change.set_draft(f"{draft.text[:start]}{text}{draft.text[end:]}", start + len(text))
 
 
-@TABLE.on(DraftRestored)
+@on(DraftRestored)
 def restore_draft(change: Change, intent: DraftRestored) -> None:
     """Bring a draft back; when something has been typed, or stashed, meanwhile, it is one Up away."""
     state = change.state

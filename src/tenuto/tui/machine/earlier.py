@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tenuto.protocol.event import EarlierEntriesEvent
 from tenuto.tui.effects import OlderAdded
-from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
+from tenuto.tui.machine.change import Change, feed, on, pass_verdict
 from tenuto.tui.machine.compaction import mark_blocks
 from tenuto.tui.machine.intents import ShowEarlier
 from tenuto.tui.machine.item import Gap, Item, NoticeItem, Part, Transcript
@@ -14,12 +14,11 @@ from tenuto.tui.machine.search import ask_for_part, look_at_part
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import close_open_calls
 
-TABLE = HandlerTable()
 KEPT_PARTS = 10
 """Loaded parts that stay; with more, the one farthest from the newest is let go, and comes again when needed."""
 
 
-@TABLE.on(ShowEarlier)
+@on(ShowEarlier)
 def ask_for_earlier(change: Change, intent: ShowEarlier) -> None:
     """Ask once for the part of a gap that is next to what is being read."""
     state = change.state
@@ -29,7 +28,7 @@ def ask_for_earlier(change: Change, intent: ShowEarlier) -> None:
         ask_for_part(change, gap_id, at=gap.after + 1 if intent.end == "oldest" else 0)
 
 
-@TABLE.on(EarlierEntriesEvent)
+@on(EarlierEntriesEvent)
 def put_earlier(change: Change, event: EarlierEntriesEvent) -> None:
     """Put a part into its gap, and lines that say how much is missing before and behind it."""
     state = change.state
@@ -125,13 +124,11 @@ def _close_part(change: Change, part: Part) -> None:
 
 def _replayed(change: Change, event: EarlierEntriesEvent) -> list[Item]:
     """Return the items that the events make in a session of their own."""
-    from tenuto.tui.machine.step import step  # the table that this handler stands in
-
     state = change.state
     apart = UiState(session_id=state.session_id, detail=state.detail, replaying=True)
     apart.transcript = Transcript(next_id=state.transcript.next_id)
     for earlier in event.events:
-        step(apart, earlier, change.now, change.columns)
+        feed(apart, earlier, change.now, change.columns)
     ended = Change(apart, change.now, change.columns)
     close_open_calls(ended)
     pass_verdict(ended)

@@ -7,7 +7,7 @@ from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.commands import rank
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.effects import Remember
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import (
     ActOnQueued,
     FocusQueue,
@@ -40,14 +40,13 @@ def apply_filter(picker: Picker) -> None:
     picker.selected = picker.scrolled = 0
 
 
-TABLE = HandlerTable()
 ROWS = 1_000
 LABEL_CHARACTERS = 200
 HERE, EVERYWHERE = "here", "elsewhere"
 FILTERS = (RowFilter("this project", (HERE,)), RowFilter("all projects"))
 
 
-@TABLE.on(HistoryLoaded)
+@on(HistoryLoaded)
 def load_history(change: Change, intent: HistoryLoaded) -> None:
     """The prompts of earlier sessions; what was sent in this run already stays the newest."""
     history = change.state.history
@@ -58,7 +57,7 @@ def load_history(change: Change, intent: HistoryLoaded) -> None:
     history.index = None
 
 
-@TABLE.on(HistoryPrevious)
+@on(HistoryPrevious)
 def show_previous(change: Change, _intent: HistoryPrevious) -> None:
     """Up: the newest queued text when there is nothing in the editor, else the prompt before."""
     state = change.state
@@ -78,7 +77,7 @@ def show_previous(change: Change, _intent: HistoryPrevious) -> None:
         show_prompt(change, index)
 
 
-@TABLE.on(HistoryNext)
+@on(HistoryNext)
 def show_next(change: Change, _intent: HistoryNext) -> None:
     """Down: the prompt after; past the newest, the draft that was there before."""
     history = change.state.history
@@ -122,7 +121,7 @@ def put_prompt(change: Change, text: str) -> None:
     change.set_draft(state.pastes.fold_at(text, extras.folds) if extras.folds else state.pastes.fold(text))
 
 
-@TABLE.on(SearchHistory)
+@on(SearchHistory)
 def search_history(change: Change, _intent: SearchHistory) -> None:
     """Show the prompts sent before, newest first: this project's, all projects' with Tab."""
     history = change.state.history
@@ -169,7 +168,7 @@ def remember_draft(change: Change, shown: str, images: tuple[ImagePart, ...]) ->
     remember(change, pastes.expand(shown), Extras(images, pastes.folds(shown)))
 
 
-@TABLE.on(FocusQueue)
+@on(FocusQueue)
 def focus_queue(change: Change, _intent: FocusQueue) -> None:
     """Give the keyboard to the queue, at its newest prompt."""
     state = change.state
@@ -181,13 +180,13 @@ def focus_queue(change: Change, _intent: FocusQueue) -> None:
     select(change, newest.seq)
 
 
-@TABLE.on(LeaveQueue)
+@on(LeaveQueue)
 def leave_queue(change: Change, _intent: LeaveQueue) -> None:
     """Give the keyboard back to the prompt."""
     select(change, 0)
 
 
-@TABLE.on(MoveInQueue)
+@on(MoveInQueue)
 def move_in_queue(change: Change, intent: MoveInQueue) -> None:
     """Select another prompt; below the last one is the editor."""
     rows = known_rows(change)
@@ -198,7 +197,7 @@ def move_in_queue(change: Change, intent: MoveInQueue) -> None:
     select(change, rows[wanted].seq if wanted < len(rows) else 0)
 
 
-@TABLE.on(ActOnQueued)
+@on(ActOnQueued)
 def act_on_queued(change: Change, intent: ActOnQueued) -> None:
     """Do it to the selected prompt, or to the one that was clicked."""
     rows = known_rows(change)

@@ -12,14 +12,12 @@ from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
-from tenuto.tui.keys.bindings import Bindings
+from tenuto.tui.keys.bindings import Bindings, IntentBase
 from tenuto.tui.machine.item import GapEnd
 from tenuto.tui.machine.reading import BlockAction
-from tenuto.tui.machine.state import CompletionItem
 
-
-class IntentBase(msgspec.Struct, frozen=True):
-    """Base of all intents: structs, because their classes are made ten times as fast as dataclasses at every start."""
+Intent = IntentBase
+"""Anything of the kind."""
 
 
 # --- approval ---
@@ -227,6 +225,18 @@ class EditDraft(IntentBase, frozen=True):
 
 
 # --- completion ---
+
+
+class CompletionItem(msgspec.Struct, frozen=True):
+    """One completion: what it puts in, how it shows, and a dim remark (a description, an argument hint).
+
+    `runs` says that taking it makes a whole line that can be sent at once.
+    """
+
+    insert: str
+    label: str
+    detail: str = ""
+    runs: bool = False
 
 
 class CompletionOffered(IntentBase, frozen=True):
@@ -473,82 +483,3 @@ class BranchRead(IntentBase, frozen=True):
 
 class Tick(IntentBase, frozen=True):
     """Time has passed. A front-end sends it about ten times a second while `state.animating`, else not at all."""
-
-
-Intent = (
-    DraftChanged
-    | ImageAttached
-    | ImageDetached
-    | ImageRefused
-    | UnfoldPaste
-    | DraftRestored
-    | SendDraft
-    | SteerDraft
-    | SendText
-    | SendFailed
-    | HistoryLoaded
-    | HistoryPrevious
-    | HistoryNext
-    | SearchHistory
-    | EditDraft
-    | CompleteShell
-    | CompletionOffered
-    | MoveCompletion
-    | AcceptCompletion
-    | FocusQueue
-    | LeaveQueue
-    | MoveInQueue
-    | ActOnQueued
-    | Escape
-    | Cancel
-    | EndOfInput
-    | LeaveAsked
-    | Leave
-    | MoveApproval
-    | AnswerApproval
-    | AnswerApprovalWith
-    | FeedbackChanged
-    | EditPlan
-    | PlanEdited
-    | ChoiceOffered
-    | ThemeChosen
-    | FilterChanged
-    | MovePicker
-    | ActOnRow
-    | RowAnswerChanged
-    | AnswerRow
-    | RowReplaced
-    | CycleRowFilter
-    | ScrollPreview
-    | PickChoice
-    | CycleMode
-    | ToggleDetail
-    | ToggleItem
-    | ToggleTodo
-    | ToggleHelp
-    | HelpFilterChanged
-    | RepaintScreen
-    | KeysLoaded
-    | KeyboardKnown
-    | FileOffered
-    | ChordChanged
-    | PickModel
-    | ShowEarlier
-    | OpenSearch
-    | SearchChanged
-    | MoveMatch
-    | AcceptSearch
-    | MoveBlock
-    | ActOnBlock
-    | LeaveTranscript
-    | CopyOffered
-    | PageOffered
-    | MouseChosen
-    | Said
-    | Failed
-    | TextOffered
-    | CommandLasts
-    | ContextShown
-    | BranchRead
-    | Tick
-)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from tenuto.tui.effects import EditFile
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import ChordChanged, FileOffered, KeyboardKnown, KeysLoaded
 
-TABLE = HandlerTable()
 CHORD_SECONDS = 3.0
 """So long the second key of a chord is waited for."""
 
 
-@TABLE.on(KeysLoaded)
+@on(KeysLoaded)
 def load_keys(change: Change, intent: KeysLoaded) -> None:
     """Every hint and the help name other keys from now on."""
     change.state.keys = intent.keys
@@ -19,20 +18,20 @@ def load_keys(change: Change, intent: KeysLoaded) -> None:
     change.panel()
 
 
-@TABLE.on(KeyboardKnown)
+@on(KeyboardKnown)
 def know_keyboard(change: Change, intent: KeyboardKnown) -> None:
     """The hint on new lines names a key that works here."""
     change.state.tells_shift_enter = intent.tells_shift_enter
     change.status()
 
 
-@TABLE.on(FileOffered)
+@on(FileOffered)
 def offer_file(change: Change, intent: FileOffered) -> None:
     """Open it."""
     change.emit(EditFile(intent.path))
 
 
-@TABLE.on(ChordChanged)
+@on(ChordChanged)
 def show_chord(change: Change, intent: ChordChanged) -> None:
     """Show the first key of a chord while the second is waited for."""
     if intent.pressed:

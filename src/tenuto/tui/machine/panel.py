@@ -10,7 +10,7 @@ from tenuto.tui.complete.paste import mark_at
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.draft import unfold_paste
 from tenuto.tui.machine.history import apply_filter, put_prompt, remember_draft
 from tenuto.tui.machine.intents import (
@@ -19,6 +19,7 @@ from tenuto.tui.machine.intents import (
     AnswerRow,
     ChoiceOffered,
     CompleteShell,
+    CompletionItem,
     CompletionOffered,
     CycleRowFilter,
     FilterChanged,
@@ -34,12 +35,10 @@ from tenuto.tui.machine.intents import (
     UnfoldPaste,
 )
 from tenuto.tui.machine.prompt import send
-from tenuto.tui.machine.state import CompletionItem, CompletionPopup, Picker, RowQuestion
-
-TABLE = HandlerTable()
+from tenuto.tui.machine.state import CompletionPopup, Picker, RowQuestion
 
 
-@TABLE.on(CompleteShell)
+@on(CompleteShell)
 def complete_shell(change: Change, _intent: CompleteShell) -> None:
     """Look for what the word can be; at the mark of a paste show all of it, as elsewhere."""
     state = change.state
@@ -78,7 +77,7 @@ PREVIEW_COLUMNS = 40
 # --- completion ---
 
 
-@TABLE.on(CompletionOffered)
+@on(CompletionOffered)
 def offer_completion(change: Change, intent: CompletionOffered) -> None:
     """Show what was found, if the draft is still the one that it was looked for."""
     state = change.state
@@ -93,7 +92,7 @@ def offer_completion(change: Change, intent: CompletionOffered) -> None:
         change.panel()
 
 
-@TABLE.on(MoveCompletion)
+@on(MoveCompletion)
 def move_completion(change: Change, intent: MoveCompletion) -> None:
     """Select another one."""
     popup = change.state.completion
@@ -102,7 +101,7 @@ def move_completion(change: Change, intent: MoveCompletion) -> None:
         change.panel()
 
 
-@TABLE.on(AcceptCompletion)
+@on(AcceptCompletion)
 def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     """Put it in. With `send`, a whole command, or one that was typed out already, goes off at once.
 
@@ -157,7 +156,7 @@ def close_completion(change: Change) -> None:
 # --- picker ---
 
 
-@TABLE.on(ChoiceOffered)
+@on(ChoiceOffered)
 def open_picker(change: Change, intent: ChoiceOffered) -> None:
     """Show the choices; what was typed while they were looked for is the filter, as it was meant."""
     picker = picker_of(intent)
@@ -202,7 +201,7 @@ def open_held(change: Change) -> None:
         show_picker(change, picker)
 
 
-@TABLE.on(FilterChanged)
+@on(FilterChanged)
 def set_filter(change: Change, intent: FilterChanged) -> None:
     """Show the choices that match."""
     picker = change.state.picker
@@ -213,7 +212,7 @@ def set_filter(change: Change, intent: FilterChanged) -> None:
         show_selected(change, picker)
 
 
-@TABLE.on(MovePicker)
+@on(MovePicker)
 def move_picker(change: Change, intent: MovePicker) -> None:
     """Select another row."""
     picker = change.state.picker
@@ -224,7 +223,7 @@ def move_picker(change: Change, intent: MovePicker) -> None:
         show_selected(change, picker)
 
 
-@TABLE.on(CycleRowFilter)
+@on(CycleRowFilter)
 def cycle_row_filter(change: Change, intent: CycleRowFilter) -> None:
     """Show the rows of the next row filter; the selected row stays selected, or the nearest one before it."""
     picker = change.state.picker
@@ -237,7 +236,7 @@ def cycle_row_filter(change: Change, intent: CycleRowFilter) -> None:
     show_selected(change, picker)
 
 
-@TABLE.on(ScrollPreview)
+@on(ScrollPreview)
 def scroll_preview(change: Change, intent: ScrollPreview) -> None:
     """Scroll the preview; the panel knows where it ends."""
     picker = change.state.picker
@@ -247,7 +246,7 @@ def scroll_preview(change: Change, intent: ScrollPreview) -> None:
         change.panel()
 
 
-@TABLE.on(PickChoice)
+@on(PickChoice)
 def pick_choice(change: Change, intent: PickChoice) -> None:
     """Take a row: run the command with it, or put it into the editor."""
     state = change.state
@@ -290,7 +289,7 @@ def close_picker(change: Change) -> None:
 # --- todo and help ---
 
 
-@TABLE.on(ToggleTodo)
+@on(ToggleTodo)
 def toggle_todo(change: Change, intent: ToggleTodo) -> None:
     """Show all of the todo list, then put it away, then show what is open of it again."""
     state = change.state
@@ -304,7 +303,7 @@ def toggle_todo(change: Change, intent: ToggleTodo) -> None:
     change.panel()
 
 
-@TABLE.on(ToggleHelp)
+@on(ToggleHelp)
 def toggle_help(change: Change, _intent: ToggleHelp) -> None:
     """Show or hide the keys."""
     change.state.help_open = not change.state.help_open
@@ -312,7 +311,7 @@ def toggle_help(change: Change, _intent: ToggleHelp) -> None:
     change.panel()
 
 
-@TABLE.on(HelpFilterChanged)
+@on(HelpFilterChanged)
 def filter_help(change: Change, intent: HelpFilterChanged) -> None:
     """Look for something in the help; its own key, which is a character, closes it as long as nothing is looked for."""
     state = change.state
@@ -325,7 +324,7 @@ def filter_help(change: Change, intent: HelpFilterChanged) -> None:
     change.panel()
 
 
-@TABLE.on(ActOnRow)
+@on(ActOnRow)
 def act_on_row(change: Change, intent: ActOnRow) -> None:
     """Ask for the new text, or whether it is meant; a copy harms nobody and is opened at once.
 
@@ -347,7 +346,7 @@ def act_on_row(change: Change, intent: ActOnRow) -> None:
     change.panel()
 
 
-@TABLE.on(RowAnswerChanged)
+@on(RowAnswerChanged)
 def change_answer(change: Change, intent: RowAnswerChanged) -> None:
     """Take the new text over; the question about deleting has none."""
     picker = change.state.picker
@@ -359,7 +358,7 @@ def change_answer(change: Change, intent: RowAnswerChanged) -> None:
     change.panel()
 
 
-@TABLE.on(AnswerRow)
+@on(AnswerRow)
 def answer_row(change: Change, _intent: AnswerRow) -> None:
     """Have it done; the row stays as it is until that is known. A text that is empty, or the same, changes nothing."""
     picker = change.state.picker
@@ -382,7 +381,7 @@ def leave_question(change: Change) -> None:
         change.panel()
 
 
-@TABLE.on(RowReplaced)
+@on(RowReplaced)
 def replace_row(change: Change, intent: RowReplaced) -> None:
     """Show the row as it is now; the selected one stays, or where it is gone the one in its place."""
     picker = change.state.picker

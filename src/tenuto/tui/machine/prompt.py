@@ -10,7 +10,7 @@ from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import Complete, EndWanted, OpenEditor, RunCommand, Submit, SubmitPrompt
 from tenuto.tui.machine.approval import hold_back
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
 from tenuto.tui.machine.history import keep_left_draft, remember_draft
 from tenuto.tui.machine.intents import (
@@ -25,13 +25,12 @@ from tenuto.tui.machine.intents import (
 )
 from tenuto.tui.machine.queue import place_in_queue, show_sent
 
-TABLE = HandlerTable()
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
 COMMAND = re.compile(r"/[A-Za-z?][\w-]*(?=\s|$)")
 """A line that is a command: a path such as `/usr/bin` is none."""
 
 
-@TABLE.on(DraftChanged)
+@on(DraftChanged)
 def change_draft(change: Change, intent: DraftChanged) -> None:
     """A key changed the editor; look for completions of the word at the cursor."""
     state = change.state
@@ -76,7 +75,7 @@ def disarm(change: Change) -> None:
 # --- sending ---
 
 
-@TABLE.on(SendDraft)
+@on(SendDraft)
 def send_draft(change: Change, _intent: SendDraft) -> None:
     """Enter."""
     draft = change.state.draft
@@ -87,7 +86,7 @@ def send_draft(change: Change, _intent: SendDraft) -> None:
     send(change, draft.text, draft.images)
 
 
-@TABLE.on(SteerDraft)
+@on(SteerDraft)
 def steer_draft(change: Change, _intent: SteerDraft) -> None:
     """Ctrl+S."""
     state = change.state
@@ -99,7 +98,7 @@ def steer_draft(change: Change, _intent: SteerDraft) -> None:
         change.emit(Submit(EditQueueOperation(session_id=state.session_id, target=row.seq, action="steer")))
 
 
-@TABLE.on(SendText)
+@on(SendText)
 def send_text(change: Change, intent: SendText) -> None:
     """A text that was typed somewhere else."""
     send(change, intent.text, intent.images)
@@ -168,7 +167,7 @@ def finish_sending(change: Change, shown: str, images: tuple[ImagePart, ...] = (
 # --- other keys of the editor ---
 
 
-@TABLE.on(TextOffered)
+@on(TextOffered)
 def offer_text(change: Change, intent: TextOffered) -> None:
     """A command has a text to be changed."""
     put_text(change, intent.text, intent.images)
@@ -183,14 +182,14 @@ def put_text(change: Change, text: str, images: tuple[ImagePart, ...] = ()) -> N
     change.set_draft(change.state.pastes.fold(text) if is_huge else text)
 
 
-@TABLE.on(EditDraft)
+@on(EditDraft)
 def edit_draft(change: Change, _intent: EditDraft) -> None:
     """Open the whole draft, pastes and all, in the user's editor."""
     state = change.state
     change.emit(OpenEditor(state.pastes.expand(state.draft.text)))
 
 
-@TABLE.on(CycleMode)
+@on(CycleMode)
 def cycle_mode(change: Change, _intent: CycleMode) -> None:
     """Go to the next approval mode; not over a plan, whose answer says how to go on."""
     if change.state.approvals.plan:
@@ -202,7 +201,7 @@ def cycle_mode(change: Change, _intent: CycleMode) -> None:
     change.emit(Submit(ChangeModeOperation(session_id=change.state.session_id, mode=following)))
 
 
-@TABLE.on(PickModel)
+@on(PickModel)
 def pick_model(change: Change, _intent: PickModel) -> None:
     """Offer the models."""
     change.emit(RunCommand("/model"))

@@ -8,13 +8,12 @@ from tenuto.protocol.event import PromptReturnedEvent, QueueChangedEvent, UserMe
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ContentPart, ImagePart, text_of
 from tenuto.tui.effects import Submit
-from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
+from tenuto.tui.machine.change import Change, on, pass_verdict
 from tenuto.tui.machine.intents import SendFailed
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import Echo, QueueRow
 from tenuto.tui.machine.turn import restart_clock
 
-TABLE = HandlerTable()
 TAKEN_BACK = "taken back"
 PART = "\n\n"
 """Between texts in the editor that were prompts of their own."""
@@ -22,7 +21,7 @@ BEGINNING = 240
 """Characters that are kept of how the conversation began."""
 
 
-@TABLE.on(UserMessageEvent)
+@on(UserMessageEvent)
 def add_user_message(change: Change, event: UserMessageEvent) -> None:
     """The prompt is in the history: its echo becomes the message, here."""
     pass_verdict(change)
@@ -48,7 +47,7 @@ def add_user_message(change: Change, event: UserMessageEvent) -> None:
         change.panel()
 
 
-@TABLE.on(QueueChangedEvent)
+@on(QueueChangedEvent)
 def set_queue(change: Change, event: QueueChangedEvent) -> None:
     """Show what is queued, except what shows in the transcript already; what waits for Enter always shows here."""
     state = change.state
@@ -76,7 +75,7 @@ def set_queue(change: Change, event: QueueChangedEvent) -> None:
     change.panel()
 
 
-@TABLE.on(PromptReturnedEvent)
+@on(PromptReturnedEvent)
 def take_prompt_back(change: Change, event: PromptReturnedEvent) -> None:
     """A prompt was not sent: it goes back into the editor, before what was typed later."""
     forget_sent(change, text_of(event.parts))
@@ -85,7 +84,7 @@ def take_prompt_back(change: Change, event: PromptReturnedEvent) -> None:
         change.toast(event.reason, "warning")
 
 
-@TABLE.on(SendFailed)
+@on(SendFailed)
 def take_failed_back(change: Change, intent: SendFailed) -> None:
     """A prompt could not be handed over: it goes back into the editor, and the reason stays on the screen."""
     forget_sent(change, intent.text)

@@ -12,7 +12,7 @@ from tenuto.text.figures import plural
 from tenuto.tui.effects import Quit, RunCommand, StopCommands, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.block import leave_transcript
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.history import leave_queue, remember_draft
 from tenuto.tui.machine.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
 from tenuto.tui.machine.item import UserItem
@@ -21,7 +21,6 @@ from tenuto.tui.machine.search import close_search
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import set_label
 
-TABLE = HandlerTable()
 RUNNING = {"compaction": "the compaction", "shell": "the command", "agent": "the turn"}
 LEAVE_AGAIN = 10.0
 """Seconds in which a second `/exit` leaves although something runs."""
@@ -33,7 +32,7 @@ INTERRUPT_PATIENCE = 2.0
 """Seconds in which a task that was asked to stop is not asked again."""
 
 
-@TABLE.on(Escape)
+@on(Escape)
 def escape(change: Change, _intent: Escape) -> None:
     """Close the top context, else interrupt, else what two of them do."""
     state = change.state
@@ -74,7 +73,7 @@ def stop_command(change: Change) -> None:
     change.emit(StopCommands())
 
 
-@TABLE.on(Cancel)
+@on(Cancel)
 def cancel(change: Change, _intent: Cancel) -> None:
     """Clear, interrupt, or ask to be pressed again."""
     state = change.state
@@ -104,7 +103,7 @@ def cancel(change: Change, _intent: Cancel) -> None:
         state.ladder.cancel_at = _quit_when_repeated(change, "cancel", state.ladder.cancel_at)
 
 
-@TABLE.on(EndOfInput)
+@on(EndOfInput)
 def end_input(change: Change, _intent: EndOfInput) -> None:
     """Quit when pressed twice on an empty draft."""
     state = change.state
@@ -124,7 +123,7 @@ def _quit_when_repeated(change: Change, key: str, pressed_at: float) -> float:
     return change.now
 
 
-@TABLE.on(LeaveAsked)
+@on(LeaveAsked)
 def ask_to_leave(change: Change, intent: LeaveAsked) -> None:
     """Leave on the user's word; when something runs, in the background too, on the second one."""
     ladder = change.state.ladder
@@ -136,7 +135,7 @@ def ask_to_leave(change: Change, intent: LeaveAsked) -> None:
     change.hint(f"{intent.word} again to leave{stops}", LEAVE_AGAIN, on_task=change.state.running)
 
 
-@TABLE.on(Leave)
+@on(Leave)
 def leave(change: Change, _intent: Leave) -> None:
     """Quit now; what is in the editor, or stashed, is in the history next time."""
     state = change.state

@@ -15,7 +15,7 @@ from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.text.matching import count_in_prose, count_matches
 from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit
 from tenuto.tui.machine.approval import note_typing
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import AcceptSearch, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.machine.reading import Hit, Looking, Search
@@ -32,11 +32,10 @@ def ask_for_part(change: Change, item_id: int, at: int = 0) -> None:
     change.emit(Submit(ShowEarlierOperation(session_id=session_id, before=gap.before, after=gap.after, at=at)))
 
 
-TABLE = HandlerTable()
 UP = -1
 
 
-@TABLE.on(OpenSearch)
+@on(OpenSearch)
 def open_search(change: Change, intent: OpenSearch) -> None:
     """Open the field, or go back to it."""
     state = change.state
@@ -49,7 +48,7 @@ def open_search(change: Change, intent: OpenSearch) -> None:
     change.panel()
 
 
-@TABLE.on(SearchChanged)
+@on(SearchChanged)
 def change_query(change: Change, intent: SearchChanged) -> None:
     """Look for another text: what matched before is nearest, then what is above it."""
     search = change.state.search
@@ -70,7 +69,7 @@ def change_query(change: Change, intent: SearchChanged) -> None:
     _show(change, search)
 
 
-@TABLE.on(MoveMatch)
+@on(MoveMatch)
 def move_match(change: Change, intent: MoveMatch) -> None:
     """Go to the match above (-1) or below (1), wherever in the session it is."""
     search = change.state.search
@@ -83,7 +82,7 @@ def move_match(change: Change, intent: MoveMatch) -> None:
     _show(change, search)
 
 
-@TABLE.on(AcceptSearch)
+@on(AcceptSearch)
 def accept_search(change: Change, _intent: AcceptSearch) -> None:
     """Stay with the match: keys move between matches from now on. Nothing found: look on in the log."""
     search = change.state.search
@@ -111,7 +110,7 @@ def close_search(change: Change, *, back: bool) -> None:
     change.panel()
 
 
-@TABLE.on(EarlierFoundEvent)
+@on(EarlierFoundEvent)
 def take_found(change: Change, event: EarlierFoundEvent) -> None:
     """Have the part with the match loaded, or look on."""
     search = change.state.search

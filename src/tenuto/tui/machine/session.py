@@ -13,7 +13,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.tui.effects import Repaint, TranscriptReset
 from tenuto.tui.keys.bindings import join_phrases
-from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
+from tenuto.tui.machine.change import Change, on, pass_verdict
 from tenuto.tui.machine.intents import (
     BranchRead,
     CommandLasts,
@@ -28,7 +28,6 @@ from tenuto.tui.machine.item import ContextItem, Transcript
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.machine.turn import close_open_calls
 
-TABLE = HandlerTable()
 AT_WORK = " is at work"
 KEPT = frozenset(
     {
@@ -50,7 +49,7 @@ KEPT = frozenset(
 """What belongs to the user and not to the session, and outlives a change of session."""
 
 
-@TABLE.on(SessionOpenedEvent)
+@on(SessionOpenedEvent)
 def open_session(change: Change, event: SessionOpenedEvent) -> None:
     """Begin with an empty transcript; a resumed session's entries follow and show when they are all there."""
     state = change.state
@@ -77,7 +76,7 @@ def open_session(change: Change, event: SessionOpenedEvent) -> None:
     state.replaying = event.resumed
 
 
-@TABLE.on(ReplayFinishedEvent)
+@on(ReplayFinishedEvent)
 def finish_replay(change: Change, _event: ReplayFinishedEvent) -> None:
     """Everything is there: show it at once."""
     close_open_calls(change)
@@ -86,7 +85,7 @@ def finish_replay(change: Change, _event: ReplayFinishedEvent) -> None:
     show_everything(change)
 
 
-@TABLE.on(ModelChangedEvent)
+@on(ModelChangedEvent)
 def set_model(change: Change, event: ModelChangedEvent) -> None:
     """Another model, another effort."""
     status = change.state.status
@@ -94,14 +93,14 @@ def set_model(change: Change, event: ModelChangedEvent) -> None:
     change.status()
 
 
-@TABLE.on(ModeChangedEvent)
+@on(ModeChangedEvent)
 def set_mode(change: Change, event: ModeChangedEvent) -> None:
     """Another approval mode."""
     change.state.status.mode = event.mode
     change.status()
 
 
-@TABLE.on(TitleChangedEvent)
+@on(TitleChangedEvent)
 def set_title(change: Change, event: TitleChangedEvent) -> None:
     """Another title, also of the terminal."""
     change.state.status.title = event.title
@@ -109,7 +108,7 @@ def set_title(change: Change, event: TitleChangedEvent) -> None:
     change.title()
 
 
-@TABLE.on(ContextUsageEvent)
+@on(ContextUsageEvent)
 def set_usage(change: Change, event: ContextUsageEvent) -> None:
     """The window is so full."""
     status = change.state.status
@@ -118,7 +117,7 @@ def set_usage(change: Change, event: ContextUsageEvent) -> None:
     change.status()
 
 
-@TABLE.on(BranchRead)
+@on(BranchRead)
 def set_branch(change: Change, intent: BranchRead) -> None:
     """Another git branch, or it is as committed now, or not any more."""
     status = change.state.status
@@ -127,19 +126,19 @@ def set_branch(change: Change, intent: BranchRead) -> None:
         change.status()
 
 
-@TABLE.on(NoticeEvent)
+@on(NoticeEvent)
 def show_notice(change: Change, event: NoticeEvent) -> None:
     """Tell the user."""
     change.notice(event.text, event.level, event.kind)
 
 
-@TABLE.on(Said)
+@on(Said)
 def show_answer(change: Change, intent: Said) -> None:
     """Show what a command answered."""
     change.notice(intent.text, intent.level, "command")
 
 
-@TABLE.on(CommandLasts)
+@on(CommandLasts)
 def show_work(change: Change, intent: CommandLasts) -> None:
     """Say that a command is at work, for as long as it is."""
     state = change.state
@@ -152,19 +151,19 @@ def show_work(change: Change, intent: CommandLasts) -> None:
         change.status()
 
 
-@TABLE.on(ContextShown)
+@on(ContextShown)
 def show_context(change: Change, intent: ContextShown) -> None:
     """Show what fills the window, as it is now."""
     change.add(ContextItem(report=intent.report, final=True))
 
 
-@TABLE.on(Failed)
+@on(Failed)
 def show_failure(change: Change, intent: Failed) -> None:
     """Show what went wrong in the front-end."""
     change.notice(intent.text, "error")
 
 
-@TABLE.on(ToggleDetail)
+@on(ToggleDetail)
 def toggle_detail(change: Change, _intent: ToggleDetail) -> None:
     """Fold or unfold everything, now and from now on."""
     state = change.state
@@ -178,7 +177,7 @@ def toggle_detail(change: Change, _intent: ToggleDetail) -> None:
     change.status()
 
 
-@TABLE.on(ToggleItem)
+@on(ToggleItem)
 def toggle_item(change: Change, intent: ToggleItem) -> None:
     """Fold or unfold one item."""
     item = change.state.transcript.get(intent.id)
@@ -187,7 +186,7 @@ def toggle_item(change: Change, intent: ToggleItem) -> None:
         change.touch(item)
 
 
-@TABLE.on(RepaintScreen)
+@on(RepaintScreen)
 def repaint(change: Change, _intent: RepaintScreen) -> None:
     """Paint everything again."""
     change.emit(Repaint())

@@ -16,31 +16,15 @@ from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
-from tenuto.tui.keys.bindings import Bindings, default_bindings
+from tenuto.tui.keys.bindings import Bindings, ContextName
+from tenuto.tui.keys.keys import default_bindings
 from tenuto.tui.machine.asked import Approvals
+from tenuto.tui.machine.intents import CompletionItem
 from tenuto.tui.machine.item import Gap, Part, Transcript
 from tenuto.tui.machine.reading import Search
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
-ContextName = Literal[
-    "approval",
-    "feedback",
-    "picker",
-    "row",
-    "help",
-    "completion",
-    "empty",
-    "shell",
-    "prompt",
-    "search",
-    "found",
-    "block",
-    "queue",
-    "transcript",
-    "global",
-    "edit",
-]
 
 
 # --- what lies around the transcript ---
@@ -188,18 +172,6 @@ class HistoryCursor(msgspec.Struct):
     prefix: str = ""
     draft: str = ""
     images: tuple[ImagePart, ...] = ()
-
-
-class CompletionItem(msgspec.Struct, frozen=True):
-    """One completion: what it puts in, how it shows, and a dim remark (a description, an argument hint).
-
-    `runs` says that taking it makes a whole line that can be sent at once.
-    """
-
-    insert: str
-    label: str
-    detail: str = ""
-    runs: bool = False
 
 
 OPEN_STATES = frozenset({"pending", "in_progress"})

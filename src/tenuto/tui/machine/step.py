@@ -6,7 +6,7 @@ that nobody handles cannot ship.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalResolvedEvent, Event, SessionOpenedEvent
 from tenuto.tui.effects import Effect
@@ -29,7 +29,7 @@ from tenuto.tui.machine import (
     tools,
     turn,
 )
-from tenuto.tui.machine.change import Change, Handler, merge_tables
+from tenuto.tui.machine.change import check_handlers, feed
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.state import UiState
 
@@ -52,11 +52,10 @@ TOPICS = (
     theme,
     tick,
 )
+"""The modules that have the handlers."""
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
 """Events that count whatever session they come from: a sub-agent's approvals are the user's too."""
-HANDLERS: dict[type[Any], Handler] = merge_tables(
-    (topic.TABLE for topic in TOPICS), frozenset((*get_args(AnyEvent), *get_args(Intent)))
-)
+check_handlers((*get_args(AnyEvent), *Intent.__subclasses__()))
 
 
 def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> tuple[UiState, list[Effect]]:
@@ -68,6 +67,4 @@ def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> 
     foreign = isinstance(input, Event) and input.session_id not in {"", state.session_id}
     if foreign and not isinstance(input, FROM_ANY_SESSION):
         return state, []
-    change = Change(state, now, columns)
-    HANDLERS[type(input)](change, input)
-    return state, change.effects
+    return state, feed(state, input, now, columns)

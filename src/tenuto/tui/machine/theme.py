@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from tenuto.tui.effects import ThemeChanged
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import ThemeChosen
 
-TABLE = HandlerTable()
 
-
-@TABLE.on(ThemeChosen)
+@on(ThemeChosen)
 def choose_theme(change: Change, intent: ThemeChosen) -> None:
     """Show everything in this theme from now on."""
     change.state.theme = intent.name

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from tenuto.tui.machine.approval import open_if_due
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.intents import Tick
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, ShellItem, ThinkingItem, ToolItem
 from tenuto.tui.machine.panel import open_held
 from tenuto.tui.machine.turn import newest_streamed
 
-TABLE = HandlerTable()
 
-
-@TABLE.on(Tick)
+@on(Tick)
 def pass_time(change: Change, _intent: Tick) -> None:
     """Bring everything that depends on the time up to now."""
     state = change.state

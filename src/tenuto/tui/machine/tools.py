@@ -14,14 +14,12 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.text.call_summary import summarise_call
-from tenuto.tui.machine.change import Change, HandlerTable
+from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.item import ShellItem, ToolItem, ToolState, append_output
 from tenuto.tui.machine.turn import set_label
 
-TABLE = HandlerTable()
 
-
-@TABLE.on(ToolStartedEvent)
+@on(ToolStartedEvent)
 def start_call(change: Change, event: ToolStartedEvent) -> None:
     """The call runs now."""
     item = find_call(change, event.call_id)
@@ -37,7 +35,7 @@ def start_call(change: Change, event: ToolStartedEvent) -> None:
     label_running_calls(change)
 
 
-@TABLE.on(ToolOutputEvent)
+@on(ToolOutputEvent)
 def add_output(change: Change, event: ToolOutputEvent) -> None:
     """More live output of a running call."""
     item = find_call(change, event.call_id)
@@ -46,7 +44,7 @@ def add_output(change: Change, event: ToolOutputEvent) -> None:
         change.touch(item)
 
 
-@TABLE.on(ToolResultEvent)
+@on(ToolResultEvent)
 def finish_call(change: Change, event: ToolResultEvent) -> None:
     """The call has its result; a result without a call (its answer is not loaded) gets an item of its own."""
     result = event.message
@@ -62,12 +60,12 @@ def finish_call(change: Change, event: ToolResultEvent) -> None:
     label_running_calls(change)
 
 
-@TABLE.on(CallRefusedEvent)
+@on(CallRefusedEvent)
 def note_refusal(_change: Change, _event: CallRefusedEvent) -> None:
     """Nothing: on a screen the user is asked, and what is refused shows as the call's result."""
 
 
-@TABLE.on(TodoChangedEvent)
+@on(TodoChangedEvent)
 def set_todo(change: Change, event: TodoChangedEvent) -> None:
     """The list is another one."""
     change.state.todo = event.items
@@ -75,7 +73,7 @@ def set_todo(change: Change, event: TodoChangedEvent) -> None:
     change.panel()
 
 
-@TABLE.on(ShellStartedEvent)
+@on(ShellStartedEvent)
 def start_shell(change: Change, event: ShellStartedEvent) -> None:
     """A command of the user runs."""
     item = ShellItem(command=event.command, excluded=event.excluded, running=True)
@@ -84,7 +82,7 @@ def start_shell(change: Change, event: ShellStartedEvent) -> None:
     change.state.shell_item = item.id
 
 
-@TABLE.on(ShellOutputEvent)
+@on(ShellOutputEvent)
 def add_shell_output(change: Change, event: ShellOutputEvent) -> None:
     """More of its output."""
     item = change.state.transcript.get(change.state.shell_item)
@@ -93,7 +91,7 @@ def add_shell_output(change: Change, event: ShellOutputEvent) -> None:
         change.touch(item)
 
 
-@TABLE.on(ShellFinishedEvent)
+@on(ShellFinishedEvent)
 def finish_shell(change: Change, event: ShellFinishedEvent) -> None:
     """The command is in the history, here."""
     entry = event.entry

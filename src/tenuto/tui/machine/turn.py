@@ -25,7 +25,7 @@ from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.text.call_summary import summarise_call
 from tenuto.tui.effects import Bell
-from tenuto.tui.machine.change import Change, HandlerTable, pass_verdict
+from tenuto.tui.machine.change import Change, on, pass_verdict
 from tenuto.tui.machine.item import AssistantItem, Item, ThinkingItem, ToolItem, append_text
 from tenuto.tui.machine.state import OPEN_STATES, Retry, SpinnerLayer, TaskKind
 
@@ -58,13 +58,10 @@ def drop_layer(change: Change, kind: TaskKind) -> None:
         change.status()
 
 
-TABLE = HandlerTable()
-
-
 # --- tasks ---
 
 
-@TABLE.on(TaskStartedEvent)
+@on(TaskStartedEvent)
 def start_task(change: Change, event: TaskStartedEvent) -> None:
     """Note that the task runs; a compaction shows itself when it starts."""
     state = change.state
@@ -80,7 +77,7 @@ def start_task(change: Change, event: TaskStartedEvent) -> None:
     change.status()
 
 
-@TABLE.on(TaskFinishedEvent)
+@on(TaskFinishedEvent)
 def finish_task(change: Change, event: TaskFinishedEvent) -> None:
     """Take the task's spinner away and say why it failed; what its stream left open stays readable."""
     state = change.state
@@ -98,7 +95,7 @@ def finish_task(change: Change, event: TaskFinishedEvent) -> None:
     change.status()
 
 
-@TABLE.on(TaskSettledEvent)
+@on(TaskSettledEvent)
 def settle(change: Change, event: TaskSettledEvent) -> None:
     """Nothing runs any more: no spinner, no open call, and the user is called back."""
     state = change.state
@@ -129,14 +126,14 @@ def forget_presses(change: Change) -> None:
         state.ladder.escape_at = state.ladder.leave_at = float("-inf")
 
 
-@TABLE.on(StepStartedEvent)
+@on(StepStartedEvent)
 def start_step(change: Change, _event: StepStartedEvent) -> None:
     """A request is under way."""
     change.state.retry = None
     set_label(change, "agent", "Waiting for the model")
 
 
-@TABLE.on(RetryEvent)
+@on(RetryEvent)
 def show_retry(change: Change, event: RetryEvent) -> None:
     """Count down to the next attempt."""
     change.state.retry = Retry(event.attempt, event.attempts, change.now + event.wait, event.reason)
@@ -146,7 +143,7 @@ def show_retry(change: Change, event: RetryEvent) -> None:
 # --- the stream ---
 
 
-@TABLE.on(AssistantThinkingDeltaEvent)
+@on(AssistantThinkingDeltaEvent)
 def add_thinking(change: Change, event: AssistantThinkingDeltaEvent) -> None:
     """More reasoning."""
     change.state.retry = None
@@ -162,7 +159,7 @@ def add_thinking(change: Change, event: AssistantThinkingDeltaEvent) -> None:
     set_label(change, "agent", "Thinking")
 
 
-@TABLE.on(AssistantTextDeltaEvent)
+@on(AssistantTextDeltaEvent)
 def add_text(change: Change, event: AssistantTextDeltaEvent) -> None:
     """More text."""
     change.state.retry = None
@@ -177,7 +174,7 @@ def add_text(change: Change, event: AssistantTextDeltaEvent) -> None:
     set_label(change, "agent", "Answering")
 
 
-@TABLE.on(ToolCallDeltaEvent)
+@on(ToolCallDeltaEvent)
 def grow_call(change: Change, event: ToolCallDeltaEvent) -> None:
     """A call is being written: show its name and how long it is already."""
     change.state.retry = None
@@ -195,7 +192,7 @@ def grow_call(change: Change, event: ToolCallDeltaEvent) -> None:
     set_label(change, "agent", f"Preparing {item.name or 'a call'}")
 
 
-@TABLE.on(AssistantWithdrawnEvent)
+@on(AssistantWithdrawnEvent)
 def withdraw(change: Change, _event: AssistantWithdrawnEvent) -> None:
     """Take back what was streamed of the failed attempt."""
     for item_id in change.state.streaming:
@@ -203,7 +200,7 @@ def withdraw(change: Change, _event: AssistantWithdrawnEvent) -> None:
     change.state.streaming = []
 
 
-@TABLE.on(AssistantMessageEvent)
+@on(AssistantMessageEvent)
 def finish_answer(change: Change, event: AssistantMessageEvent) -> None:
     """Turn what was streamed into what is in the history."""
     state = change.state
