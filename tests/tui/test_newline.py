@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.command.outcome import Say
 from tenuto.tui.keys.key_file import apply_text
 from tenuto.tui.keys.keys import KEYS
-from tenuto.tui.machine.intents import Intent, KeyboardKnown, KeysLoaded, Said
+from tenuto.tui.machine.intents import Intent, KeyboardKnown, KeysLoaded
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.status import status_line
@@ -52,14 +53,14 @@ async def test_tmux_is_asked_and_advice_is_given_once(
     first = await learnt(tmp_path / "home", TMUX="/tmp/x,1,0")
     second = await learnt(tmp_path / "home", TMUX="/tmp/x,1,0")
     assert first[0] == second[0] == KeyboardKnown(tells)
-    said = [one for one in (*first, *second) if isinstance(one, Said)]
+    said = [one for one in (*first, *second) if isinstance(one, Say)]
     assert len(said) == (1 if setting == "off" else 0)
     assert all("extended-keys on" in one.text and "Ctrl+J" in one.text for one in said)
 
 
 async def test_a_home_that_cannot_be_written_to_is_no_reason_to_say_it_at_every_start(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
-    assert not [one for one in await learnt(tmp_path / "home", TMUX="/nowhere,1,0") if isinstance(one, Said)]
+    assert not [one for one in await learnt(tmp_path / "home", TMUX="/nowhere,1,0") if isinstance(one, Say)]
 
 
 def test_the_hint_names_a_key_that_arrives() -> None:

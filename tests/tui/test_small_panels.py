@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.protocol.part import ImagePart
@@ -15,7 +15,6 @@ from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intents import (
     AnswerApprovalWith,
-    ChoiceOffered,
     CompletionItem,
     CompletionOffered,
     MoveCompletion,
@@ -211,7 +210,7 @@ def asking_for_a_short_command() -> list[ApprovalRequestedEvent]:
 def test_facts_of_a_row_are_there_whole_or_not_at_all():
     driver = Driver()
     detail = "just now · 7 messages · 7a26deda"
-    driver.feed(ChoiceOffered("Resume a session", "resume", (Choice("a", "a session about prices of orders", detail),)))
+    driver.feed(Choose("Resume a session", "resume", (Choice("a", "a session about prices of orders", detail),)))
     for width, shown in ((40, "just now"), (70, "just now · 7 messages"), (100, detail)):
         texts = (line.text for line in picker_panel(driver.state, width, 12, LineEditor()).lines)
         (row,) = (text for text in texts if "just now" in text)

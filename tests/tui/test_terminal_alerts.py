@@ -6,9 +6,10 @@ import shlex
 
 import pytest
 
+from tenuto.command.outcome import Copy
 from tenuto.config.settings import UiSettings
 from tenuto.tui.alerts.terminal_alerts import Outside, title_sequence
-from tenuto.tui.effects import Bell, CopyText, ItemAdded, Title
+from tenuto.tui.effects import Bell, ItemAdded, Title
 from tenuto.tui.machine.state import UiState
 from tests.tui.full.support import Clock
 from tests.tui.test_notify import request
@@ -193,7 +194,7 @@ def test_elsewhere_progress_is_told_only_by_hand(ui, told):
 
 async def test_copying_says_what_it_did(monkeypatch):
     watched = Watched({"TERM": "xterm", "PATH": "/nowhere"})
-    assert watched.outside.carry_out(CopyText("hi"))
+    assert watched.outside.carry_out(Copy("hi"))
     await watched.settle()
     assert watched.written == ["\x1b]52;c;aGk=\x07"] and watched.outside.copied == "hi"
     assert watched.toasts == ["Sent 2 characters to the terminal's clipboard (OSC 52)"]

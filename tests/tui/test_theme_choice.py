@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.outcome import ChangeTheme, Choice
+from tenuto.command.outcome import ChangeTheme, Choice, Choose, Say
 from tenuto.command.registry import COMMANDS
 from tenuto.config.settings import load_settings
 from tenuto.frontend.outcomes import describe_outcome
 from tenuto.tui.effects import ChoicePreviewed, Effect, RunCommand, ThemeChanged
-from tenuto.tui.machine.intents import ChoiceOffered, Escape, FilterChanged, MovePicker, PickChoice, Said, ThemeChosen
+from tenuto.tui.machine.intents import Escape, FilterChanged, MovePicker, PickChoice, ThemeChosen
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.theme.theme_choice import answer_theme, offer_themes
@@ -30,7 +30,7 @@ def previews(effects: list[Effect]) -> list[str]:
 def offered(live: bool = True) -> UiState:
     state = UiState()
     rows = tuple(Choice(name, name, present=name == "b") for name in "abc")
-    step(state, ChoiceOffered("Letters", "letter", rows, live=live), 0.0, 80)
+    step(state, Choose("Letters", "letter", rows, live=live), 0.0, 80)
     return state
 
 
@@ -87,7 +87,7 @@ def test_a_name_is_shown_and_kept(tmp_path: Path) -> None:
 
 def test_a_name_that_nobody_knows_changes_nothing_and_is_answered(tmp_path: Path) -> None:
     (answer,) = answer_theme("lihgt", "dark", tmp_path, tmp_path, {})
-    assert isinstance(answer, Said)
+    assert isinstance(answer, Say)
     assert "“lihgt”" in answer.text
     assert "contrast-light" in answer.text
     assert not (tmp_path / "settings.toml").exists()
@@ -98,7 +98,7 @@ def test_what_is_wrong_with_an_own_theme_is_said(tmp_path: Path) -> None:
     (tmp_path / "themes" / "mine.toml").write_text('[colours]\nred = "pink"\nquiet = "#222222"')
     chosen, *warnings = answer_theme("mine", "dark", tmp_path, tmp_path, {})
     assert chosen == ThemeChosen("mine")
-    texts = [warning.text for warning in warnings if isinstance(warning, Said) and warning.level == "warning"]
+    texts = [warning.text for warning in warnings if isinstance(warning, Say) and warning.level == "warning"]
     assert len(texts) == len(warnings) == 2
     assert "[colours] red" in texts[0]
     assert "hard to read" in texts[1]
@@ -108,7 +108,7 @@ def test_that_another_setting_wins_at_the_next_start_is_said(tmp_path: Path) -> 
     environ = {"TENUTO_UI__THEME": "ansi"}
     chosen, warning = answer_theme("light", "dark", tmp_path, tmp_path, environ)
     assert chosen == ThemeChosen("light")
-    assert isinstance(warning, Said)
+    assert isinstance(warning, Say)
     assert "TENUTO_UI__THEME will ask for “ansi”" in warning.text
 
 
@@ -116,7 +116,7 @@ def test_a_choice_that_cannot_be_kept_holds_until_the_end(tmp_path: Path) -> Non
     (tmp_path / "settings.toml").write_text("[ui")
     chosen, warning = answer_theme("light", "dark", tmp_path, tmp_path, {})
     assert chosen == ThemeChosen("light")
-    assert isinstance(warning, Said)
+    assert isinstance(warning, Say)
     assert "holds until you leave" in warning.text
     assert (tmp_path / "settings.toml").read_text() == "[ui"
 

@@ -55,7 +55,8 @@ class Choose(msgspec.Struct, frozen=True):
 
     `filters` are the row filters, the first one holds at the beginning. Rows that are `in_order` keep their order
     under a typed filter, and have to contain its words. Each of `acts` runs `/<command> <value> <act>`, renaming with
-    the new text behind it, deleting and ending with `SURE`; what comes of it is a `RowChanged`.
+    the new text behind it, deleting and ending with `SURE`; what comes of it is a `RowChanged`. `live`: the selected
+    row shows what it would do.
     """
 
     title: str
@@ -64,6 +65,7 @@ class Choose(msgspec.Struct, frozen=True):
     filters: tuple[RowFilter, ...] = ()
     in_order: bool = False
     acts: tuple[RowAct, ...] = ()
+    live: bool = False
 
 
 class RowChanged(msgspec.Struct, frozen=True):
@@ -141,19 +143,8 @@ class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-CommandOutcome = (
-    Say
-    | Choose
-    | RowChanged
-    | ChangeTheme
-    | Edit
-    | ShowContext
-    | ShowKeys
-    | EditKeys
-    | EditFile
-    | ReadOwnFiles
-    | Copy
-    | Page
-    | SetMouse
-    | Leave
-)
+Shown = Say | Choose | RowChanged | Edit | ShowContext
+"""What changes what the screen shows: its state machine takes it in."""
+PassedOn = EditFile | Copy | Page | SetMouse
+"""What a screen just does: for its state machine these are effects, as they stand."""
+CommandOutcome = Shown | PassedOn | ChangeTheme | ShowKeys | EditKeys | ReadOwnFiles | Leave

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Say
 from tenuto.config.project import read_branch
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 from tenuto.guard.terminal import sanitize_line
@@ -175,7 +175,7 @@ class Desk:
             try:
                 await asyncio.to_thread(self._history.append, effect.text, time.time(), effect.extras)
             except OSError as error:
-                self._handle(intents.Said(f"The prompt history is not being saved: {error}", "warning"))
+                self._handle(Say(f"The prompt history is not being saved: {error}", "warning"))
 
     def glance_at_branch(self) -> None:
         """Look at the branch if nobody did for a while: a tool may have changed something."""
@@ -194,7 +194,7 @@ class Desk:
         if self._branch.refused and self._branch.refused not in self._told:
             self._told.add(self._branch.refused)
             said = f"Git is not asked about this project: {sanitize_line(self._branch.refused)}. {WITHOUT_GIT}"
-            self._handle(intents.Said(said, "info"))
+            self._handle(Say(said, "info"))
 
     # --- drafts ---
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import MouseMode
+from tenuto.command.outcome import PassedOn
 from tenuto.protocol.entry import Level
 from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import ImagePart
@@ -21,7 +21,7 @@ BellReason = Literal["approval", "finished", "failed", "compaction"]
 
 
 class EffectBase(msgspec.Struct, frozen=True):
-    """Base of all effects: structs, because their classes are made ten times as fast as dataclasses at every start."""
+    """Base of the screen's effects: structs, because their classes are made ten times as fast as dataclasses."""
 
 
 # --- the screen ---
@@ -79,18 +79,6 @@ class OpenBlock(EffectBase, frozen=True):
     id: int
 
 
-class OpenPage(EffectBase, frozen=True):
-    """Show a file in the user's pager, and remove it."""
-
-    path: str
-
-
-class UseMouse(EffectBase, frozen=True):
-    """Use the mouse so from now on."""
-
-    mode: MouseMode
-
-
 class StatusChanged(EffectBase, frozen=True):
     """The status line, the spinner, the retry countdown or the hint changed."""
 
@@ -129,12 +117,6 @@ class Title(EffectBase, frozen=True):
     text: str
 
 
-class CopyText(EffectBase, frozen=True):
-    """Put the text on the clipboard."""
-
-    text: str
-
-
 class OpenEditor(EffectBase, frozen=True):
     """Open the user's editor on the text; the result comes back as `DraftChanged`, or as `PlanEdited`.
 
@@ -143,12 +125,6 @@ class OpenEditor(EffectBase, frozen=True):
 
     text: str
     plan: str = ""
-
-
-class EditFile(EffectBase, frozen=True):
-    """Open a file in the user's editor; afterwards the front-end's own files are read again."""
-
-    path: str
 
 
 class ThemeChanged(EffectBase, frozen=True):
@@ -175,13 +151,13 @@ class Quit(EffectBase, frozen=True):
 # --- the core ---
 
 
-class Submit(EffectBase, frozen=True):
+class Submit(msgspec.Struct, frozen=True):
     """Hand the operation to the executor."""
 
     operation: AnyOperation
 
 
-class SubmitPrompt(EffectBase, frozen=True):
+class SubmitPrompt(msgspec.Struct, frozen=True):
     """Hand the prompt to `submit_prompt()`; `steer` asks for delivery at the next tool boundary.
 
     It is queued in front of the queued prompt with the seq `before` (0: at the end).
@@ -193,24 +169,24 @@ class SubmitPrompt(EffectBase, frozen=True):
     before: int = 0
 
 
-class RunCommand(EffectBase, frozen=True):
+class RunCommand(msgspec.Struct, frozen=True):
     """Run a slash command, given as the whole line."""
 
     line: str
 
 
-class StopCommands(EffectBase, frozen=True):
+class StopCommands(msgspec.Struct, frozen=True):
     """End the slash commands at work that may be ended."""
 
 
-class Remember(EffectBase, frozen=True):
+class Remember(msgspec.Struct, frozen=True):
     """Put the text into the prompt history, with what else belongs to the prompt."""
 
     text: str
     extras: Extras = NO_EXTRAS
 
 
-class Complete(EffectBase, frozen=True):
+class Complete(msgspec.Struct, frozen=True):
     """Look for completions of the draft; the answer is a `CompletionOffered` with the same generation.
 
     `in_shell`: of the word of a `!command`, which was asked for by Tab.
@@ -222,33 +198,7 @@ class Complete(EffectBase, frozen=True):
     in_shell: bool = False
 
 
-ScreenEffect = (
-    ItemAdded
-    | ItemChanged
-    | ItemRemoved
-    | TranscriptReset
-    | EndWanted
-    | OlderAdded
-    | PlaceKept
-    | PlaceRestored
-    | MatchShown
-    | BlockShown
-    | OpenBlock
-    | OpenPage
-    | UseMouse
-    | StatusChanged
-    | PanelChanged
-    | DraftSet
-    | Toast
-    | Bell
-    | Title
-    | CopyText
-    | OpenEditor
-    | EditFile
-    | ThemeChanged
-    | ChoicePreviewed
-    | Repaint
-    | Quit
-)
+ScreenEffect = EffectBase | PassedOn
+"""What a command asks of the screen and the machine only passes on is an effect as it stands."""
 CoreEffect = Submit | SubmitPrompt | RunCommand | StopCommands | Remember | Complete
 Effect = ScreenEffect | CoreEffect

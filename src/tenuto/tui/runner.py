@@ -18,19 +18,12 @@ from typing import Any, Protocol
 from tenuto.command.outcome import (
     ChangeTheme,
     Choice,
-    Choose,
     CommandOutcome,
-    Copy,
-    Edit,
     EditFile,
     EditKeys,
     Leave,
-    Page,
     ReadOwnFiles,
-    RowChanged,
     Say,
-    SetMouse,
-    ShowContext,
     ShowKeys,
 )
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
@@ -55,30 +48,6 @@ from tenuto.tui.machine.draft import WHOLE_CHARACTERS
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-
-
-def intent_of(outcome: Say | Choose | RowChanged | ShowContext | Edit | EditFile | Copy | Page | SetMouse) -> Intent:
-    """Return the intent for an outcome that needs nothing but the machine."""
-    match outcome:
-        case Say(text=text, level=level):
-            return intents.Said(text, level)
-        case Choose(title=title, command=command, choices=choices):
-            return intents.ChoiceOffered(title, command, choices, outcome.filters, outcome.in_order, acts=outcome.acts)
-        case RowChanged(command=command, value=value, row=row):
-            return intents.RowReplaced(command, value, row)
-        case ShowContext(report=report):
-            return intents.ContextShown(report)
-        case Edit(text=text, images=images):
-            return intents.TextOffered(text, images)
-        case EditFile(path=path):
-            return intents.FileOffered(path)
-        case Copy(text=text):
-            return intents.CopyOffered(text)
-        case Page(path=path):
-            return intents.PageOffered(path)
-        case SetMouse(mode=mode):
-            return intents.MouseChosen(mode)
-
 
 QUIET = 1.0
 """Seconds in which nothing has happened."""
@@ -264,7 +233,7 @@ class Runner:
     def warn(self, problems: Sequence[str]) -> None:
         """Tell the user what is wrong with a file of theirs."""
         for problem in problems:
-            self.handle(intents.Said(problem, "warning"))
+            self.handle(Say(problem, "warning"))
 
     def fold_paste(self, text: str) -> str:
         """Return what the editor is to insert for a paste: the text, or a mark that stands for all of it (R-099)."""
@@ -304,7 +273,7 @@ class Runner:
             case SessionOpenedEvent(session_id=session_id, cwd=cwd, missing=missing, locked=locked):
                 self._desk.enter(session_id, Path(cwd), is_read_only=event.read_only)
                 for problem in self._key_problems:
-                    self.handle(intents.Said(problem, "warning"))
+                    self.handle(Say(problem, "warning"))
                 self._key_problems = ()
                 if locked:  # with the picker closed it is looked at
                     self._spawn(self._run_command(f"/resume {session_id}"), "resume")
@@ -435,7 +404,7 @@ class Runner:
                 case Leave():
                     self.handle(intents.LeaveAsked(line.split(maxsplit=1)[0]))
                 case _:
-                    self.handle(intent_of(outcome))
+                    self.handle(outcome)
 
     async def _change_theme(self, name: str) -> None:
         from tenuto.tui.theme.theme_choice import answer_theme
@@ -460,12 +429,12 @@ class Runner:
     def read_own_files(self) -> None:
         """Read the user's keys, and say what is wrong with them."""
         for problem in self._own_keys.read(self.handle):
-            self.handle(intents.Said(problem, "warning"))
+            self.handle(Say(problem, "warning"))
 
     def _mind_keys(self, outcome: ShowKeys | EditKeys | ReadOwnFiles) -> None:
         match outcome:
             case ShowKeys():
-                self.handle(intents.Said(self._own_keys.describe(self.state.keys)))
+                self.handle(Say(self._own_keys.describe(self.state.keys)))
             case EditKeys():
                 self._edit_keys()
             case ReadOwnFiles():
@@ -475,6 +444,6 @@ class Runner:
         try:
             self._own_keys.prepare()
         except OSError as error:
-            self.handle(intents.Said(f"{self._own_keys.path} cannot be written: {error.strerror}", "error"))
+            self.handle(Say(f"{self._own_keys.path} cannot be written: {error.strerror}", "error"))
         else:
-            self.handle(intents.FileOffered(str(self._own_keys.path)))
+            self.handle(EditFile(str(self._own_keys.path)))

@@ -7,9 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tenuto.command.outcome import Choice, Choose, ReadOwnFiles, ShowKeys
+from tenuto.command.outcome import Choice, Choose, EditFile, ReadOwnFiles, ShowKeys
 from tenuto.protocol.operation import EditQueueOperation, InterruptOperation
-from tenuto.tui.effects import EditFile
 from tests.tui.full.fake_runtime import SESSION, opened
 from tests.tui.full.support import Screen, running_app
 from tests.tui.machine import driving
@@ -135,8 +134,6 @@ async def test_the_file_of_the_keys_is_made_and_opened(monkeypatch: pytest.Monke
 
 
 async def test_an_instruction_file_is_opened_from_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenuto.command.outcome import EditFile as EditFileOutcome
-
     async with running_app(opened()) as screen:
         opened_files: list[str] = []
         carry_out = screen.app._carry_out
@@ -151,7 +148,7 @@ async def test_an_instruction_file_is_opened_from_its_list(tmp_path: Path, monke
         path = str(tmp_path / "AGENTS.md")
         screen.runtime.outcomes = [Choose("Instructions", "memory", (Choice(path, path),))]
         await screen.burst([*"/memory", "escape", "enter"])
-        screen.runtime.outcomes = [EditFileOutcome(path)]
+        screen.runtime.outcomes = [EditFile(path)]
         await screen.burst(["enter"])
         assert screen.runtime.commands == ["/memory", f"/memory {path}"]
         assert opened_files == [path]

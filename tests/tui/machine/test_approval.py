@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.event import (
     ApprovalResolvedEvent,
     AssistantMessageEvent,
@@ -19,7 +19,6 @@ from tenuto.tui.machine.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     Cancel,
-    ChoiceOffered,
     Escape,
     FeedbackChanged,
     FilterChanged,
@@ -81,8 +80,8 @@ def test_it_waits_for_a_pause_in_typing_and_keeps_the_draft():
 @pytest.mark.parametrize(
     ("opening", "typing"),
     [
-        (ChoiceOffered("Model", "model", (Choice("a", "a"), Choice("b", "b"))), FilterChanged("b")),
-        (ChoiceOffered("Model", "model", (Choice("a", "a"), Choice("b", "b"))), MovePicker(1)),
+        (Choose("Model", "model", (Choice("a", "a"), Choice("b", "b"))), FilterChanged("b")),
+        (Choose("Model", "model", (Choice("a", "a"), Choice("b", "b"))), MovePicker(1)),
         (ToggleHelp(), HelpFilterChanged("keys")),
         (OpenSearch(), SearchChanged("word")),
     ],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tenuto.command.outcome import Copy
 from tenuto.protocol.event import CompactionEndEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ShowEarlierOperation
-from tenuto.tui.effects import BlockShown, CopyText, DraftSet, OpenBlock, RunCommand, Submit, Toast
+from tenuto.tui.effects import BlockShown, DraftSet, OpenBlock, RunCommand, Submit, Toast
 from tenuto.tui.machine.intents import ActOnBlock, Escape, LeaveTranscript, MoveBlock, OpenSearch
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, ToolItem, UserItem
 from tenuto.tui.machine.reading import BlockAction, block_actions
@@ -80,14 +81,14 @@ def test_copying_a_command_gives_it_with_its_output():
     driver = conversation()
     tool = next(item for item in driver.items if isinstance(item, ToolItem))
     effects = driver.feed(MoveBlock(-1, at=tool.id), ActOnBlock("copy"))
-    assert CopyText("$ grep parser\na parser\nb\nparser c") in effects
+    assert Copy("$ grep parser\na parser\nb\nparser c") in effects
     assert driver.state.block == tool.id, "the cursor stays"
 
 
 def test_copying_an_answer_gives_its_markdown():
     driver = conversation()
     effects = driver.feed(MoveBlock(-1, at=driver.items[1].id), ActOnBlock("copy"))
-    assert CopyText("The parser is in `parse.py`; a Parser class.") in effects
+    assert Copy("The parser is in `parse.py`; a Parser class.") in effects
 
 
 def test_a_message_goes_into_the_editor_and_the_draft_into_the_history():

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.tui.effects import Effect, Quit, RunCommand, Submit
 from tenuto.tui.keys.key_file import apply_text
 from tenuto.tui.keys.keys import KEYS
 from tenuto.tui.machine.intents import (
     Cancel,
-    ChoiceOffered,
     CompletionItem,
     CompletionOffered,
     EndOfInput,
@@ -78,7 +77,7 @@ LADDER = [
     ([running(), popup], [ESC, 1, ESC], ["interrupt"], "/mo", "prompt"),
     ([running(), fed(ToggleHelp())], [ESC], [], "", "empty"),
     ([running(), fed(OpenSearch())], [ESC], [], "", "empty"),
-    ([running(), fed(ChoiceOffered("Model", "model", (Choice("a", "a"),)))], [ESC], [], "", "empty"),
+    ([running(), fed(Choose("Model", "model", (Choice("a", "a"),)))], [ESC], [], "", "empty"),
     ([running(), fed(queue((3, "a")), FocusQueue())], [ESC], [], "", "empty"),
     ([running(), draft("!ls")], [ESC], [], "ls", "prompt"),
     ([running(), asked], [ESC], ["deny"], "", "empty"),

@@ -2,20 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.command.outcome import Choice, RowFilter
+from tenuto.command.outcome import Choice, Choose, Edit, RowFilter
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.effects import DraftSet, Remember, RunCommand
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.intents import (
-    ChoiceOffered,
-    CycleRowFilter,
-    FilterChanged,
-    MovePicker,
-    PickChoice,
-    ScrollPreview,
-    SendDraft,
-    TextOffered,
-)
+from tenuto.tui.machine.intents import CycleRowFilter, FilterChanged, MovePicker, PickChoice, ScrollPreview, SendDraft
 from tenuto.tui.panels import picker_panel
 from tests.tui.machine.driving import Driver
 
@@ -33,7 +24,7 @@ ROWS = (
 
 def offered() -> Driver:
     driver = Driver()
-    driver.feed(ChoiceOffered("Go on from", "tree ask", ROWS, FILTERS, in_order=True))
+    driver.feed(Choose("Go on from", "tree ask", ROWS, FILTERS, in_order=True))
     return driver
 
 
@@ -114,11 +105,11 @@ def test_a_text_that_is_offered_takes_the_drafts_place_and_the_draft_is_one_up_a
     driver = Driver()
     driver.type("my draft")
     image = ImagePart(sha256="0" * 64, media_type="image/png")
-    effects = driver.feed(TextOffered("said before", (image,)))
+    effects = driver.feed(Edit("said before", (image,)))
     assert Remember("my draft") in effects and DraftSet("said before", 11) in effects
     assert driver.state.draft.images == (image,)
     assert driver.state.history.prompts[-1] == "my draft"
-    driver.feed(TextOffered("x" * 50_000))
+    driver.feed(Edit("x" * 50_000))
     assert len(driver.state.draft.text) < 100
     assert driver.state.pastes.expand(driver.state.draft.text) == "x" * 50_000
 
@@ -129,7 +120,7 @@ def test_what_is_typed_while_a_list_is_looked_for_is_its_filter():
     driver.type("/model")
     driver.feed(SendDraft())
     driver.after(0.1).type("small")
-    effects = driver.after(0.1).feed(ChoiceOffered("Model", "model", rows))
+    effects = driver.after(0.1).feed(Choose("Model", "model", rows))
     picker = driver.state.picker
     assert picker is not None and picker.filter == "small"
     assert picker.current is not None and picker.current.value == "b"
@@ -144,6 +135,6 @@ def test_a_prompt_that_was_begun_meanwhile_stays_one(text: str, seconds: float):
     driver.type("/model")
     driver.feed(SendDraft())
     driver.after(0.1).type(text)
-    driver.after(seconds).feed(ChoiceOffered("Model", "model", (Choice("a", "anthropic/test"),)))
+    driver.after(seconds).feed(Choose("Model", "model", (Choice("a", "anthropic/test"),)))
     assert driver.state.picker is not None and driver.state.picker.filter == ""
     assert driver.state.draft.text == text

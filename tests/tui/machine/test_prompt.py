@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose, Say
 from tenuto.protocol.entry import ShellEntry, TodoItem
 from tenuto.protocol.event import (
     ContextUsageEvent,
@@ -31,7 +31,6 @@ from tenuto.tui.effects import (
 from tenuto.tui.machine.intents import (
     AcceptCompletion,
     ActOnRow,
-    ChoiceOffered,
     CompletionItem,
     CompletionOffered,
     CycleMode,
@@ -45,7 +44,6 @@ from tenuto.tui.machine.intents import (
     MoveCompletion,
     MovePicker,
     PickChoice,
-    Said,
     SearchHistory,
     SendDraft,
     SendText,
@@ -266,7 +264,7 @@ def test_a_popup_that_was_closed_stays_closed_for_that_word():
 def test_picking_runs_the_command_with_the_value():
     driver = Driver()
     choices = tuple(Choice(f"openai/m{number}", f"m{number}", "fast" if number == 7 else "") for number in range(9))
-    driver.feed(ChoiceOffered("Model", "model", choices), MovePicker(99), MovePicker(-1))
+    driver.feed(Choose("Model", "model", choices), MovePicker(99), MovePicker(-1))
     assert driver.state.picker is not None
     assert driver.state.picker.selected == 7
     driver.feed(FilterChanged("fast"))
@@ -307,7 +305,7 @@ def test_detail_folds_everything_and_what_comes_after():
 
 def test_a_commands_answer_shows_in_the_transcript():
     driver = Driver()
-    driver.feed(Said("12k of 200k tokens\nsystem 3k"))
+    driver.feed(Say("12k of 200k tokens\nsystem 3k"))
     assert isinstance(driver.last, NoticeItem) and driver.last.kind == "command"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenuto.command.outcome import Edit, ShowContext
 from tenuto.protocol.context import ContextPart, ContextReport
 from tenuto.protocol.event import (
     CompactionEndEvent,
@@ -11,7 +12,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import CompactionEntry
 from tenuto.tui.effects import DraftSet, RunCommand
-from tenuto.tui.machine.intents import ContextShown, Escape, PickChoice, TextOffered, Tick
+from tenuto.tui.machine.intents import Escape, PickChoice, Tick
 from tenuto.tui.machine.item import CompactionItem, ContextItem
 from tenuto.tui.render.items import render_item
 from tests.tui.machine.driving import SESSION, Driver, finished, started
@@ -108,7 +109,7 @@ def test_another_session_takes_the_question_away():
 def test_a_text_that_a_command_offers_goes_into_the_editor_and_the_draft_into_the_history():
     driver = Driver()
     driver.type("a draft")
-    assert DraftSet("/compact accept\nlong", 20) in driver.feed(TextOffered("/compact accept\nlong"))
+    assert DraftSet("/compact accept\nlong", 20) in driver.feed(Edit("/compact accept\nlong"))
     assert driver.state.draft.text == "/compact accept\nlong"
     assert driver.state.history.prompts[-1] == "a draft"
 
@@ -119,7 +120,7 @@ def test_the_picture_of_the_window_is_an_item_of_its_own_as_wide_as_the_screen()
         parts=(ContextPart(name="system", tokens=500), ContextPart(name="results", tokens=9_500)),
         tokens=10_000, estimated=False, window=40_000, known=True, trigger=30_000, free=20_000, reserve=10_000,
     )  # fmt: skip
-    driver.feed(ContextShown(report))
+    driver.feed(ShowContext(report))
     assert isinstance(driver.last, ContextItem)
     for width in (40, 80, 200):
         lines = render_item(driver.last, width)

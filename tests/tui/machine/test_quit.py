@@ -3,12 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.tui.effects import DraftSet, Quit, Remember, RunCommand, Submit, TranscriptReset
 from tenuto.tui.machine.intents import (
     Cancel,
-    ChoiceOffered,
     CompletionItem,
     CompletionOffered,
     EndOfInput,
@@ -35,7 +34,7 @@ def test_esc_closes_one_context_at_a_time_and_only_then_interrupts():
     driver.feed(
         CompletionOffered(driver.state.completion_generation, 0, 3, (CompletionItem("/model ", "/model"),)),
         ToggleHelp(),
-        ChoiceOffered("Model", "model", (Choice("a", "a"),)),
+        Choose("Model", "model", (Choice("a", "a"),)),
         approval(),
     )
     driver.after(5).feed(Tick())
@@ -186,7 +185,7 @@ def test_a_task_that_does_not_stop_can_be_left():
 
 def test_ctrl_c_closes_a_list_first():
     driver = Driver()
-    driver.feed(started(), ChoiceOffered("Model", "model", (Choice("a", "a"),)))
+    driver.feed(started(), Choose("Model", "model", (Choice("a", "a"),)))
     assert interrupts(driver.feed(Cancel())) == 0
     assert driver.state.picker is None
 

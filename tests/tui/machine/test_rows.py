@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.command.outcome import Choice, RowAct, RowFilter
+from tenuto.command.outcome import Choice, Choose, RowAct, RowChanged, RowFilter
 from tenuto.tui.effects import RunCommand
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.intents import (
     ActOnRow,
     AnswerRow,
     Cancel,
-    ChoiceOffered,
     CycleRowFilter,
     Escape,
     FilterChanged,
     MovePicker,
     PickChoice,
     RowAnswerChanged,
-    RowReplaced,
 )
 from tenuto.tui.machine.state import Picker
 from tenuto.tui.panels import picker_panel
@@ -35,7 +33,7 @@ ACTS: tuple[RowAct, ...] = ("rename", "delete", "fork")
 
 def offered(*, acts: tuple[RowAct, ...] = ACTS, filters: tuple[RowFilter, ...] = ()) -> Driver:
     driver = Driver()
-    driver.feed(ChoiceOffered("Resume a session", "resume", ROWS, filters, acts=acts))
+    driver.feed(Choose("Resume a session", "resume", ROWS, filters, acts=acts))
     return driver
 
 
@@ -110,7 +108,7 @@ def test_a_row_that_is_being_deleted_is_not_opened_by_a_second_enter():
     driver = offered()
     driver.feed(ActOnRow("delete"), AnswerRow())
     assert commands(driver, PickChoice(), ActOnRow("fork"), ActOnRow("delete"), AnswerRow()) == []
-    assert commands(driver, RowReplaced("resume", "a", ROWS[0]), PickChoice()) == ["/resume a"], "it could not be"
+    assert commands(driver, RowChanged("resume", "a", ROWS[0]), PickChoice()) == ["/resume a"], "it could not be"
 
 
 def test_a_copy_is_opened_at_once():
@@ -125,7 +123,7 @@ def test_a_copy_is_opened_at_once():
 )
 def test_a_row_that_is_gone_leaves_the_cursor_where_it_was(selected: int, gone: str, then: str):
     driver = offered()
-    driver.feed(MovePicker(selected), RowReplaced("resume", gone, None))
+    driver.feed(MovePicker(selected), RowChanged("resume", gone, None))
     assert current(driver) == then
     assert gone not in [choice.value for choice in picker_of(driver).choices]
 
@@ -134,25 +132,25 @@ def test_a_row_that_changed_stays_in_its_place_under_the_filters():
     driver = offered(filters=(RowFilter("this directory", ("here",)), RowFilter("all directories")))
     driver.feed(MovePicker(1))
     assert current(driver) == "c"
-    driver.feed(RowReplaced("resume", "c", Choice("c", "new name", title="new name", kind="here")))
+    driver.feed(RowChanged("resume", "c", Choice("c", "new name", title="new name", kind="here")))
     assert current(driver) == "c" and any("❯ new name" in line for line in lines(driver))
-    driver.feed(CycleRowFilter(1), RowReplaced("resume", "b", None))
+    driver.feed(CycleRowFilter(1), RowChanged("resume", "b", None))
     assert [choice.value for choice in picker_of(driver).choices] == ["a", "c", "d"] and current(driver) == "c"
 
 
 def test_a_question_ends_when_its_row_goes_and_lives_when_another_does():
     driver = offered()
-    driver.feed(ActOnRow("rename"), RowAnswerChanged("half a na"), RowReplaced("resume", "d", None))
+    driver.feed(ActOnRow("rename"), RowAnswerChanged("half a na"), RowChanged("resume", "d", None))
     question = picker_of(driver).question
     assert question is not None and question.text == "half a na"
-    driver.feed(RowReplaced("resume", "a", None))
+    driver.feed(RowChanged("resume", "a", None))
     assert picker_of(driver).question is None
     assert commands(driver, AnswerRow()) == []
 
 
 def test_the_list_closes_when_its_last_row_is_gone():
     driver = offered()
-    driver.feed(*(RowReplaced("resume", row.value, None) for row in ROWS))
+    driver.feed(*(RowChanged("resume", row.value, None) for row in ROWS))
     assert driver.state.picker is None
 
 
@@ -162,7 +160,7 @@ def test_other_lists_know_no_such_acts_and_no_hint_names_them():
         assert commands(driver, ActOnRow(act)) == []
         assert driver.state.contexts[0] == "picker"
     assert "Ctrl+R" not in lines(driver)[-1]
-    driver.feed(RowReplaced("model", "a", None), FilterChanged("nothing like it"), RowReplaced("resume", "a", None))
+    driver.feed(RowChanged("model", "a", None), FilterChanged("nothing like it"), RowChanged("resume", "a", None))
     assert commands(offered(), FilterChanged("nothing like it"), ActOnRow("delete"), AnswerRow()) == []
 
 
@@ -175,13 +173,13 @@ def test_the_hint_names_the_keys_and_the_way_out_stays_when_it_is_narrow():
 def test_a_job_is_ended_with_the_key_that_deletes_and_after_a_question():
     driver = Driver()
     jobs = (Choice("job-1", "npm run dev"), Choice("job-2", "sleep 9"))
-    driver.feed(ChoiceOffered("Background jobs", "jobs", jobs, acts=("end",), in_order=True))
+    driver.feed(Choose("Background jobs", "jobs", jobs, acts=("end",), in_order=True))
     driver.feed(MovePicker(1))
     assert "Ctrl+D end" in lines(driver)[-1]
     assert commands(driver, ActOnRow("delete")) == commands(driver, ActOnRow("rename")) == []
     assert "end? Enter / Esc" in "\n".join(lines(driver)) and "Esc lets it run" in lines(driver)[-1]
     assert commands(driver, AnswerRow()) == ["/jobs job-2 end yes"]
-    driver.feed(RowReplaced("jobs", "job-2", Choice("job-2", "sleep 9", "ended by you")))
+    driver.feed(RowChanged("jobs", "job-2", Choice("job-2", "sleep 9", "ended by you")))
     assert picker_of(driver).choices[1].detail == "ended by you"
     assert commands(driver, Escape()) == []
     assert driver.state.picker is None

@@ -5,6 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from tenuto.command.outcome import Copy, EditFile, Page, PassedOn, SetMouse, Shown
 from tenuto.protocol.event import (
     AnyEvent,
     ReplayFinishedEvent,
@@ -13,13 +14,14 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.part import TextPart
 from tenuto.tui.effects import Title
+from tenuto.tui.keys.bindings import IntentBase
 from tenuto.tui.machine.change import check_handlers, on
-from tenuto.tui.machine.intents import Intent, Tick
+from tenuto.tui.machine.intents import Tick
 from tests.tui.machine.driving import Driver, finished, opened, started, user
 
 
 def test_every_event_and_intent_has_exactly_one_handler():
-    kinds = {*get_args(AnyEvent), *Intent.__subclasses__()}
+    kinds = {*get_args(AnyEvent), *IntentBase.__subclasses__(), *get_args(Shown | PassedOn)}
     check_handlers(kinds)
     with pytest.raises(TypeError, match="Driver"):
         check_handlers(kinds | {Driver})
@@ -27,6 +29,11 @@ def test_every_event_and_intent_has_exactly_one_handler():
         check_handlers(kinds - {Tick})
     with pytest.raises(TypeError, match="two handlers"):
         on(Tick)(lambda change, intent: None)
+
+
+@pytest.mark.parametrize("asked", [Copy("text"), EditFile("/f"), Page("/f"), SetMouse("off")])
+def test_what_a_command_asks_of_the_screen_is_an_effect_as_it_stands(asked):
+    assert Driver().feed(asked) == [asked]
 
 
 def test_events_of_another_session_do_not_show():

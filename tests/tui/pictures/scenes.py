@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import (
     AnyEvent,
@@ -32,7 +32,6 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
-from tenuto.tui.machine.intents import ChoiceOffered
 from tests.tui.full.fake_runtime import SESSION, answer, opened, user
 from tests.tui.render.samples import DIFF
 
@@ -181,7 +180,7 @@ def working_through_a_list() -> list[AnyEvent]:
     return [OPENED, user("Mend it."), STARTED, TodoChangedEvent(session_id=SESSION, items=todos)]
 
 
-def tree() -> ChoiceOffered:
+def tree() -> Choose:
     rows: Iterable[tuple[str, int, str, str]] = (
         ("Which orders were charged wrongly?", 0, "●", "9:02"),
         ("Find out why the discount is wrong", 0, "●", "9:10"),
@@ -196,4 +195,4 @@ def tree() -> ChoiceOffered:
         )
         for place, (label, indent, mark, detail) in enumerate(rows)
     )  # fmt: skip
-    return ChoiceOffered("Tree", "tree", choices, in_order=True)
+    return Choose("Tree", "tree", choices, in_order=True)

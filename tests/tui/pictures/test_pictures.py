@@ -12,9 +12,10 @@ from pathlib import Path
 from scripts.pictures.cells import from_strips, ground_of
 from scripts.pictures.svg import picture
 
+from tenuto.command.outcome import ShowContext
 from tenuto.protocol.event import AnyEvent
 from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import ContextShown, Intent
+from tenuto.tui.machine.intents import Intent
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.full.support import Screen, running_app
 from tests.tui.pictures import scenes
@@ -90,7 +91,7 @@ async def test_a_compaction_unfolded() -> None:
 
 
 async def test_what_fills_the_window() -> None:
-    await show("context", [scenes.OPENED], ContextShown(samples.context_report()))
+    await show("context", [scenes.OPENED], ShowContext(samples.context_report()))
 
 
 async def test_the_tree() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tenuto.command import outcome as outcomes
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.text.figures import format_seconds
@@ -244,7 +245,7 @@ class Outside:
             case screen_effects.Title(text=text):
                 self._title = title_sequence(self._titled(text)) if self._has_title else ""
                 self._write("" if self._withheld else self._title)
-            case screen_effects.CopyText(text=text):
+            case outcomes.Copy(text=text):
                 self.copy(text)
             case _:
                 return False

@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tenuto.command import outcome as outcomes
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
@@ -157,9 +158,9 @@ class Reading:
                 transcript.show_block()
             case screen_effects.OpenBlock(id=item_id):
                 self._open_block(item_id)
-            case screen_effects.OpenPage(path=path):
+            case outcomes.Page(path=path):
                 self._app.spawn(self._show(Page(Path(path), passing=True)))
-            case screen_effects.UseMouse(mode=mode):
+            case outcomes.SetMouse(mode=mode):
                 self.use_mouse(mode)
             case _:
                 return False
@@ -401,7 +402,7 @@ class TenutoApp(App[None], inherit_bindings=False):
                 self.around.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
                 self.spawn(self._actions.own_editor.edit(text, plan))
-            case screen_effects.EditFile(path=path):
+            case outcomes.EditFile(path=path):
                 self.spawn(self._actions.own_editor.edit_file(path))
             case screen_effects.Repaint():
                 self.repaint_everything()

@@ -14,6 +14,7 @@ from typing import Any
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 
+from tenuto.command import outcome as outcomes
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
@@ -145,9 +146,9 @@ class Reading:
                 item = self._app.runner.state.transcript.get(item_id)
                 if item is not None:
                     self._app.spawn(self._show(page_of(item, self._app.paint, self._app.columns)))
-            case screen_effects.OpenPage(path=path):
+            case outcomes.Page(path=path):
                 self._app.spawn(self._show(Page(Path(path), passing=True)))
-            case screen_effects.UseMouse():
+            case outcomes.SetMouse():
                 self._app.around.show_toast("The mouse is the terminal's own here", "dim")
             case _:
                 return False
@@ -495,7 +496,7 @@ class InlineApp:
                 self.around.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
                 self.spawn(self._actions.own_editor.edit(text, plan))
-            case screen_effects.EditFile(path=path):
+            case outcomes.EditFile(path=path):
                 self.spawn(self._actions.own_editor.edit_file(path))
             case screen_effects.Repaint():
                 self.application.renderer.erase(leave_alternate_screen=False)

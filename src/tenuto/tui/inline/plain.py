@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from tenuto.command import outcome as outcomes
 from tenuto.command.registry import find_command
 from tenuto.config.settings import UiSettings, load_settings
 from tenuto.exit_codes import SIGNAL
@@ -479,7 +480,7 @@ class PlainApp:
                     self._say([sanitize_line(text)])
                 case screen_effects.OpenEditor():
                     self._say(["There is no editor here; type the prompt as lines."])
-                case screen_effects.EditFile(path=path):
+                case outcomes.EditFile(path=path):
                     self._say([f"There is no editor here; the file is {path}"])
                 case screen_effects.Quit():
                     self._ended.set()
@@ -489,13 +490,13 @@ class PlainApp:
 
     def _serve_reader(self, effect: ScreenEffect) -> None:
         match effect:
-            case screen_effects.CopyText(text=text):
+            case outcomes.Copy(text=text):
                 self._spawn(self._copy(text))
             case screen_effects.Bell():
                 self._caller.carry_out(effect)
-            case screen_effects.OpenPage(path=path):
+            case outcomes.Page(path=path):
                 self._say(read_page(Path(path)).split("\n"))
-            case screen_effects.UseMouse():
+            case outcomes.SetMouse():
                 self._say(["The mouse is the terminal's own here."])
             case _:
                 pass

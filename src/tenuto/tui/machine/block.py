@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tenuto.tui.effects import BlockShown, CopyText, OpenBlock, OpenPage, RunCommand, UseMouse
+from tenuto.command.outcome import Copy
+from tenuto.tui.effects import BlockShown, OpenBlock, RunCommand
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import ActOnBlock, CopyOffered, LeaveTranscript, MouseChosen, MoveBlock, PageOffered
+from tenuto.tui.machine.intents import ActOnBlock, LeaveTranscript, MoveBlock
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, Item, UserItem
 from tenuto.tui.machine.prompt import put_text
 from tenuto.tui.machine.reading import BlockAction, block_actions
@@ -48,24 +49,6 @@ def go_on_with_prompt(change: Change, _intent: LeaveTranscript) -> None:
     leave_transcript(change)
 
 
-@on(CopyOffered)
-def copy_text(change: Change, intent: CopyOffered) -> None:
-    """A command copies a text."""
-    change.emit(CopyText(intent.text))
-
-
-@on(PageOffered)
-def open_page(change: Change, intent: PageOffered) -> None:
-    """A command shows a file in the pager."""
-    change.emit(OpenPage(intent.path))
-
-
-@on(MouseChosen)
-def use_mouse(change: Change, intent: MouseChosen) -> None:
-    """A command says what the mouse is for."""
-    change.emit(UseMouse(intent.mode))
-
-
 def leave_transcript(change: Change) -> None:
     """Close the search, put the block cursor away, and stay where one is."""
     close_search(change, back=False)
@@ -92,7 +75,7 @@ def _act(change: Change, item: Item, action: BlockAction) -> None:
             change.emit(BlockShown())
             change.panel()
         case "copy":
-            change.emit(CopyText(item_text(item)))
+            change.emit(Copy(item_text(item)))
         case "edit" if isinstance(item, UserItem):
             leave_block(change)
             put_text(change, item.text, item.images)

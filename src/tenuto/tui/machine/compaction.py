@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.event import (
     CompactionEndEvent,
     CompactionProgressEvent,
@@ -16,7 +16,6 @@ from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import describe_rung, format_change
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import ChoiceOffered
 from tenuto.tui.machine.item import CompactionItem, Item
 from tenuto.tui.machine.panel import close_picker, open_held, picker_of
 from tenuto.tui.machine.turn import drop_layer, set_label, set_layer
@@ -67,7 +66,7 @@ def show_proposal(change: Change, event: CompactionProposedEvent) -> None:
     item.folded = False
     change.stop_clock(item, event.entry.duration)
     change.touch(item)
-    state.held_picker = picker_of(ChoiceOffered(_question(event), "compact", _answers(event)))
+    state.held_picker = picker_of(Choose(_question(event), "compact", _answers(event)))
     open_held(change)
 
 

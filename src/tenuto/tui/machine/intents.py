@@ -7,17 +7,15 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.command.outcome import Choice, MouseMode, RowAct, RowFilter
-from tenuto.protocol.context import ContextReport
-from tenuto.protocol.entry import Level
+from tenuto.command.outcome import PassedOn, RowAct, Shown
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.keys.bindings import Bindings, IntentBase
 from tenuto.tui.machine.item import GapEnd
 from tenuto.tui.machine.reading import BlockAction
 
-Intent = IntentBase
-"""Anything of the kind."""
+Intent = IntentBase | Shown | PassedOn
+"""What the machine takes in beside events: what a command asks of the screen is taken as it is."""
 
 
 # --- approval ---
@@ -59,18 +57,6 @@ class PlanEdited(IntentBase, frozen=True):
 
 
 # --- picker ---
-
-
-class ChoiceOffered(IntentBase, frozen=True):
-    """A command asks which: picking runs `/<command> <value>`. `live`: a selected row shows what it would do."""
-
-    title: str
-    command: str
-    choices: tuple[Choice, ...]
-    filters: tuple[RowFilter, ...] = ()
-    in_order: bool = False
-    live: bool = False
-    acts: tuple[RowAct, ...] = ()
 
 
 class ThemeChosen(IntentBase, frozen=True):
@@ -123,14 +109,6 @@ class RowAnswerChanged(IntentBase, frozen=True):
 
 class AnswerRow(IntentBase, frozen=True):
     """Do what is asked about the row: keep its new text, delete it."""
-
-
-class RowReplaced(IntentBase, frozen=True):
-    """What was a row of the list that `command` offered is another one now, or gone (`None`)."""
-
-    command: str
-    value: str
-    row: Choice | None
 
 
 # --- the editor ---
@@ -354,24 +332,6 @@ class LeaveTranscript(IntentBase, frozen=True):
     """Close the search, put the block cursor away: what is typed goes into the prompt again."""
 
 
-class CopyOffered(IntentBase, frozen=True):
-    """A command copies a text."""
-
-    text: str
-
-
-class PageOffered(IntentBase, frozen=True):
-    """A command shows a file in the user's pager; it is removed afterwards."""
-
-    path: str
-
-
-class MouseChosen(IntentBase, frozen=True):
-    """The mouse is to be used so."""
-
-    mode: MouseMode
-
-
 class CycleMode(IntentBase, frozen=True):
     """Go to the next approval mode (Shift+Tab)."""
 
@@ -421,12 +381,6 @@ class KeyboardKnown(IntentBase, frozen=True):
     tells_shift_enter: bool
 
 
-class FileOffered(IntentBase, frozen=True):
-    """A command opens a file of the user's in their editor."""
-
-    path: str
-
-
 class ChordChanged(IntentBase, frozen=True):
     """The first key of a chord was pressed, this one; empty: it is over."""
 
@@ -441,13 +395,6 @@ class PickModel(IntentBase, frozen=True):
     """Ask for another model (Alt+P)."""
 
 
-class Said(IntentBase, frozen=True):
-    """A command answered."""
-
-    text: str
-    level: Level = "info"
-
-
 class CommandLasts(IntentBase, frozen=True):
     """A command takes longer than a moment; empty: it does not any more. `stoppable`: Esc may end it."""
 
@@ -459,19 +406,6 @@ class Failed(IntentBase, frozen=True):
     """Something of the front-end itself failed; one line that says what to do."""
 
     text: str
-
-
-class ContextShown(IntentBase, frozen=True):
-    """A command shows what fills the window."""
-
-    report: ContextReport
-
-
-class TextOffered(IntentBase, frozen=True):
-    """A command puts a text, and images with it, into the editor; what was there goes into the history."""
-
-    text: str
-    images: tuple[ImagePart, ...] = ()
 
 
 class BranchRead(IntentBase, frozen=True):

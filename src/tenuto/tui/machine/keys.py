@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tenuto.tui.effects import EditFile
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import ChordChanged, FileOffered, KeyboardKnown, KeysLoaded
+from tenuto.tui.machine.intents import ChordChanged, KeyboardKnown, KeysLoaded
 
 CHORD_SECONDS = 3.0
 """So long the second key of a chord is waited for."""
@@ -23,12 +22,6 @@ def know_keyboard(change: Change, intent: KeyboardKnown) -> None:
     """The hint on new lines names a key that works here."""
     change.state.tells_shift_enter = intent.tells_shift_enter
     change.status()
-
-
-@on(FileOffered)
-def offer_file(change: Change, intent: FileOffered) -> None:
-    """Open it."""
-    change.emit(EditFile(intent.path))
 
 
 @on(ChordChanged)

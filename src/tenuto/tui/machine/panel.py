@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tenuto.command.outcome import SURE
+from tenuto.command.outcome import SURE, Choose, RowChanged
 from tenuto.tui.complete.commands import is_subsequence
 from tenuto.tui.complete.paste import mark_at
 from tenuto.tui.complete.target import find_target
@@ -17,7 +17,6 @@ from tenuto.tui.machine.intents import (
     AcceptCompletion,
     ActOnRow,
     AnswerRow,
-    ChoiceOffered,
     CompleteShell,
     CompletionItem,
     CompletionOffered,
@@ -28,7 +27,6 @@ from tenuto.tui.machine.intents import (
     MovePicker,
     PickChoice,
     RowAnswerChanged,
-    RowReplaced,
     ScrollPreview,
     ToggleHelp,
     ToggleTodo,
@@ -156,8 +154,8 @@ def close_completion(change: Change) -> None:
 # --- picker ---
 
 
-@on(ChoiceOffered)
-def open_picker(change: Change, intent: ChoiceOffered) -> None:
+@on(Choose)
+def open_picker(change: Change, intent: Choose) -> None:
     """Show the choices; what was typed while they were looked for is the filter, as it was meant."""
     picker = picker_of(intent)
     state = change.state
@@ -169,7 +167,7 @@ def open_picker(change: Change, intent: ChoiceOffered) -> None:
     show_picker(change, picker)
 
 
-def picker_of(intent: ChoiceOffered) -> Picker:
+def picker_of(intent: Choose) -> Picker:
     """Return the choices as a list on which the present one is selected."""
     picker = Picker(
         intent.title,
@@ -381,8 +379,8 @@ def leave_question(change: Change) -> None:
         change.panel()
 
 
-@on(RowReplaced)
-def replace_row(change: Change, intent: RowReplaced) -> None:
+@on(RowChanged)
+def replace_row(change: Change, intent: RowChanged) -> None:
     """Show the row as it is now; the selected one stays, or where it is gone the one in its place."""
     picker = change.state.picker
     if picker is None or picker.command != intent.command:

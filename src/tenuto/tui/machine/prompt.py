@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tenuto.command.outcome import Edit
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.operation import ChangeModeOperation, EditQueueOperation, RunShellOperation
 from tenuto.protocol.part import ImagePart
@@ -13,16 +14,7 @@ from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, on
 from tenuto.tui.machine.draft import WHOLE_CHARACTERS
 from tenuto.tui.machine.history import keep_left_draft, remember_draft
-from tenuto.tui.machine.intents import (
-    CycleMode,
-    DraftChanged,
-    EditDraft,
-    PickModel,
-    SendDraft,
-    SendText,
-    SteerDraft,
-    TextOffered,
-)
+from tenuto.tui.machine.intents import CycleMode, DraftChanged, EditDraft, PickModel, SendDraft, SendText, SteerDraft
 from tenuto.tui.machine.queue import place_in_queue, show_sent
 
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
@@ -167,8 +159,8 @@ def finish_sending(change: Change, shown: str, images: tuple[ImagePart, ...] = (
 # --- other keys of the editor ---
 
 
-@on(TextOffered)
-def offer_text(change: Change, intent: TextOffered) -> None:
+@on(Edit)
+def offer_text(change: Change, intent: Edit) -> None:
     """A command has a text to be changed."""
     put_text(change, intent.text, intent.images)
 

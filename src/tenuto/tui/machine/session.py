@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenuto.command.outcome import Say, ShowContext
 from tenuto.protocol.event import (
     ContextUsageEvent,
     ModeChangedEvent,
@@ -14,16 +15,7 @@ from tenuto.protocol.event import (
 from tenuto.tui.effects import Repaint, TranscriptReset
 from tenuto.tui.keys.bindings import join_phrases
 from tenuto.tui.machine.change import Change, on, pass_verdict
-from tenuto.tui.machine.intents import (
-    BranchRead,
-    CommandLasts,
-    ContextShown,
-    Failed,
-    RepaintScreen,
-    Said,
-    ToggleDetail,
-    ToggleItem,
-)
+from tenuto.tui.machine.intents import BranchRead, CommandLasts, Failed, RepaintScreen, ToggleDetail, ToggleItem
 from tenuto.tui.machine.item import ContextItem, Transcript
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.machine.turn import close_open_calls
@@ -132,8 +124,8 @@ def show_notice(change: Change, event: NoticeEvent) -> None:
     change.notice(event.text, event.level, event.kind)
 
 
-@on(Said)
-def show_answer(change: Change, intent: Said) -> None:
+@on(Say)
+def show_answer(change: Change, intent: Say) -> None:
     """Show what a command answered."""
     change.notice(intent.text, intent.level, "command")
 
@@ -151,8 +143,8 @@ def show_work(change: Change, intent: CommandLasts) -> None:
         change.status()
 
 
-@on(ContextShown)
-def show_context(change: Change, intent: ContextShown) -> None:
+@on(ShowContext)
+def show_context(change: Change, intent: ShowContext) -> None:
     """Show what fills the window, as it is now."""
     change.add(ContextItem(report=intent.report, final=True))
 

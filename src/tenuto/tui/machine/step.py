@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import get_args
 
+from tenuto.command.outcome import PassedOn, Shown
 from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalResolvedEvent, Event, SessionOpenedEvent
 from tenuto.tui.effects import Effect
+from tenuto.tui.keys.bindings import IntentBase
 from tenuto.tui.machine import (
     approval,
     block,
@@ -29,7 +31,7 @@ from tenuto.tui.machine import (
     tools,
     turn,
 )
-from tenuto.tui.machine.change import check_handlers, feed
+from tenuto.tui.machine.change import Change, check_handlers, feed, on
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.state import UiState
 
@@ -55,7 +57,9 @@ TOPICS = (
 """The modules that have the handlers."""
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
 """Events that count whatever session they come from: a sub-agent's approvals are the user's too."""
-check_handlers((*get_args(AnyEvent), *Intent.__subclasses__()))
+for kind in get_args(PassedOn):
+    on(kind)(Change.emit)
+check_handlers((*get_args(AnyEvent), *IntentBase.__subclasses__(), *get_args(Shown | PassedOn)))
 
 
 def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> tuple[UiState, list[Effect]]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tenuto.tui.machine.intents import Intent, KeyboardKnown, Said
+from tenuto.command.outcome import Say
+from tenuto.tui.machine.intents import Intent, KeyboardKnown
 from tenuto.tui.terminal.emulator import Emulator, ask_tmux, is_xterm, recognise
 
 MODIFIED_KEY: Final = re.compile(
@@ -165,7 +166,7 @@ async def learn_keyboard(home: Path, environ: Mapping[str, str], handle: Callabl
     setting = (await ask_tmux("show-options", "-sv", "extended-keys")).strip()  # empty: a tmux without it
     handle(KeyboardKnown(setting in ("on", "always")))
     if setting == "off" and _tell_first_time(home / TOLD_FILE):
-        handle(Said(ADVICE))
+        handle(Say(ADVICE))
 
 
 def _tell_first_time(mark: Path) -> bool:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenuto.command.outcome import Choice
+from tenuto.command.outcome import Choice, Choose, Say
 from tenuto.config.settings import load_settings
-from tenuto.tui.machine.intents import ChoiceOffered, Said, ThemeChosen
+from tenuto.tui.machine.intents import ThemeChosen
 from tenuto.tui.theme.themes import DESCRIPTIONS, load_theme, own_themes
 
-Answer = ChoiceOffered | Said | ThemeChosen
+Answer = Choose | Say | ThemeChosen
 
 
 def answer_theme(name: str, present: str, home: Path, cwd: Path, environ: Mapping[str, str]) -> list[Answer]:
@@ -23,16 +23,16 @@ def answer_theme(name: str, present: str, home: Path, cwd: Path, environ: Mappin
     if name not in DESCRIPTIONS:
         theme, problems = load_theme(home, name)
         if theme is None:
-            return [Said(problem, "warning") for problem in problems]
+            return [Say(problem, "warning") for problem in problems]
     warnings = [*problems, *keep_theme(name, home, cwd, environ)]
-    return [ThemeChosen(name), *(Said(warning, "warning") for warning in warnings)]
+    return [ThemeChosen(name), *(Say(warning, "warning") for warning in warnings)]
 
 
-def offer_themes(present: str, home: Path) -> ChoiceOffered:
+def offer_themes(present: str, home: Path) -> Choose:
     """Return the picker; each theme shows while its row is selected."""
     rows = (*(Choice(name, name, text) for name, text in DESCRIPTIONS.items()), *own_choices(home))
     marked = tuple(replace(row, present=row.value == present) for row in rows)
-    return ChoiceOffered(f"Theme (now {present})", "theme", marked, live=True)
+    return Choose(f"Theme (now {present})", "theme", marked, live=True)
 
 
 def own_choices(home: Path) -> tuple[Choice, ...]:
