@@ -12,7 +12,6 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intents import (
     AnswerApprovalWith,
     CompletionItem,
@@ -21,6 +20,7 @@ from tenuto.tui.machine.intents import (
     Tick,
     ToggleTodo,
 )
+from tenuto.tui.machine.state import approval_options
 from tenuto.tui.panels import approval_panel, block_panel, completion_panel, picker_panel, side_panel
 from tenuto.tui.panels.chips import image_chips
 from tenuto.tui.render.options import UNICODE

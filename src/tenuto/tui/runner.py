@@ -43,11 +43,10 @@ from tenuto.tui.effects import (
 )
 from tenuto.tui.keys.key_file import OwnKeys
 from tenuto.tui.machine import intents
-from tenuto.tui.machine.coalesce import DeltaBuffer
-from tenuto.tui.machine.draft import WHOLE_CHARACTERS
 from tenuto.tui.machine.intents import Intent
+from tenuto.tui.machine.prompt import WHOLE_CHARACTERS
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.machine.step import step
+from tenuto.tui.machine.step import DeltaBuffer, step
 
 QUIET = 1.0
 """Seconds in which nothing has happened."""

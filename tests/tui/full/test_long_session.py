@@ -29,7 +29,7 @@ WORDS = ("part 49 of", "Answer 1", "result 2", "hippopotamus", "summary")
 @pytest.fixture
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LiveSession:
     monkeypatch.setattr("tenuto.core.transcript.replay.SHOWN_ENTRIES", 60)
-    monkeypatch.setattr("tenuto.tui.machine.earlier.KEPT_PARTS", 3)
+    monkeypatch.setattr("tenuto.tui.machine.reading.KEPT_PARTS", 3)
     directory = write_session(tmp_path / "home", tmp_path, 1_500, 750_000, "openai-chat/test")
     session = Session.open(directory, read_only=True)
     return cast("LiveSession", SimpleNamespace(id=SESSION, session=session))

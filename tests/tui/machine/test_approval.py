@@ -14,7 +14,6 @@ from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperatio
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import Bell, Remember, Submit
 from tenuto.tui.machine.approval import GRACE, TYPING_PAUSE
-from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intents import (
     AnswerApproval,
     AnswerApprovalWith,
@@ -31,6 +30,7 @@ from tenuto.tui.machine.intents import (
     ToggleHelp,
 )
 from tenuto.tui.machine.item import ToolItem
+from tenuto.tui.machine.state import approval_options
 from tests.tui.machine.driving import SESSION, Driver, approval, started
 
 

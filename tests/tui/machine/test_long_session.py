@@ -20,9 +20,9 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.log.history import LoadCount
 from tenuto.session.session import Session
 from tenuto.tui.effects import Effect, Submit
-from tenuto.tui.machine.earlier import KEPT_PARTS
 from tenuto.tui.machine.intents import AcceptSearch, Intent, MoveMatch, OpenSearch, SearchChanged, ShowEarlier
 from tenuto.tui.machine.item import Item, ToolItem, UserItem
+from tenuto.tui.machine.reading import KEPT_PARTS
 from tenuto.tui.machine.texts import searched_text
 from tests.session.long import write_session
 from tests.tui.machine.driving import SESSION, Driver
@@ -104,9 +104,9 @@ def test_the_beginning_of_a_session_is_loaded_without_what_lies_between(reader: 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_way_one_goes_it_is_the_same_transcript(reader: Reader, seed: int, monkeypatch: pytest.MonkeyPatch):
-    from tenuto.tui.machine import earlier
+    from tenuto.tui.machine import reading
 
-    monkeypatch.setattr(earlier, "KEPT_PARTS", 1_000)
+    monkeypatch.setattr(reading, "KEPT_PARTS", 1_000)
     ways = random.Random(seed)
     for _ in range(200):
         if not reader.state.gaps:

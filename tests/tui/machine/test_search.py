@@ -15,7 +15,7 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
 from tenuto.tui.machine.intents import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.machine.item import AssistantItem, Item, ToolItem
-from tenuto.tui.machine.reading import Search
+from tenuto.tui.machine.state import Search
 from tenuto.tui.machine.texts import searched_text
 from tests.tui.machine.driving import SESSION, Driver, user
 
@@ -222,7 +222,7 @@ def test_of_ten_thousand_items_a_longer_text_is_looked_for_only_where_the_shorte
         looked_at += 1
         return searched_text(item)
 
-    monkeypatch.setattr("tenuto.tui.machine.search.searched_text", look)
+    monkeypatch.setattr("tenuto.tui.machine.reading.searched_text", look)
     driver = Driver()
     text = "some words of an answer that goes on for a while\n" * 20
     for number in range(10_000):

@@ -36,10 +36,9 @@ from tenuto.tui.keys.keys import default_bindings, help_text
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.machine import intents
-from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.item import UserItem
-from tenuto.tui.machine.state import Picker, UiState
+from tenuto.tui.machine.state import Picker, UiState, approval_options
 from tenuto.tui.panels import approval_detail
 from tenuto.tui.panels.approval import option_label, plan_lines
 from tenuto.tui.programs.pager import read_page

@@ -9,7 +9,6 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keys.bindings import ContextName, Key
 from tenuto.tui.keys.key_names import key_label, normal_key, typed_by
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.asked import approval_options
 from tenuto.tui.machine.intents import (
     ActOnBlock,
     ActOnRow,
@@ -25,9 +24,9 @@ from tenuto.tui.machine.intents import (
     RowAnswerChanged,
     SearchChanged,
 )
-from tenuto.tui.machine.keys import CHORD_SECONDS
-from tenuto.tui.machine.reading import block_actions
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.item import block_actions
+from tenuto.tui.machine.session import CHORD_SECONDS
+from tenuto.tui.machine.state import UiState, approval_options
 
 LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")

@@ -208,3 +208,33 @@ class Part(msgspec.Struct, frozen=True):
     last: int
     entries: int
     ids: range
+
+
+# --- what can be done with one ---
+
+LONG_LINES, LONG_CHARACTERS = 20, 1_000
+"""A message that is shorter in both is never folded."""
+BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "open"]
+
+
+def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
+    """Return what can be done with a block, in the order in which it is offered."""
+    if item is None:
+        return ()
+    actions: list[BlockAction] = ["fold"] if _folds(item) else []
+    actions.append("copy")
+    if isinstance(item, UserItem):
+        actions.append("edit")
+        if item.seq:
+            actions.append("rewind")
+    if isinstance(item, CompactionItem) and item.entry is not None and not (item.proposed or item.undone_by):
+        actions.append("undo")
+    actions.append("open")
+    return tuple(actions)
+
+
+def _folds(item: Item) -> bool:
+    """Say whether folding an item can make a difference."""
+    if isinstance(item, UserItem):
+        return item.text.count("\n") >= LONG_LINES or len(item.text) > LONG_CHARACTERS
+    return isinstance(item, ThinkingItem | ToolItem | ShellItem | CompactionItem)

@@ -11,8 +11,6 @@ from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.draft import unfold_paste
-from tenuto.tui.machine.history import apply_filter, put_prompt, remember_draft
 from tenuto.tui.machine.intents import (
     AcceptCompletion,
     ActOnRow,
@@ -32,7 +30,8 @@ from tenuto.tui.machine.intents import (
     ToggleTodo,
     UnfoldPaste,
 )
-from tenuto.tui.machine.prompt import send
+from tenuto.tui.machine.prompt import send, unfold_paste
+from tenuto.tui.machine.queue import apply_filter, put_prompt, remember_draft
 from tenuto.tui.machine.state import CompletionPopup, Picker, RowQuestion
 
 

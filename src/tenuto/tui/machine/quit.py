@@ -11,13 +11,12 @@ from tenuto.protocol.operation import InterruptOperation
 from tenuto.text.figures import plural
 from tenuto.tui.effects import Quit, RunCommand, StopCommands, Submit
 from tenuto.tui.machine.approval import deny_current
-from tenuto.tui.machine.block import leave_transcript
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.history import leave_queue, remember_draft
 from tenuto.tui.machine.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker, leave_question
-from tenuto.tui.machine.search import close_search
+from tenuto.tui.machine.queue import leave_queue, remember_draft
+from tenuto.tui.machine.reading import close_search, leave_transcript
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import set_label
 

@@ -1,4 +1,6 @@
-"""The session as a whole: opening and replay, the facts of the status line, notices, detail."""
+"""The session as a whole: opening and replay, the facts of the status line, notices, detail, keys, and what only time
+changes: seconds that count up, hints that go away, a panel that waited for a pause in typing.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,35 @@ from tenuto.protocol.event import (
     SessionOpenedEvent,
     TitleChangedEvent,
 )
-from tenuto.tui.effects import Repaint, TranscriptReset
+from tenuto.tui.effects import Repaint, ThemeChanged, TranscriptReset
 from tenuto.tui.keys.bindings import join_phrases
+from tenuto.tui.machine.approval import open_if_due
 from tenuto.tui.machine.change import Change, on, pass_verdict
-from tenuto.tui.machine.intents import BranchRead, CommandLasts, Failed, RepaintScreen, ToggleDetail, ToggleItem
-from tenuto.tui.machine.item import ContextItem, Transcript
+from tenuto.tui.machine.intents import (
+    BranchRead,
+    ChordChanged,
+    CommandLasts,
+    Failed,
+    KeyboardKnown,
+    KeysLoaded,
+    RepaintScreen,
+    ThemeChosen,
+    Tick,
+    ToggleDetail,
+    ToggleItem,
+)
+from tenuto.tui.machine.item import (
+    AssistantItem,
+    CompactionItem,
+    ContextItem,
+    ShellItem,
+    ThinkingItem,
+    ToolItem,
+    Transcript,
+)
+from tenuto.tui.machine.panel import open_held
 from tenuto.tui.machine.state import StatusLine, UiState
-from tenuto.tui.machine.turn import close_open_calls
+from tenuto.tui.machine.turn import close_open_calls, newest_streamed
 
 AT_WORK = " is at work"
 KEPT = frozenset(
@@ -190,3 +214,79 @@ def show_everything(change: Change) -> None:
     change.status()
     change.panel()
     change.title()
+
+
+# --- keys and theme ---
+
+
+CHORD_SECONDS = 3.0
+"""So long the second key of a chord is waited for."""
+
+
+@on(KeysLoaded)
+def load_keys(change: Change, intent: KeysLoaded) -> None:
+    """Every hint and the help name other keys from now on."""
+    change.state.keys = intent.keys
+    change.status()
+    change.panel()
+
+
+@on(KeyboardKnown)
+def know_keyboard(change: Change, intent: KeyboardKnown) -> None:
+    """The hint on new lines names a key that works here."""
+    change.state.tells_shift_enter = intent.tells_shift_enter
+    change.status()
+
+
+@on(ChordChanged)
+def show_chord(change: Change, intent: ChordChanged) -> None:
+    """Show the first key of a chord while the second is waited for."""
+    if intent.pressed:
+        change.hint(f"{intent.pressed} …", CHORD_SECONDS)
+    elif change.state.hint is not None:
+        change.state.hint = None
+        change.status()
+
+
+@on(ThemeChosen)
+def choose_theme(change: Change, intent: ThemeChosen) -> None:
+    """Show everything in this theme from now on."""
+    change.state.theme = intent.name
+    change.emit(ThemeChanged(intent.name))
+    change.toast(f"Theme: {intent.name}")
+
+
+# --- time ---
+
+
+@on(Tick)
+def pass_time(change: Change, _intent: Tick) -> None:
+    """Bring everything that depends on the time up to now."""
+    state = change.state
+    for item_id in state.timed:
+        item = state.transcript.items[item_id]
+        if isinstance(item, ThinkingItem | ToolItem | ShellItem | CompactionItem):
+            seconds = change.now - item.started
+            if seconds // state.second_step != item.seconds // state.second_step:
+                item.seconds = seconds
+                change.touch(item)
+    if state.hint is not None and change.now >= state.hint.until:
+        state.hint = None
+        change.status()
+    if change.now // state.second_step != state.last_tick // state.second_step:
+        if state.spinner.top or state.retry:
+            change.status()
+        show_pausing(change)
+    state.last_tick = change.now
+    open_if_due(change)
+    open_held(change)
+
+
+def show_pausing(change: Change) -> None:
+    """Show all of an answer that has not grown since the last look, once."""
+    item = newest_streamed(change)
+    length = len(item.text) if isinstance(item, AssistantItem) else 0
+    if isinstance(item, AssistantItem) and length == change.state.streamed_length and not item.pausing:
+        item.pausing = True
+        change.touch(item)
+    change.state.streamed_length = length

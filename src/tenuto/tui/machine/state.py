@@ -12,16 +12,16 @@ import msgspec
 
 from tenuto.command.outcome import Choice, RowAct, RowFilter
 from tenuto.protocol.entry import Mode, TodoItem
+from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.operation import Decision
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.keys.bindings import Bindings, ContextName
 from tenuto.tui.keys.keys import default_bindings
-from tenuto.tui.machine.asked import Approvals
 from tenuto.tui.machine.intents import CompletionItem
 from tenuto.tui.machine.item import Gap, Part, Transcript
-from tenuto.tui.machine.reading import Search
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
@@ -235,6 +235,187 @@ class Picker(msgspec.Struct):
         """Return what a key of an act means here, `None` for nothing: what deletes a row ends a running job."""
         meant = "end" if act == "delete" and "end" in self.acts else act
         return meant if meant in self.acts else None
+
+
+# --- what is asked ---
+
+
+class ApprovalOption(msgspec.Struct, frozen=True):
+    """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
+
+    `pattern` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
+    where there is no room for it.
+    """
+
+    letter: str
+    label: str
+    decision: Decision
+    feedback: bool = False
+    mode: Mode | None = None
+    pattern: str = ""
+    short: str = ""
+
+
+NO = ApprovalOption("n", "No", "deny")
+"""What Esc answers."""
+PLAN_OPTIONS = (
+    ApprovalOption("y", "Yes, in mode edits: files without asking", "once", mode="edits", short="Yes, in mode edits"),
+    ApprovalOption("m", "Yes, in mode ask: each change is asked for", "once", mode="ask", short="Yes, in mode ask"),
+    ApprovalOption("a", "Yes, in mode auto: nothing is asked for", "once", mode="auto", short="Yes, in mode auto"),
+    ApprovalOption(
+        "f", "No, go on planning; say what to change", "deny", feedback=True, short="No, say what to change"
+    ),
+)
+
+
+class Approvals(msgspec.Struct):
+    """The approvals that wait, oldest first; the first one shows.
+
+    `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
+    ignored: they were meant for something else. `selected` is `None` over a draft: then Enter may be meant for that,
+    and answers nothing. `feedback` is the text that goes with a denial, `None` when none is being written. `edited` is
+    the plan as the user changed it, `unsaid` a feedback that Esc put away.
+    """
+
+    requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
+    opened_at: float | None = None
+    accept_after: float = 0.0
+    selected: int | None = 0
+    feedback: str | None = None
+    unsaid: str = ""
+    edited: str = ""
+
+    @property
+    def current(self) -> ApprovalRequestedEvent | None:
+        """The request that shows, `None` when none is open."""
+        return self.requests[0] if self.requests and self.opened_at is not None else None
+
+    @property
+    def held_back(self) -> bool:
+        """Whether a request waits for a pause in typing."""
+        return bool(self.requests) and self.opened_at is None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Which of the questions of one answer shows, and of how many: those that wait, and those to come."""
+        first = self.requests[0].asked if self.requests else 0
+        known = max((each.asked + 1 + each.behind for each in self.requests), default=0)
+        return first + 1, max(known, first + len(self.requests))
+
+    @property
+    def plan(self) -> str:
+        """The plan that shows, as the user left it; empty when it is no plan that asks."""
+        request = self.current
+        return (self.edited or request.detail) if request is not None and request.kind == "plan" else ""
+
+
+def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, ...]:
+    """Return the answers that a request offers, in the order of their number keys."""
+    if request.kind == "plan":
+        return PLAN_OPTIONS
+    options = [ApprovalOption("y", "Yes, once", "once")]
+    pattern = request.session_pattern
+    if pattern:
+        options.append(
+            ApprovalOption(
+                "a",
+                "Yes, don't ask again this session",
+                "session",
+                pattern=pattern,
+                short="Always this session",
+            )
+        )
+    if pattern and request.lasting:
+        options.append(
+            ApprovalOption(
+                "p",
+                "Yes, don't ask again in this project",
+                "project",
+                pattern=pattern,
+                short="Always this project",
+            )
+        )
+    options.append(NO)
+    options.append(
+        ApprovalOption(
+            "f",
+            "No, and tell the model what to do instead",
+            "deny",
+            feedback=True,
+            short="No, tell the model what to do",
+        )
+    )
+    return tuple(options)
+
+
+# --- the search ---
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An item that has matches, and how many."""
+
+    id: int
+    count: int
+
+
+class Looking(msgspec.Struct):
+    """A search in what is not loaded: in the gap of that item, from `after` to `before`, up (-1) or down (1).
+
+    `goal` is the seq of the entry that was found (0: none so far), whose part is on its way.
+    """
+
+    gap: int
+    after: int
+    before: int
+    delta: int
+    goal: int = 0
+
+    def is_barren(self, gap: Gap) -> bool:
+        """Say whether a gap is what was looked through before the goal was found."""
+        if self.delta < 0:
+            return gap.before == self.before and gap.after >= self.goal
+        return gap.after == self.after and gap.before <= self.goal
+
+
+class Search(msgspec.Struct):
+    """The open search.
+
+    `at` is the item that was being read when it was opened. `typing` says that keys go into the field, else they move
+    between matches. `place` is the present hit among `hits`, `ordinal` the present match in it. `counts` remembers for
+    each item its version and how many matches it has. `unfolded` is the item that is unfolded for its match only.
+    `looking` is where the log is being looked through. `barren` are the gaps that have no match; `entries_left` is how
+    many entries are in the others. `round` says that the last move went past an end.
+    """
+
+    at: int = 0
+    query: str = ""
+    typing: bool = True
+    hits: list[Hit] = msgspec.field(default_factory=list[Hit])
+    place: int = 0
+    ordinal: int = 0
+    counts: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict[int, tuple[int, int]])
+    unfolded: int = 0
+    looking: Looking | None = None
+    barren: set[int] = msgspec.field(default_factory=set[int])
+    entries_left: int = 0
+    round: bool = False
+
+    @property
+    def current(self) -> Hit | None:
+        """The item with the present match, `None` where nothing matches."""
+        return self.hits[self.place] if self.place < len(self.hits) else None
+
+    @property
+    def total(self) -> int:
+        """How many matches there are in what is loaded."""
+        return sum([hit.count for hit in self.hits])
+
+    @property
+    def number(self) -> int:
+        """The number of the present match, from 1; 0 where there is none."""
+        if self.current is None:
+            return 0
+        return sum([hit.count for hit in self.hits[: self.place]]) + self.ordinal + 1
 
 
 # --- keys that are pressed twice ---

@@ -15,8 +15,7 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.asked import NO, ApprovalOption, approval_options
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.state import NO, ApprovalOption, UiState, approval_options
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, hidden_rows, padded
 from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.line import EMPTY, Line, Span, filled, fit, fit_lines, plain

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from tenuto.guard.terminal import sanitize_line
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.item import Item
-from tenuto.tui.machine.reading import BlockAction, Search, block_actions
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.item import BlockAction, Item, block_actions
+from tenuto.tui.machine.state import Search, UiState
 from tenuto.tui.machine.texts import item_name, item_text, searched_text
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, first_shown
 from tenuto.tui.render.line import Line, Span, fit_lines, plain

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from tenuto.text.matching import counts_capitals
 from tenuto.tui.machine.item import Item
-from tenuto.tui.machine.reading import Hit, Search
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.machine.state import Hit, Search, UiState
 from tenuto.tui.render.line import Line, Span, logical_lines, text_start
 from tenuto.tui.render.width import cell_width, take_cells
 
