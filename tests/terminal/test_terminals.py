@@ -18,7 +18,7 @@ from textual import events
 from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, PAINTED_AGAIN
-from tenuto.tui.keys.key_names import normal_key
+from tenuto.tui.keys.bindings import normal_key
 from tests.examples import in_turn
 from tests.server import Reply
 from tests.terminal.conftest import MODEL, Workplace

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tenuto.tui.keys.bindings import normal_key
 from tenuto.tui.keys.key_file import REQUIRED, KeyFile, apply_text, key_file_text, read_key_file
-from tenuto.tui.keys.key_names import normal_key
 from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS, default_bindings, help_text, key_list
 
 PROMPT = ("empty", "prompt", "transcript", "global")

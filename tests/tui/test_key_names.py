@@ -12,7 +12,7 @@ from textual import events
 
 from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
-from tenuto.tui.keys.key_names import KeyNameError, key_label, normal_key, parse_keys, typed_by
+from tenuto.tui.keys.bindings import KeyNameError, key_label, normal_key, parse_keys, typed_by
 from tenuto.tui.keys.keys import KEYS
 from tests.tui.key_bytes import bytes_of
 

@@ -4,8 +4,7 @@ from typing import get_args
 
 import pytest
 
-from tenuto.tui.keys.bindings import ContextName
-from tenuto.tui.keys.key_names import key_label
+from tenuto.tui.keys.bindings import ContextName, key_label
 from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS, default_bindings, help_rows, help_text
 from tenuto.tui.machine.state import UiState
 from tests.tui.machine.driving import Driver, approval

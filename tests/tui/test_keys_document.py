@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tenuto.tui.keys.key_names import key_label
+from tenuto.tui.keys.bindings import key_label
 from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"

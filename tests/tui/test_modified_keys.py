@@ -10,7 +10,7 @@ from textual import events
 
 from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
-from tenuto.tui.keys.key_names import normal_key, typed_by
+from tenuto.tui.keys.bindings import normal_key, typed_by
 
 Keys = list[tuple[str, str | None]]
 

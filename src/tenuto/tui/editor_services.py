@@ -14,10 +14,9 @@ from tenuto.config.project import read_branch
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.complete.commands import complete_argument, complete_command
+from tenuto.tui.complete.commands import Target, complete_argument, complete_command, find_target
 from tenuto.tui.complete.history import PromptHistory
 from tenuto.tui.complete.paths import PathIndex
-from tenuto.tui.complete.target import Target, find_target
 from tenuto.tui.drafts import DraftFiles, StoredDraft, draft_of
 from tenuto.tui.effects import Complete, Remember
 from tenuto.tui.images.images import Attacher
@@ -291,7 +290,7 @@ class Desk:
             self._offer(generation, target, await asyncio.to_thread(index.complete, target.query))
 
     async def _complete_shell(self, effect: Complete) -> None:
-        from tenuto.tui.complete.shell import complete_shell, find_shell_target
+        from tenuto.tui.complete.paths import complete_shell, find_shell_target
 
         target = find_shell_target(effect.text, effect.cursor)
         if target is None or self._paths is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenuto.command.outcome import Choice
-from tenuto.tui.complete.commands import complete_argument, ghost_hint
-from tenuto.tui.complete.target import Target, find_target
+from tenuto.tui.complete.commands import Target, complete_argument, find_target, ghost_hint
 
 CHOICES = tuple(Choice(value, label) for value, label in (
     ("anthropic/opus", "Opus"), ("openai/mini", "Mini"), ("undo", "undo"), ("sub/dir/", "sub/dir/")

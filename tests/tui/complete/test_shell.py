@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.complete.shell import ShellTarget, complete_shell, find_shell_target
+from tenuto.tui.complete.paths import ShellTarget, complete_shell, find_shell_target
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.complete.target import Target, find_target, quote_path
+from tenuto.tui.complete.commands import Target, find_target, quote_path
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from textual.widgets import TextArea
 
 from tenuto.guard.terminal import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.keys.key_names import typed_by
+from tenuto.tui.keys.bindings import typed_by
 from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.width import split_graphemes
 

@@ -13,8 +13,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tenuto.text.matching import did_you_mean
-from tenuto.tui.keys.bindings import Bindings, ContextName, Key
-from tenuto.tui.keys.key_names import KeyNameError, key_label, normal_key, parse_keys, types_text
+from tenuto.tui.keys.bindings import (
+    Bindings,
+    ContextName,
+    Key,
+    KeyNameError,
+    key_label,
+    normal_key,
+    parse_keys,
+    types_text,
+)
 from tenuto.tui.keys.keys import CONTEXT_TITLES, default_bindings, key_list
 from tenuto.tui.machine.intents import Intent, KeysLoaded
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui.keys.bindings import ContextName, Key
-from tenuto.tui.keys.key_names import key_label, normal_key, typed_by
+from tenuto.tui.keys.bindings import ContextName, Key, key_label, normal_key, typed_by
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.intents import (
     ActOnBlock,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from tenuto.tui.keys.bindings import Bindings, ContextName, Key
-from tenuto.tui.keys.key_names import key_label
+from tenuto.tui.keys.bindings import Bindings, ContextName, Key, key_label
 from tenuto.tui.machine.intents import (
     AcceptCompletion,
     AcceptSearch,

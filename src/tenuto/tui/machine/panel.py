@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from tenuto.command.outcome import SURE, Choose, RowChanged
-from tenuto.tui.complete.commands import is_subsequence
+from tenuto.tui.complete.commands import find_target, is_subsequence
 from tenuto.tui.complete.paste import mark_at
-from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
 from tenuto.tui.machine.change import Change, on

@@ -8,9 +8,9 @@ from tenuto.command.outcome import Edit
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.operation import ChangeModeOperation, EditQueueOperation, RunShellOperation
 from tenuto.protocol.part import ImagePart
+from tenuto.tui.complete.commands import find_target
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import mark_at
-from tenuto.tui.complete.target import find_target
 from tenuto.tui.effects import Complete, EndWanted, OpenEditor, RunCommand, Submit, SubmitPrompt
 from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, on
