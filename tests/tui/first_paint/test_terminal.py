@@ -19,7 +19,15 @@ pytestmark = pytest.mark.terminal
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 PAINTED = b"? keys"
 CLEARS = re.compile(rb"\x1b\[[0-3]?J|\x1bc")
-EARLY_MODULES = ("begin", "colours", "decide", "editor", "paint", "reader", "screen")
+EARLY_MODULES = (
+    "tenuto.tui.first_paint",
+    *(
+        f"tenuto.tui.first_paint.{name}"
+        for name in ("begin", "colours", "decide", "editor", "paint", "reader", "screen")
+    ),
+    "tenuto.tui.terminal",
+    "tenuto.tui.terminal.input",
+)
 ALLOWED = {"select", "termios", "marshal", "_signal", "gc", "__future__"}
 LATE_IMPORT = """
 import sys, time
@@ -123,8 +131,7 @@ def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
         "tenuto.cli",
         "tenuto.cli.main",
         "tenuto.tui",
-        "tenuto.tui.first_paint",
-        *(f"tenuto.tui.first_paint.{name}" for name in EARLY_MODULES),
+        *EARLY_MODULES,
     }
 
 

@@ -7,14 +7,13 @@ bytes, in `rest`. So it may stay small and is never wrong.
 from __future__ import annotations
 
 from tenuto.tui.first_paint.colours import read_colour
+from tenuto.tui.terminal import input as grammar
 
-BACKGROUND = b"\x1b]11;"
-PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+BACKGROUND = grammar.BACKGROUND.encode()
+PASTE_BEGIN, PASTE_END = grammar.PASTE_BEGIN.encode(), grammar.PASTE_END.encode()
 PASTE_CHARACTERS, PASTE_LINES = 1_000, 15
 """A paste beyond this is folded in the real editor, so it is left for it (the figures of `complete/paste.py`)."""
 MAX_PASTE_BYTES = 4 * PASTE_CHARACTERS
-BURST_CHARACTERS = 64
-"""More in one read were pasted by a terminal without marks (the figure of `paste_splitter.py`)."""
 PATH_BEGINNINGS = ("/", "~", "'", '"')
 MAX_SEQUENCE = 64
 MAX_ANSWER = 1_024
@@ -134,33 +133,24 @@ class EarlyEditor:
     # --- sequences ---
 
     def _sequence(self, data: bytes) -> int:
-        if len(data) == 1:
-            return 0
-        if data[1] == ord("O"):
-            return self._press(data[:3]) if len(data) > 2 else 0
-        if data[1] == ord("]"):
-            return self._report(data)
-        if data[1] != ord("["):
-            return -1
-        end = next((index for index in range(2, min(len(data), MAX_SEQUENCE)) if 0x40 <= data[index] <= 0x7E), 0)
-        if not end:
-            return 0 if len(data) < MAX_SEQUENCE else -1
-        sequence = data[: end + 1]
+        is_report = data.startswith(b"\x1b]")
+        known = data[: MAX_ANSWER if is_report else MAX_SEQUENCE]
+        size = grammar.size_of(known.decode("latin-1"))
+        if size == 0:
+            return 0 if len(data) < (MAX_ANSWER if is_report else MAX_SEQUENCE) else -1
+        sequence = data[:size]
+        if is_report and size > 2:  # whatever the terminal says there, nobody else waits for it
+            if sequence.startswith(BACKGROUND):
+                value = sequence[len(BACKGROUND) :].rstrip(b"\x07\x1b\\")
+                self.background = read_colour(value.decode("ascii", "replace")) or self.background
+            return size
         if sequence == PASTE_BEGIN:
             return self._paste(data)
         # An answer of the terminal, to us or to a program that is gone.
-        if sequence[2] == ord("?") and sequence[-1] in b"cuny":
+        if sequence.startswith(b"\x1b[?") and sequence[-1] in b"cuny":
             self.answered = self.answered or sequence[-1] == ord("c")
-            return len(sequence)
+            return size
         return self._press(sequence)
-
-    def _report(self, data: bytes) -> int:
-        """Take what the terminal says in an OSC; whatever else it says is dropped, for nobody waits for it."""
-        size = _report_size(data)
-        if data.startswith(BACKGROUND) and size > 0:
-            value = data[len(BACKGROUND) : size].rstrip(b"\x07\x1b\\")
-            self.background = read_colour(value.decode("ascii", "replace")) or self.background
-        return size
 
     def _press(self, sequence: bytes) -> int:
         match _SEQUENCES.get(sequence):
@@ -208,17 +198,6 @@ class EarlyEditor:
 
 def _is_burst(data: bytes) -> bool:
     """Say whether nobody can have typed this: the front-end decides what it is, and that its line ends do not send."""
-    if len(data) <= BURST_CHARACTERS or len(data.decode("utf-8", "replace")) <= BURST_CHARACTERS:
+    if len(data) <= grammar.BURST_CHARACTERS or len(data.decode("utf-8", "replace")) <= grammar.BURST_CHARACTERS:
         return False
     return not any((byte < 32 and byte not in b"\t\n\r") or byte == 127 for byte in data)
-
-
-def _report_size(data: bytes) -> int:
-    """Return the size of an OSC, 0 when it is incomplete, -1 when it is none (Alt+] is a key)."""
-    if len(data) > 2 and not data[2:3].isdigit():
-        return -1
-    ends = [(data.find(mark), len(mark)) for mark in (b"\x07", b"\x1b\\")]
-    complete = [index + size for index, size in ends if index > 0]
-    if complete:
-        return min(complete)
-    return 0 if len(data) < MAX_ANSWER else -1

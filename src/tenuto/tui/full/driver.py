@@ -1,7 +1,7 @@
 """Textual's terminal driver with three faults taken out. The only place that knows a driver's insides.
 
 - Invalid UTF-8 in the input ended the program; now it is a replacement character.
-- A bracketed paste lost escape sequences, and one without its end swallowed all keys (`paste_splitter.py`).
+- A bracketed paste lost escape sequences, and one without its end swallowed all keys (`terminal/input.py`).
 - A terminal that went away made the input thread spin; now it ends the app.
 
 And three habits: it looked for the end ten times a second; a terminal that takes nothing stopped the loop; it stopped
@@ -20,6 +20,7 @@ import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable
+from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from tenuto.command.outcome import MouseMode
-from tenuto.tui.terminal.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS, AnswerFilter
+from tenuto.tui.terminal.input import BACKGROUND_REPORTS, ESC, NO_BACKGROUND_REPORTS, Paste, TerminalInput
 from tenuto.tui.terminal.job_control import stop_in_background, stop_job
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,
@@ -41,7 +42,6 @@ from tenuto.tui.terminal.modified_keys import (
     no_more_keys,
     write_plainly,
 )
-from tenuto.tui.terminal.paste_splitter import Paste, PasteSplitter
 from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
 from tenuto.tui.terminal.typed_ahead import give_back, hear_out, patience
 from tenuto.tui.terminal.writer import TerminalWriter, open_again
@@ -54,26 +54,30 @@ if TYPE_CHECKING:
 
 
 _ALT_SEQUENCE = re.compile(r"\x1b\x1b(?:O|\[([0-9]*)(?:;[0-9]*)?)([A-HP-S~])")
-_WHEEL = re.compile(r"(?:\x1b[\[O]A){3,}|(?:\x1b[\[O]B){3,}")
-_ALT_CHARACTER = re.compile(r"\x1b([ -NQ-WYZ`-~])")
+_WHEEL = frozenset(("\x1b[A", "\x1bOA", "\x1b[B", "\x1bOB"))
+_NAMELESS = "OPX[\\]^_"
+"""Behind an ESC these are no key with Alt for Textual: they begin something else."""
 
 
-def rewrite_keys(text: str) -> str:
-    """Return the same input with every modified key written in one way, and without what is no key."""
-    if "\x1b" not in text:
-        return text
-    text = _ALT_SEQUENCE.sub(_write_alt, text)
-    text = _ALT_CHARACTER.sub(lambda match: f"\x1b[{ord(match[1])};3u", text.replace("\x1b\r", "\x1b[13;3u"))
-    text = MODIFIED_KEY.sub(write_plainly, text.replace("\x1b\x7f", "\x1b[127;3u"))
-    return f"{text[:-2]}\x1b[27u\x1b" if text.endswith("\x1b\x1b") else text
+def rewrite_key(sequence: str) -> str:
+    """Return the sequence of a key in one way of writing it, what it types, or nothing for what is no key."""
+    if sequence == ESC:
+        return "\x1b[27u"
+    if len(sequence) == 2 and (sequence[1] in "\r\x7f" or (" " <= sequence[1] <= "~" and sequence[1] not in _NAMELESS)):
+        return f"\x1b[{ord(sequence[1])};3u"
+    return MODIFIED_KEY.sub(write_plainly, _ALT_SEQUENCE.sub(_write_alt, sequence))
 
 
-def read_wheel(text: str) -> str:
+def read_wheel(parts: list[str]) -> list[str]:
     """Return input with the wheel as the keys that scroll, for a terminal that has the mouse to itself.
 
     Most turn the wheel into arrow keys then, three or five at once, which would go through the history of prompts.
     """
-    return _WHEEL.sub(lambda match: f"\x1b[1;2{match[0][-1]}" * (len(match[0]) // 3), text)
+    read: list[str] = []
+    for part, run in groupby(parts):
+        same = list(run)
+        read += [f"\x1b[1;2{part[-1]}"] * len(same) if part in _WHEEL and len(same) > 2 else same
+    return read
 
 
 def _write_alt(match: re.Match[str]) -> str:
@@ -94,15 +98,6 @@ EMPTIED = "\x1b[0m\x1b[H\x1b[J"
 """Empties the screen that is left: where there is no other one (mosh, consoles), what comes next would stand in it."""
 CLOSE_SECONDS = 2.0
 """How long the end waits for a terminal to take what is left."""
-
-
-_NOT_KEYS = re.compile(
-    r"\x1b\][0-9]+;[^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: a late answer to a question about colours
-    r"|\x1b\[\?[0-9;]*c"  # DA1
-    r"|\x1b\[<[0-9;]*NaN[0-9;Na]*[Mm]"  # a mouse report of a terminal that lost count
-)
-_UNENDED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*)?\Z")
-ESC = "\x1b"
 
 
 class HungUp(Message):
@@ -331,69 +326,45 @@ class InputReader:
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
-        self._splitter = PasteSplitter()
         self._parser = XTermParser()
         self._heard: list[Message] = []
-        self._answers = AnswerFilter(lambda light: self._heard.append(BackgroundHeard(light)))
-        self._unended = ""
+        self._input = TerminalInput(lambda light: self._heard.append(BackgroundHeard(light)))
         self._last_input = time.monotonic()
         self.has_mouse: Callable[[], bool] = lambda: True
 
     @property
     def timeout(self) -> float | None:
         """Seconds after which `idle` wants to be called; `None` while nothing is waited for."""
-        held = self._splitter.holding or self._answers.holding or self._unended
-        waiting = held or self._parser._timeout_time is not None  # pyright: ignore[reportPrivateUsage]
-        return POLL_WAITING if waiting else PASTE_SILENCE if self._splitter.inside else None
+        return POLL_WAITING if self._input.holding else PASTE_SILENCE if self._input.inside else None
 
     def feed(self, data: bytes) -> list[Message]:
         """Return the keys, pastes and mouse events that are complete with `data`."""
         self._last_input = time.monotonic()
-        return self._parse(self._splitter.feed(self._decoder.decode(data), self._last_input))
+        return self._messages(self._input.feed(self._decoder.decode(data)))
 
     def idle(self, now: float | None = None) -> list[Message]:
         """Nothing came until `now`: return a key that only waited for more, or a paste whose end was lost."""
         silence = (time.monotonic() if now is None else now) - self._last_input
-        messages: list[Message] = []
-        if silence >= (PASTE_SILENCE if self._splitter.inside else ESCAPE_PATIENCE):
-            messages += self._parse(self._splitter.give_up())
-            messages += self._keys(self._answers.give_up())
-        return messages + (self._end_waiting() if silence >= ESCAPE_PATIENCE else [])
+        enough = silence >= (PASTE_SILENCE if self._input.inside else ESCAPE_PATIENCE)
+        return self._messages(self._input.give_up()) if enough else []
 
-    def _end_waiting(self) -> list[Message]:
-        """Return what was waited with: it had its time in the splitter already."""
-        unended, self._unended = self._unended, ""
-        messages = list(self._parser.feed(unended)) if unended else []
-        if self._parser._timeout_time is None:  # pyright: ignore[reportPrivateUsage]
-            return messages
-        self._parser._timeout_time = 0.0  # pyright: ignore[reportPrivateUsage]
-        return [*messages, *self._parser.tick()]
-
-    def _parse(self, parts: list[str]) -> list[Message]:
+    def _messages(self, parts: list[str]) -> list[Message]:
         messages: list[Message] = []
-        for part in parts:
+        for part in parts if self.has_mouse() else read_wheel(parts):
             if isinstance(part, Paste):
                 messages.append(events.Paste(str(part)))
-            else:
-                messages.extend(self._keys(self._answers.feed(part)))
-        messages.extend(self._heard)
+            elif text := rewrite_key(part) if part.startswith(ESC) else part:  # nothing is the end of all input
+                messages += self._parser.feed(text)
+                self._forget_unknown()
+        messages += self._heard
         self._heard.clear()
         return messages
 
-    def _keys(self, text: str) -> list[Message]:
-        """Whole sequences only: what Textual does not know, and gets in pieces, it takes for typed text."""
-        text, self._unended = self._unended + text, ""
-        if ESC in text and (unended := _UNENDED.search(text)):
-            self._unended = unended[0]
-            text = text[: unended.start()]
-        text = normalise(text if self.has_mouse() else read_wheel(text))
-        # To Textual's parser, nothing is the end of all input.
-        return list(self._parser.feed(text)) if text else []
-
-
-def normalise(text: str) -> str:
-    """Return input without answers that nobody waits for, and with one way of writing modified keys."""
-    return rewrite_keys(_NOT_KEYS.sub("", text)) if "\x1b" in text else text
+    def _forget_unknown(self) -> None:
+        """Let Textual's parser not wait for the rest of a sequence that it does not know: it is whole."""
+        if self._parser._timeout_time is not None:  # pyright: ignore[reportPrivateUsage]
+            self._parser._timeout_time = 0.0  # pyright: ignore[reportPrivateUsage]
+            list(self._parser.tick())
 
 
 ALTERNATE_SCREEN = "\x1b[?1049h"

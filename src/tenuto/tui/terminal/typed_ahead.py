@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tenuto.tui.first_paint.colours import answers_at_all
+from tenuto.tui.terminal.input import PASTE_BEGIN, PASTE_END, size_of
 from tenuto.tui.terminal.job_control import is_in_foreground
 
 QUESTION = "\x1b[5n"
@@ -23,15 +24,6 @@ NEAR, FAR = 0.5, 1.5
 """Seconds to wait for an answer: from a terminal on this machine, and from one at the other end of a line."""
 MAX_BYTES = 65_536
 _ANSWER = re.compile(rb"\x1b\[[03]n")
-_PASTE = re.compile(r"\x1b\[200~.*?(?:\x1b\[201~|\Z)", re.DOTALL)
-_SEQUENCE = re.compile(
-    r"\x1b\[M.{0,3}"  # the mouse, in its oldest form
-    r"|\x1b\[[0-?]*[ -/]*(?:[@-~]|\Z)"
-    r"|\x1bO(?:.|\Z)"
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"
-    r"|\x1b",
-    re.DOTALL,
-)
 _NOT_TYPED = re.compile(r"[^\t\r\n\x08\x7f -~\xa0-\U0010ffff]|\ufffd")
 
 
@@ -79,8 +71,16 @@ def give_back(descriptor: int, typed: str) -> None:
 
 def typed_text(data: bytes) -> str:
     """Return what of the terminal's input a user has typed, as text: no reports, no pastes, no other keys."""
-    text = _PASTE.sub("", data.decode("utf-8", "replace"))
-    return _NOT_TYPED.sub("", _SEQUENCE.sub("", text))
+    text, place = data.decode("utf-8", "replace"), 0
+    typed: list[str] = []
+    while place < len(text) and (size := size_of(text, place)):
+        part = text[place : place + size]
+        if part == PASTE_BEGIN:
+            size += len(text[place + size :].partition(PASTE_END)[0])
+        elif size <= 2:
+            typed.append(part)  # with an ESC before it, which may have been a key
+        place += size
+    return _NOT_TYPED.sub("", "".join(typed))
 
 
 def _read(descriptor: int, seconds: float, size: int) -> bytes:
