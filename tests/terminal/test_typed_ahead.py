@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.terminal.typed_ahead import QUESTION
+from tenuto.tui.terminal.terminal import QUESTION
 from tests.examples import in_turn
 from tests.terminal.job import Job
 from tests.tui.first_paint.pseudo import SOURCES, TENUTO, Pseudo

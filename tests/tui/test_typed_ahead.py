@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import pytest
 
-from tenuto.tui.terminal.typed_ahead import FAR, NEAR, QUESTION, give_back, hear_out, patience, typed_text
+from tenuto.tui.terminal.terminal import FAR, NEAR, QUESTION, give_back, hear_out, patience, typed_text
 
 ENDS, WELL = "\x1b[?1004l", b"\x1b[0n"
 
@@ -97,7 +97,7 @@ def test_what_the_terminal_still_says_is_dropped_up_to_its_answer_and_the_rest_s
 def test_what_was_typed_before_the_answer_comes_first_with_what_is_behind_it(
     raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenuto.tui.terminal.typed_ahead._may_give_back", lambda: True)
+    monkeypatch.setattr("tenuto.tui.terminal.terminal._may_give_back", lambda: True)
     raw.say(b"\x1b[Igit" + WELL + b" sta\x1b[Otus\r")
     assert hear_out(raw.slave, raw.write, 5) == "git status\r"
 
@@ -105,7 +105,7 @@ def test_what_was_typed_before_the_answer_comes_first_with_what_is_behind_it(
 def test_where_nothing_can_be_given_back_what_is_behind_the_answer_stays(
     raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenuto.tui.terminal.typed_ahead._may_give_back", lambda: False)
+    monkeypatch.setattr("tenuto.tui.terminal.terminal._may_give_back", lambda: False)
     raw.say(b"git" + WELL + b" status\r")
     hear_out(raw.slave, raw.write, 5)
     assert raw.left() == b" status\r"

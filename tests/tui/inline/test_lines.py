@@ -24,8 +24,7 @@ from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, U
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Style, find_theme
-from tenuto.tui.terminal.emulator import Habit
-from tenuto.tui.terminal.hyperlinks import Hyperlinks
+from tenuto.tui.terminal.emulator import Habit, Hyperlinks
 from tenuto.tui.theme.paint import Paint, nearest, sgr_codes
 from tests.tui.machine.driving import Driver, started
 

@@ -156,7 +156,7 @@ class EarlyReader:
             pass  # it has just ended
 
     def _stop_job(self, _number: int, _frame: FrameType | None) -> None:
-        """Stop with the terminal as it was before; go on with frame and draft (later: `terminal/job_control.py`)."""
+        """Stop with the terminal as it was before; go on with frame and draft (later: `terminal/terminal.py`)."""
         _signal.signal(_signal.SIGTSTP, _signal.SIG_DFL)
         continued = _signal.signal(_signal.SIGCONT, _signal.SIG_DFL)
         self._tell(PAUSE)

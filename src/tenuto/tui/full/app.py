@@ -46,7 +46,7 @@ from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
-from tenuto.tui.terminal.job_control import NO_SHELL, has_shell
+from tenuto.tui.terminal.terminal import NO_SHELL, has_shell
 from tenuto.tui.theme.paint import ROW_END, Paint, colour_depth
 from tenuto.tui.theme.themes import ThemeChooser
 

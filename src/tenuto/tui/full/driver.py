@@ -32,7 +32,6 @@ from textual.message import Message
 
 from tenuto.command.outcome import MouseMode
 from tenuto.tui.terminal.input import BACKGROUND_REPORTS, ESC, NO_BACKGROUND_REPORTS, Paste, TerminalInput
-from tenuto.tui.terminal.job_control import stop_in_background, stop_job
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,
     KEYS_TOLD_APART,
@@ -42,8 +41,7 @@ from tenuto.tui.terminal.modified_keys import (
     no_more_keys,
     write_plainly,
 )
-from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
-from tenuto.tui.terminal.typed_ahead import give_back, hear_out, patience
+from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES, give_back, hear_out, patience, stop_in_background, stop_job
 from tenuto.tui.terminal.writer import TerminalWriter, open_again
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from tenuto.tui.first_paint.colours import has_true_colour
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
-from tenuto.tui.terminal.hyperlinks import Hyperlinks
+from tenuto.tui.terminal.emulator import Hyperlinks
 from tenuto.tui.theme.paint import Depth, colour_depth, nearest_of
 
 MAX_STRIPS = 1_500

@@ -50,7 +50,6 @@ from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
-from tenuto.tui.terminal.job_control import NO_SHELL, has_shell
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,
     KEYS_TOLD_APART,
@@ -59,7 +58,7 @@ from tenuto.tui.terminal.modified_keys import (
     more_keys,
     no_more_keys,
 )
-from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
+from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES, NO_SHELL, has_shell
 from tenuto.tui.theme.paint import Paint
 from tenuto.tui.theme.themes import ThemeChooser
 

@@ -32,8 +32,7 @@ from tenuto.tui.inline.output import (
     rows_above_cursor,
 )
 from tenuto.tui.terminal.emulator import Habit
-from tenuto.tui.terminal.job_control import stop_in_background, stop_job
-from tenuto.tui.terminal.typed_ahead import give_back, hear_out, patience
+from tenuto.tui.terminal.terminal import give_back, hear_out, patience, stop_in_background, stop_job
 
 Attributes = list[int | list[bytes]]
 NO_PASTES = "\x1b[?2004l"

@@ -1,7 +1,7 @@
 """Where a text is a link: addresses, and files with the line that is meant. Pure; nothing is looked up on the disk.
 
 In a style name a link is the word `@` and its target: an address, or `path:` and a file's path as it was written, with
-`#` and a line. `tui/terminal/hyperlinks.py` makes of it what is sent to the terminal, or nothing.
+`#` and a line. `tui/terminal/emulator.py` makes of it what is sent to the terminal, or nothing.
 """
 
 from __future__ import annotations

@@ -1,17 +1,29 @@
-"""The terminal around the app: what is borrowed from it is given back, however the program ends (R-080)."""
+"""The terminal around the app: what is borrowed from it is given back, however the program ends (R-080).
+
+Before it is somebody else's, what it still has to say is dropped, and what a user has typed is kept. A terminal that
+was told to speak (of the focus, the mouse, its size, its colours, keys as sequences) goes on doing so until it has read
+that it is not to; what comes then would be echoed, and typed into the shell. So whoever gives the terminal away ends
+all of that, asks what every terminal answers (DA1), and reads until the answer is there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import re
 import select
+import signal
 import sys
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 from typing import TextIO
 
 from tenuto.ending import ended_by_signals
 from tenuto.last_acts import add_last_act
+from tenuto.tui.first_paint.colours import answers_at_all
+from tenuto.tui.terminal.input import PASTE_BEGIN, PASTE_END, size_of
 from tenuto.tui.terminal.modified_keys import CLEAN_KEYBOARD, NO_MORE_FLAGS
 from tenuto.tui.terminal.writer import TerminalWriter
 
@@ -143,3 +155,139 @@ def _set_attributes(attributes: list[int | list[bytes]] | None) -> None:
         return
     with contextlib.suppress(termios.error):
         termios.tcsetattr(0, termios.TCSANOW, attributes)  # pyright: ignore[reportArgumentType]
+
+
+# --- stopping with Ctrl+Z, and going on ---
+
+
+NO_SHELL = "There is no shell to go back to"
+
+
+def is_in_foreground(descriptor: int = 0) -> bool:
+    """Say whether the terminal is ours; writing to it, or changing it, would disturb another job otherwise."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:
+        return True
+
+
+def has_shell() -> bool:
+    """Say whether somebody could continue us: who leads the session has no shell above."""
+    return os.getsid(0) != os.getpid()
+
+
+def stop_job(number: int = getattr(signal, "SIGTSTP", 0)) -> None:
+    """Stop the whole job until it is continued. Where nobody could continue it, the kernel does not stop it.
+
+    Only our own process would not do: under a wrapper (a script, `uv run`) the shell would wait for that one.
+    Whoever stops in this way knows when it goes on: SIGCONT is for stops that nobody announced.
+    """
+    continues = getattr(signal, "SIGCONT", 0)
+    before = [(one, signal.signal(one, signal.SIG_DFL)) for one in (number, continues)]
+    try:
+        os.kill(0, number)
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
+
+
+def stop_in_background(descriptor: int = 0) -> None:
+    """Stop again while the job is in the background (after `bg`): the terminal is not ours."""
+    while not is_in_foreground(descriptor):
+        with contextlib.suppress(OSError):
+            # Not SIGTSTP: this is what touching the terminal would have led to.
+            stop_job(signal.SIGTTOU)
+        if not has_shell():
+            return
+
+
+# --- giving it away ---
+
+
+QUESTION = "\x1b[5n"
+NEAR, FAR = 0.5, 1.5
+"""Seconds to wait for an answer: from a terminal on this machine, and from one at the other end of a line."""
+MAX_BYTES = 65_536
+_ANSWER = re.compile(rb"\x1b\[[03]n")
+_NOT_TYPED = re.compile(r"[^\t\r\n\x08\x7f -~\xa0-\U0010ffff]|\ufffd")
+
+
+def patience(environ: Mapping[str, str]) -> float:
+    """Return how many seconds to wait for this terminal's answer; 0 for one that has none."""
+    if not answers_at_all(environ):
+        return 0.0
+    return FAR if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY") else NEAR
+
+
+def hear_out(descriptor: int, end_modes: Callable[[str], object], seconds: float) -> str:
+    """Let the terminal say what it has to say, and return what a user has typed meanwhile, for `give_back`.
+
+    `end_modes` gets the question, to be written behind what ends the modes. Nobody else reads meanwhile. Nothing is
+    asked where the answer would be seen: of a terminal that echoes, or that is another job's.
+    """
+    if not (seconds and _is_silent(descriptor) and is_in_foreground(descriptor)):
+        end_modes("")
+        return ""
+    end_modes(QUESTION)
+    data, deadline = b"", time.monotonic() + seconds
+    # Byte by byte: what is behind the answer stays where it is.
+    while not _ANSWER.search(data) and len(data) < MAX_BYTES:
+        one = _read(descriptor, max(0.0, deadline - time.monotonic()), 1)
+        if not one:
+            break
+        data += one
+    typed = typed_text(data)
+    if typed and _may_give_back():
+        # Whatever is there by now comes behind it.
+        typed += typed_text(_read(descriptor, 0.0, MAX_BYTES))
+    return typed
+
+
+def give_back(descriptor: int, typed: str) -> None:
+    """Put what was typed back into the terminal's input, for whoever reads it next, where the system allows that."""
+    import fcntl
+    import termios
+
+    for byte in typed.encode():
+        try:
+            fcntl.ioctl(descriptor, termios.TIOCSTI, bytes([byte]))
+        except OSError:
+            return
+
+
+def typed_text(data: bytes) -> str:
+    """Return what of the terminal's input a user has typed, as text: no reports, no pastes, no other keys."""
+    text, place = data.decode("utf-8", "replace"), 0
+    typed: list[str] = []
+    while place < len(text) and (size := size_of(text, place)):
+        part = text[place : place + size]
+        if part == PASTE_BEGIN:
+            size += len(text[place + size :].partition(PASTE_END)[0])
+        elif size <= 2:
+            typed.append(part)  # with an ESC before it, which may have been a key
+        place += size
+    return _NOT_TYPED.sub("", "".join(typed))
+
+
+def _read(descriptor: int, seconds: float, size: int) -> bytes:
+    try:
+        return os.read(descriptor, size) if select.select([descriptor], [], [], seconds)[0] else b""
+    except OSError:  # the terminal is gone, or somebody else was quicker
+        return b""
+
+
+def _is_silent(descriptor: int) -> bool:
+    import termios
+
+    try:
+        return not termios.tcgetattr(descriptor)[3] & termios.ECHO
+    except termios.error:
+        return False
+
+
+def _may_give_back() -> bool:
+    """Whether the system lets a program type into its own terminal: Linux does from 6.2 on if it is told to."""
+    try:
+        return Path("/proc/sys/dev/tty/legacy_tiocsti").read_bytes()[:1] != b"0"
+    except OSError:
+        return True

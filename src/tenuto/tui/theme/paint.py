@@ -12,7 +12,7 @@ from tenuto.tui.first_paint.colours import has_true_colour
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 from tenuto.tui.terminal.emoji_width import pin_row
-from tenuto.tui.terminal.hyperlinks import Hyperlinks, hyperlink
+from tenuto.tui.terminal.emulator import Hyperlinks, hyperlink
 
 Depth = Literal["true", "256"]
 ROW_END = "\x1b[0m\r\n"
