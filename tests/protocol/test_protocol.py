@@ -10,7 +10,7 @@ import pytest
 from tenuto.protocol.entry import UnknownEntry
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.message import HistoryEvent, KnownEntry
-from tenuto.protocol.operation import AnyOperation, OperationHandler
+from tenuto.protocol.operation import AnyOperation
 from tenuto.protocol.part import AssistantPart, ContentPart
 
 EVENTS = get_args(AnyEvent)
@@ -87,11 +87,6 @@ def test_every_event_has_a_session_of_its_own() -> None:
     for kind in EVENTS:
         (field,) = [field for field in msgspec.structs.fields(kind) if field.name == "session_id"]
         assert field.required, kind
-
-
-def test_each_operation_has_a_method_that_serves_it() -> None:
-    methods = {name for name in vars(OperationHandler) if name.startswith("handle_")}
-    assert {f"handle_{kind.__struct_config__.tag}" for kind in OPERATIONS} == methods
 
 
 def test_the_history_holds_all_types_of_the_design_and_whatever_comes_later() -> None:

@@ -1,4 +1,4 @@
-"""The executor: operations in, tasks and changes of state out. One method an operation."""
+"""The executor: operations in, tasks and changes of state out; `Executor._carry_out` has a branch for each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import assert_never
 
 from tenuto.core.agent.task import AgentTask
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure, names_nothing
+from tenuto.core.opening import Opener
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
@@ -40,11 +41,9 @@ from tenuto.protocol.operation import (
     MoveSessionOperation,
     NewSessionOperation,
     OpenSessionOperation,
-    OperationHandler,
     PreviewCompactionOperation,
     RunAgentOperation,
     RunShellOperation,
-    SessionAccess,
     SetTitleOperation,
     ShowEarlierOperation,
     new_submission_id,
@@ -63,49 +62,20 @@ _WITHOUT_WRITING = (
 """What can be done in a session that is only read. A command of the user's is handed back by its own handler."""
 
 
-class SessionOpener(Protocol):
-    """What the executor needs from whoever holds the open sessions."""
-
-    def live(self, session_id: str) -> LiveSession:
-        """Return the open session of that id; raises `UsageError`."""
-        ...
-
-    async def open_session(self, target: str, access: SessionAccess = "write") -> None:
-        """Leave the present session and open `target`, or a copy of it."""
-        ...
-
-    async def move_session(self, cwd: str) -> None:
-        """Go on with the present session in another directory."""
-        ...
-
-    async def new_session(self, cwd: str) -> None:
-        """Leave the present session and start a new one."""
-        ...
-
-    async def fork_session(self, session_id: str, seq: int) -> None:
-        """Copy a session's path and go on in the copy."""
-        ...
-
-    def show_again(self, session_id: str) -> None:
-        """Tell the front-ends the whole of a session anew, because its leaf has moved."""
-        ...
-
-
-class Executor(OperationHandler):
+class Executor:
     """Carries out operations. Tasks of one session never overlap; what fails becomes an event, never an exception."""
 
-    def __init__(self, bus: EventBus, opener: SessionOpener) -> None:
+    def __init__(self, bus: EventBus, opener: Opener) -> None:
         self._bus = bus
         self._opener = opener
         self.tasks = TaskManager(bus)
 
     async def submit(self, operation: AnyOperation) -> str:
         """Carry out `operation`; a task that it starts runs on. Returns the submission id."""
-        handler = getattr(self, f"handle_{operation.__struct_config__.tag}")
         try:
             if not isinstance(operation, _WITHOUT_WRITING):
                 self._require_writable(operation.session_id)
-            await handler(operation)
+            await self._carry_out(operation)
         except EXPECTED_FAILURES as error:
             self._bus.publish(
                 NoticeEvent(
@@ -116,6 +86,51 @@ class Executor(OperationHandler):
                 )
             )
         return operation.submission_id
+
+    async def _carry_out(self, operation: AnyOperation) -> None:  # noqa: PLR0912 - one branch an operation
+        match operation:
+            case RunAgentOperation():
+                self._run_agent(operation)
+            case CompactSessionOperation():
+                await self._compact_session(operation)
+            case PreviewCompactionOperation():
+                self._preview_compaction(operation)
+            case AcceptCompactionOperation():
+                self._accept_compaction(operation)
+            case DropCompactionOperation():
+                self._drop_compaction(operation)
+            case CompactFromOperation():
+                self._compact_from(operation)
+            case MoveLeafOperation():
+                await self._move_leaf(operation)
+            case InterruptOperation():
+                self.tasks.cancel(operation.session_id)
+            case ChangeModelOperation():
+                await self._change_model(operation)
+            case ChangeModeOperation():
+                self._change_mode(operation)
+            case AnswerApprovalOperation():  # one that is closed already needs no answer
+                self._opener.live(operation.session_id).desk.answer(operation)
+            case EditQueueOperation():
+                self._edit_queue(operation)
+            case RunShellOperation():
+                self._run_shell(operation)
+            case SetTitleOperation():
+                self._set_title(operation)
+            case OpenSessionOperation():
+                await self._opener.open_session(operation.target, operation.access)
+            case MoveSessionOperation():
+                await self._opener.move_session(operation.cwd)
+            case NewSessionOperation():
+                await self._opener.new_session(operation.cwd)
+            case ForkSessionOperation():
+                await self._opener.fork_session(operation.session_id, operation.seq)
+            case ShowEarlierOperation():
+                await self._show_earlier(operation)
+            case FindEarlierOperation():
+                await self._find_earlier(operation)
+            case _:
+                assert_never(operation)
 
     def _require_writable(self, session_id: str) -> None:
         """Raise `TaskFailedError` when the session is open for reading only."""
@@ -128,13 +143,13 @@ class Executor(OperationHandler):
 
     # --- tasks ---
 
-    async def handle_run_agent(self, operation: RunAgentOperation) -> None:
+    def _run_agent(self, operation: RunAgentOperation) -> None:
         """Start an agent task; with one running already, what is queued will be sent by that."""
         live = self._opener.live(operation.session_id)
         if self.tasks.running(live.id) is None:
             self._start(live, operation.submission_id, "agent", AgentTask(live, operation.submission_id).run())
 
-    async def handle_compact_session(self, operation: CompactSessionOperation) -> None:
+    async def _compact_session(self, operation: CompactSessionOperation) -> None:
         """Start a compaction. Only a manual one stops a running agent task first; a second one is refused."""
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
@@ -174,27 +189,27 @@ class Executor(OperationHandler):
         live.notify("The running task was stopped for the compaction; send a message to go on.")
         return True
 
-    async def handle_preview_compaction(self, operation: PreviewCompactionOperation) -> None:
+    def _preview_compaction(self, operation: PreviewCompactionOperation) -> None:
         """Start a compaction that only proposes; it stops nothing that runs."""
         live = self._idle(operation.session_id)
         from tenuto.core.compacting.pending import PreviewTask
 
         self._start(live, operation.submission_id, "compaction", PreviewTask(live, operation).run())
 
-    async def handle_accept_compaction(self, operation: AcceptCompactionOperation) -> None:
+    def _accept_compaction(self, operation: AcceptCompactionOperation) -> None:
         """Write what was proposed."""
         live = self._idle(operation.session_id)
         from tenuto.core.compacting.pending import require_pending
 
         require_pending(live).accept(operation.summary or "")
 
-    async def handle_drop_compaction(self, operation: DropCompactionOperation) -> None:
+    def _drop_compaction(self, operation: DropCompactionOperation) -> None:
         """Forget what was proposed."""
         from tenuto.core.compacting.pending import require_pending
 
         require_pending(self._opener.live(operation.session_id)).drop()
 
-    async def handle_compact_from(self, operation: CompactFromOperation) -> None:
+    def _compact_from(self, operation: CompactFromOperation) -> None:
         """Leave the later part of the conversation for notes on it."""
         live = self._idle(operation.session_id)
         from tenuto.core.branching.navigation import CompactFromTask
@@ -202,7 +217,7 @@ class Executor(OperationHandler):
         show = partial(self._opener.show_again, live.id)
         self._start(live, operation.submission_id, "compaction", CompactFromTask(live, operation, show).run())
 
-    async def handle_move_leaf(self, operation: MoveLeafOperation) -> None:
+    async def _move_leaf(self, operation: MoveLeafOperation) -> None:
         """Go on from another entry. What runs belongs to the part that is left: it is stopped, its questions closed."""
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
@@ -224,7 +239,7 @@ class Executor(OperationHandler):
             raise TaskFailedError("something is running; wait for it, or stop it with Esc, and ask again")
         return live
 
-    async def handle_run_shell(self, operation: RunShellOperation) -> None:
+    def _run_shell(self, operation: RunShellOperation) -> None:
         """Run a command of the user, beside what runs; not beside another one: then it goes back into the editor."""
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
@@ -245,13 +260,9 @@ class Executor(OperationHandler):
 
         self._start(live, operation.submission_id, "shell", ShellTask(live, operation).run())
 
-    async def handle_interrupt(self, operation: InterruptOperation) -> None:
-        """Cancel what runs."""
-        self.tasks.cancel(operation.session_id)
-
     # --- state ---
 
-    async def handle_change_model(self, operation: ChangeModelOperation) -> None:
+    async def _change_model(self, operation: ChangeModelOperation) -> None:
         """Switch the model from the next request on; compact first what is too large for it, if nothing runs."""
         live = self._opener.live(operation.session_id)
         change = await find_model(live, operation.model)
@@ -263,25 +274,21 @@ class Executor(OperationHandler):
         task = ModelSwitchTask(live, change, operation.submission_id)
         self._start(live, operation.submission_id, "compaction", task.run())
 
-    async def handle_change_mode(self, operation: ChangeModeOperation) -> None:
+    def _change_mode(self, operation: ChangeModeOperation) -> None:
         """Switch the approval mode from the next call on."""
         live = self._opener.live(operation.session_id)
         if live.session.state.mode != operation.mode:
             live.session.append(ModeEntry(mode=operation.mode))
         self._bus.publish(ModeChangedEvent(session_id=live.id, mode=operation.mode))
 
-    async def handle_set_title(self, operation: SetTitleOperation) -> None:
+    def _set_title(self, operation: SetTitleOperation) -> None:
         """Name the session."""
         live = self._opener.live(operation.session_id)
         live.session.append(TitleEntry(title=operation.title))
         live.session.save_meta()
         self._bus.publish(TitleChangedEvent(session_id=live.id, title=operation.title))
 
-    async def handle_answer_approval(self, operation: AnswerApprovalOperation) -> None:
-        """Answer an open approval; one that is closed already needs none."""
-        self._opener.live(operation.session_id).desk.answer(operation)
-
-    async def handle_edit_queue(self, operation: EditQueueOperation) -> None:
+    def _edit_queue(self, operation: EditQueueOperation) -> None:
         """Delete a queued text, take it back, or change when and where it is delivered: one line of the log each."""
         live = self._opener.live(operation.session_id)
         entry = next((item for item in live.session.state.queue if item.seq == operation.target), None)
@@ -301,30 +308,14 @@ class Executor(OperationHandler):
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=entry.parts, reason="taken back"))
         self.go_on(live)
 
-    # --- sessions ---
+    # --- looking back ---
 
-    async def handle_open_session(self, operation: OpenSessionOperation) -> None:
-        """Open another session; the present one is closed in good order."""
-        await self._opener.open_session(operation.target, operation.access)
-
-    async def handle_move_session(self, operation: MoveSessionOperation) -> None:
-        """Go on in another directory; the session is opened anew there."""
-        await self._opener.move_session(operation.cwd)
-
-    async def handle_new_session(self, operation: NewSessionOperation) -> None:
-        """Start a new session."""
-        await self._opener.new_session(operation.cwd)
-
-    async def handle_fork_session(self, operation: ForkSessionOperation) -> None:
-        """Fork a session and go on in the copy."""
-        await self._opener.fork_session(operation.session_id, operation.seq)
-
-    async def handle_show_earlier(self, operation: ShowEarlierOperation) -> None:
+    async def _show_earlier(self, operation: ShowEarlierOperation) -> None:
         """Send the part of the transcript that is right before what was sent so far, or the one that is asked for."""
         live = self._opener.live(operation.session_id)
         self._bus.publish(await asyncio.to_thread(earlier_events, live, operation))
 
-    async def handle_find_earlier(self, operation: FindEarlierOperation) -> None:
+    async def _find_earlier(self, operation: FindEarlierOperation) -> None:
         """Look for words in what was not sent so far."""
         from tenuto.core.transcript.search import find_earlier
 

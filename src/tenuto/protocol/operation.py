@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
@@ -235,87 +235,3 @@ AnyOperation = (
     | ShowEarlierOperation
     | FindEarlierOperation
 )
-
-
-class OperationHandler(Protocol):
-    """What the executor implements, one method an operation."""
-
-    async def handle_run_agent(self, operation: RunAgentOperation) -> None:
-        """Start an agent task."""
-        ...
-
-    async def handle_compact_session(self, operation: CompactSessionOperation) -> None:
-        """Start a compaction task."""
-        ...
-
-    async def handle_preview_compaction(self, operation: PreviewCompactionOperation) -> None:
-        """Start a compaction that only proposes."""
-        ...
-
-    async def handle_accept_compaction(self, operation: AcceptCompactionOperation) -> None:
-        """Write what was proposed."""
-        ...
-
-    async def handle_drop_compaction(self, operation: DropCompactionOperation) -> None:
-        """Forget what was proposed."""
-        ...
-
-    async def handle_compact_from(self, operation: CompactFromOperation) -> None:
-        """Start the task that leaves the later part for notes on it."""
-        ...
-
-    async def handle_move_leaf(self, operation: MoveLeafOperation) -> None:
-        """Start the task that goes on from another entry."""
-        ...
-
-    async def handle_interrupt(self, operation: InterruptOperation) -> None:
-        """Cancel the session's running task."""
-        ...
-
-    async def handle_change_model(self, operation: ChangeModelOperation) -> None:
-        """Switch the model."""
-        ...
-
-    async def handle_change_mode(self, operation: ChangeModeOperation) -> None:
-        """Switch the approval mode."""
-        ...
-
-    async def handle_answer_approval(self, operation: AnswerApprovalOperation) -> None:
-        """Answer an open approval."""
-        ...
-
-    async def handle_edit_queue(self, operation: EditQueueOperation) -> None:
-        """Change the queue."""
-        ...
-
-    async def handle_run_shell(self, operation: RunShellOperation) -> None:
-        """Run a command of the user."""
-        ...
-
-    async def handle_set_title(self, operation: SetTitleOperation) -> None:
-        """Name the session."""
-        ...
-
-    async def handle_open_session(self, operation: OpenSessionOperation) -> None:
-        """Open a session."""
-        ...
-
-    async def handle_move_session(self, operation: MoveSessionOperation) -> None:
-        """Go on in another directory."""
-        ...
-
-    async def handle_new_session(self, operation: NewSessionOperation) -> None:
-        """Start a session."""
-        ...
-
-    async def handle_fork_session(self, operation: ForkSessionOperation) -> None:
-        """Fork the session."""
-        ...
-
-    async def handle_show_earlier(self, operation: ShowEarlierOperation) -> None:
-        """Send older entries."""
-        ...
-
-    async def handle_find_earlier(self, operation: FindEarlierOperation) -> None:
-        """Look for words in older entries."""
-        ...

@@ -122,9 +122,8 @@ async def test_d1_a_mode_changed_in_mid_task_is_told_with_the_next_request(tmp_p
                 if len(expected) % 7 == 6:
                     mode = MODES[len(expected) // 7 % len(MODES)]
                     operation = ChangeModeOperation(session_id=running.session.id, mode=mode)
-                    handler = running.runtime.executor.handle_change_mode(operation)
                     with pytest.raises(StopIteration):
-                        handler.send(None)
+                        running.runtime.executor.submit(operation).send(None)
                 expected.append(running.runtime.live.mode)
 
         running.runtime.subscribe(change)
