@@ -129,9 +129,10 @@ class Agent:
 
     async def preview_compaction(self, focus: str = "") -> PlanDescription:
         """Return what `compact` would do now, as data: the cut, sizes, files, requests. No model is asked."""
-        from tenuto.core.compacting.pending import describe_compaction
+        from tenuto.core.compacting.preview import describe_compaction
+        from tenuto.core.state.compaction_state import CompactionRequest
 
-        return await describe_compaction(self.runtime.live, focus)
+        return await describe_compaction(self.runtime.live, CompactionRequest(reason="manual", focus=focus))
 
     async def interrupt(self) -> None:
         """Stop whatever runs."""

@@ -14,7 +14,7 @@ from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.strategy import Message, system
 from tenuto.compaction.ways.strategies import convert_output
 from tenuto.compaction.ways.validate import Proposal, find_flaw, view_after, weigh
-from tenuto.core.compacting.compact import outcome_of
+from tenuto.core.compacting.strategies import outcome_of
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import PinEntry, ViewEdit
 from tenuto.protocol.message import (

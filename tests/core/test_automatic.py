@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.core.state.automatic import MAX_INEFFECTIVE, AutomaticCompaction
+from tenuto.core.state.compaction_state import MAX_INEFFECTIVE, AutomaticCompaction
 
 TRIGGER = 1_000
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tenuto.command.registry import run_command
-from tenuto.core.state.automatic import AutomaticCompaction
+from tenuto.core.state.compaction_state import AutomaticCompaction
 from tenuto.protocol.entry import NoticeEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.event import CompactionStartEvent, NoticeEvent, SessionOpenedEvent, UndoneEvent
 from tenuto.protocol.message import ToolResultMessage

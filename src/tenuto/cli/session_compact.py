@@ -9,10 +9,11 @@ from pathlib import Path
 from tenuto.cli.parsing import Parser, complain, find_directory, parse, say_json
 from tenuto.cli.start import working_directory
 from tenuto.compaction.ways.preview import PlanDescription
-from tenuto.core.compacting.pending import describe_compaction
+from tenuto.core.compacting.preview import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.print import JsonOutput
@@ -72,7 +73,7 @@ def _working_directory(directory: Path) -> Path:
 
 async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
     await runtime.opener.wait_for_facts()
-    plan = await describe_compaction(runtime.live, focus)
+    plan = await describe_compaction(runtime.live, CompactionRequest(reason="manual", focus=focus))
     if json:
         say_json(plan)
     else:

@@ -92,7 +92,7 @@ async def run_chosen(runtime: Runtime, word: str, seq: int, focus: str) -> list[
 
 async def ask_about_gain(runtime: Runtime, focus: str) -> CommandOutcome | None:
     """Return a question where a compaction would save too little to be worth a model's call; `None` elsewhere."""
-    from tenuto.core.compacting.pending import find_gainless
+    from tenuto.core.compacting.preview import find_gainless
 
     found = await find_gainless(runtime.live)
     if found is None:
@@ -150,7 +150,7 @@ async def run_answer(runtime: Runtime, word: str, text: str) -> list[CommandOutc
     if word == "drop":
         await runtime.submit(DropCompactionOperation(session_id=runtime.session_id))
         return []
-    from tenuto.core.compacting.pending import require_pending
+    from tenuto.core.compacting.preview import require_pending
 
     summary = require_pending(runtime.live).summary
     if not summary:

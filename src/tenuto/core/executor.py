@@ -160,16 +160,16 @@ class Executor:
         with self.holding(live):
             if running is not None and not await self._make_way(live, running, operation):
                 return
-            from tenuto.core.compacting.compact import CompactionTask  # needed by few sessions, and 20 ms to import
+            from tenuto.core.compacting.compact import serve_compaction  # needed by few sessions, and 20 ms to import
 
-            self._start(live, operation.submission_id, "compaction", CompactionTask(live, operation).run())
+            self._start(live, operation.submission_id, "compaction", serve_compaction(live, operation))
 
     async def _make_way(self, live: LiveSession, running: RunningTask, operation: CompactSessionOperation) -> bool:
         """Stop the running task for a compaction; `False` when there is nothing to compact, so that it goes on.
 
         An open question is never swept away: it is answered first (R-040), and what was allowed runs to its end.
         """
-        from tenuto.core.compacting.pending import tell_needless
+        from tenuto.core.compacting.preview import tell_needless
 
         if live.boundary.is_awaited:
             raise TaskFailedError("a compaction waits for the running step already")
@@ -192,22 +192,25 @@ class Executor:
     def _preview_compaction(self, operation: PreviewCompactionOperation) -> None:
         """Start a compaction that only proposes; it stops nothing that runs."""
         live = self._idle(operation.session_id)
-        from tenuto.core.compacting.pending import PreviewTask
+        from tenuto.core.compacting.preview import preview_compaction
 
-        self._start(live, operation.submission_id, "compaction", PreviewTask(live, operation).run())
+        self._start(live, operation.submission_id, "compaction", preview_compaction(live, operation))
 
     def _accept_compaction(self, operation: AcceptCompactionOperation) -> None:
         """Write what was proposed."""
         live = self._idle(operation.session_id)
-        from tenuto.core.compacting.pending import require_pending
+        from tenuto.core.compacting.preview import accept_pending
 
-        require_pending(live).accept(operation.summary or "")
+        accept_pending(live, operation.summary or "")
 
     def _drop_compaction(self, operation: DropCompactionOperation) -> None:
         """Forget what was proposed."""
-        from tenuto.core.compacting.pending import require_pending
+        from tenuto.core.compacting.compact import drop_pending
+        from tenuto.core.compacting.preview import require_pending
 
-        require_pending(self._opener.live(operation.session_id)).drop()
+        live = self._opener.live(operation.session_id)
+        require_pending(live)
+        drop_pending(live)
 
     def _compact_from(self, operation: CompactFromOperation) -> None:
         """Leave the later part of the conversation for notes on it."""
@@ -269,10 +272,9 @@ class Executor:
         if self.tasks.running(live.id) is not None or not is_too_small(live, change.facts):
             change_model(live, change)
             return
-        from tenuto.core.compacting.pending import ModelSwitchTask
+        from tenuto.core.compacting.compact import switch_model
 
-        task = ModelSwitchTask(live, change, operation.submission_id)
-        self._start(live, operation.submission_id, "compaction", task.run())
+        self._start(live, operation.submission_id, "compaction", switch_model(live, change, operation.submission_id))
 
     def _change_mode(self, operation: ChangeModeOperation) -> None:
         """Switch the approval mode from the next call on."""

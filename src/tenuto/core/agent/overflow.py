@@ -11,6 +11,7 @@ import re
 
 from tenuto.compaction.images import image_bytes, images_of
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.windows import describe_sizes, doubt_window, learn_window, names_window, where_learned
 from tenuto.protocol.entry import ViewEditEntry
@@ -97,17 +98,10 @@ class OverflowChain:
             return TaskFailedError(f"{self._compactions} compactions were not enough")
         from tenuto.core.compacting.compact import run_compaction
 
-        attempt = self._compactions
+        request = self._request(self._compactions, observed)
         self._compactions += 1
         try:
-            await run_compaction(
-                self._live,
-                "overflow",
-                submission_id=self._submission_id,
-                will_retry=True,
-                attempt=attempt,
-                observed=observed,
-            )
+            await run_compaction(self._live, request)
         except CompactionRefusedError as refusal:
             raise TaskFailedError(
                 f"the request does not fit the model's window, and {refusal} ({describe_sizes(self._live)})"
@@ -115,6 +109,15 @@ class OverflowChain:
         except TaskFailedError as failure:
             return failure
         return None
+
+    def _request(self, attempt: int, observed: int = 0) -> CompactionRequest:
+        return CompactionRequest(
+            reason="overflow",
+            submission_id=self._submission_id,
+            will_retry=True,
+            attempt=attempt,
+            observed=observed,
+        )
 
     def _shorten_results(self) -> bool:
         """Shorten the results over the window's ceiling, once until a request is accepted, over restarts too."""
@@ -133,14 +136,7 @@ class OverflowChain:
         from tenuto.core.compacting.compact import run_compaction
 
         try:
-            await run_compaction(
-                self._live,
-                "overflow",
-                submission_id=self._submission_id,
-                will_retry=True,
-                attempt=MAX_COMPACTIONS,
-                strategy=DigestCompaction(),
-            )
+            await run_compaction(self._live, self._request(MAX_COMPACTIONS), DigestCompaction())
         except TaskFailedError as failure:
             return failure
         return None

@@ -14,6 +14,7 @@ from tenuto.compaction.ways.remote import remote_outcome
 from tenuto.compaction.ways.validate import weigh
 from tenuto.core.compacting.environment import bind_context
 from tenuto.core.errors import TaskFailedError
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.transcript.replay import compaction_end
 from tenuto.protocol.entry import UndoEntry
@@ -28,7 +29,7 @@ def adopt_compaction(
 
     Where that cannot be written the history goes on being sent whole, which the server takes as well.
     """
-    context = bind_context(live, "threshold", lambda stage, tokens: None)
+    context = bind_context(live, CompactionRequest(reason="threshold"))
     plan = context.environment.plan(first_kept=answer.seq)
     if not isinstance(plan, CompactionPlan):
         return
@@ -77,7 +78,7 @@ async def give_up_items(live: LiveSession, submission_id: str, error: ModelError
     from tenuto.core.compacting.compact import run_compaction
 
     try:
-        await run_compaction(live, "threshold", submission_id=submission_id, will_retry=True)
+        await run_compaction(live, CompactionRequest(reason="threshold", submission_id=submission_id, will_retry=True))
     except TaskFailedError as failure:
         if live.measure().tokens >= live.budget().window:
             raise error from failure

@@ -10,6 +10,7 @@ from msgspec import Struct
 from tenuto.core.agent.plans import is_handed_over
 from tenuto.core.agent.step import ModelCall, tell_at_prompt
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
 from tenuto.core.state.windows import describe_sizes
@@ -195,7 +196,7 @@ class AgentTask:
         from tenuto.core.compacting.compact import run_compaction
 
         try:
-            await run_compaction(live, "threshold", submission_id=self._submission_id)
+            await run_compaction(live, CompactionRequest(reason="threshold", submission_id=self._submission_id))
         except TaskFailedError as error:
             if not isinstance(error, CompactionRefusedError):
                 # The end event has shown it already; the log keeps it for a resumed transcript.

@@ -30,10 +30,12 @@ from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.compaction.ways.environment import CompactionEnvironment, Progress
 from tenuto.core.branching.destination import Destination, find_destination, is_anything_left, is_present
 from tenuto.core.branching.files_back import restore_files
+from tenuto.core.compacting.compact import drop_pending
 from tenuto.core.compacting.environment import bind_context
 from tenuto.core.compacting.hooks import ask_before_move, tell_moved
 from tenuto.core.compacting.undo import size_of
 from tenuto.core.errors import MoveRefusedError, TaskFailedError, describe_failure
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import changed_files_message
 from tenuto.core.transcript.replay import compaction_end, compaction_of_branch
@@ -56,7 +58,7 @@ async def write_notes(
 
     What the calls cost is in the entry, or held where there is none in the end.
     """
-    environment = bind_context(live, "branch", progress, focus=focus).environment
+    environment = bind_context(live, CompactionRequest(reason="branch", focus=focus), progress).environment
     try:
         branch, notes = await _summarise(live, kept, environment, focus)
     except BaseException:
@@ -200,8 +202,7 @@ class Leaving:
 
     async def _ask(self, leaf: int, *, notes: bool) -> tuple[str, SuppliedBranchSummary] | None:
         live = self._live
-        if live.pending is not None:
-            live.pending.drop()
+        drop_pending(live)
 
         def asking(extension: str) -> None:
             if notes:

@@ -1,57 +1,289 @@
-"""The one compaction procedure, for the operation, the running task and the Python API (DESIGN sections 5 and 6).
+"""One compaction: prepare, summarise, append (DESIGN sections 5 and 6).
 
-A strategy proposes, the gate checks, and one line is written. Nothing is appended before everything is ready, so a
-cancelled compaction leaves the log as it was; nothing is awaited between the check and the line, so one that is on
-disk is complete (R-016, R-046, R-047).
+`run_compaction` is the one way, for the operation, the running task and a change of the model; a preview stops before
+the last step (`preview.py`). A strategy proposes, the gate checks, and one line is written. Nothing is appended before
+everything is ready, so a cancelled compaction leaves the log as it was; nothing is awaited between the check and the
+line, so one that is on disk is complete (R-016, R-046, R-047).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
-from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
+from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.measure.budget import aim_for
-from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
 from tenuto.compaction.ways.environment import BoundContext, Progress
 from tenuto.compaction.ways.ladder import LadderCompaction
-from tenuto.compaction.ways.validate import Proposal, Standing, find_flaw, is_valid_cut, weigh
+from tenuto.compaction.ways.strategies import take_supplied
+from tenuto.compaction.ways.validate import Proposal, find_flaw, weigh
 from tenuto.core.compacting.environment import bind_context
-from tenuto.core.compacting.hooks import Hooked, ask_before_compaction, tell_compacted, tell_failed
-from tenuto.core.compacting.strategies import choose_strategy, name_of
+from tenuto.core.compacting.hooks import ask_before_compaction, tell_compacted, tell_failed
+from tenuto.core.compacting.strategies import choose_strategy, name_of, outcome_of
 from tenuto.core.compacting.undo import append_undo
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
+from tenuto.core.state.compaction_state import CompactionRequest, ProposedCompaction
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.prompt import refreshed_system_entry
-from tenuto.core.state.windows import describe_sizes
+from tenuto.core.state.windows import ModelChange, change_model, describe_sizes
 from tenuto.core.transcript.replay import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
-from tenuto.protocol.message import (
-    AssistantMessage,
-    CompactionEntry,
-    DeveloperMessage,
-    Message,
-    SystemMessage,
-    ToolResultMessage,
-    UserMessage,
-)
-from tenuto.protocol.model import ModelFacts
+from tenuto.protocol.hooks import SuppliedCompaction
+from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
 from tenuto.session.view.path import find_on
 from tenuto.session.view.projection import cancelled_by_undo, compaction_of_edits
 
 FIRST_ROUND_TOLD = 5
+PREPARING = "finishing the summary that was begun beside the work"
+TO_A_LIMIT: frozenset[CompactionReason] = frozenset({"threshold", "model_switch"})
+"""Reasons with which the context has to come under a trigger."""
 
 
-def tell_rounds(live: LiveSession, entry: CompactionEntry) -> None:
+class NothingToCompactError(TaskFailedError):
+    """There is nothing that a compaction could make smaller; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCompaction:
+    """What a summary is made from. `supplied` are compactions that extensions bring along, the last one first."""
+
+    request: CompactionRequest
+    strategy: CompactionStrategy
+    context: BoundContext
+    supplied: Sequence[tuple[str, SuppliedCompaction]]
+
+
+async def run_compaction(
+    live: LiveSession, request: CompactionRequest, strategy: CompactionStrategy | None = None
+) -> CompactionEntry:
+    """Compact the session's view and tell the front-ends; return the entry that is on disk.
+
+    Mere edits of the view are told in the form of an entry too. Raises `NothingToCompactError`, `TaskFailedError` or
+    `CancelledError`, after the end event and with nothing appended. A strategy other than the ladder is asked once more
+    when the context is over its trigger still (DESIGN section 6).
+    """
+    strategy = strategy or await choose_strategy(live)
+    entry = append(live, await propose(live, request, strategy))
+    if type(strategy) is LadderCompaction or not _is_over_limit(live, request):
+        return entry
+    try:
+        return append(live, await propose(live, request, strategy))
+    except TaskFailedError:
+        return entry  # the first one counts, and its end event has said that it was not enough
+
+
+def _is_over_limit(live: LiveSession, request: CompactionRequest) -> bool:
+    size = live.measure()
+    limit = aim_for(live.budget(request.successor), size.fixed + size.queued).trigger
+    return request.reason in TO_A_LIMIT and size.tokens > limit
+
+
+async def propose(live: LiveSession, request: CompactionRequest, strategy: CompactionStrategy) -> ProposedCompaction:
+    """Publish the start and return what may be written. When it raises, the end has been published."""
+    drop_pending(live)
+    started = CompactionStartEvent(session_id=live.id, submission_id=request.submission_id, reason=request.reason)
+    live.bus.publish(started)
+    try:
+        return await summarise(live, await prepare(live, request, strategy))
+    except asyncio.CancelledError:
+        publish_failure(live, request, "", aborted=True)
+        raise
+    except BaseException as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
+        live.automatic.note_failed(live.measure().tokens)
+        is_refused = isinstance(error, CompactionRefusedError)
+        if is_refused:
+            live.notify(f"Not compacted: {error}.", "warning")
+        is_needless = isinstance(error, NothingToCompactError)
+        publish_failure(live, request, describe_failure(error), aborted=is_refused, needless=is_needless)
+        raise
+
+
+# --- prepare ---
+
+
+async def prepare(live: LiveSession, request: CompactionRequest, strategy: CompactionStrategy) -> PreparedCompaction:
+    """Bring the log into order and ask the extensions. Raises `CompactionRefusedError` where one is against it."""
+
+    def progress(stage: str, tokens: int) -> None:
+        live.bus.publish(
+            CompactionProgressEvent(
+                session_id=live.id, submission_id=request.submission_id, stage=stage, summary_tokens=tokens
+            )
+        )
+
+    _check_log(live)
+    await live.meter.texts.read(live.session.path())
+    await _settle_preparation(live, request, progress)
+    context = bind_context(live, request, progress)
+    context, supplied = await ask_before_compaction(live, context, request, strategy)
+    return PreparedCompaction(request, strategy, context, supplied)
+
+
+def _check_log(live: LiveSession) -> None:
+    """Give every open call a result, and try again to write what is not on disk; the user is told of what is not."""
+    live.session.close_open_calls()
+    live.session.retry_save()
+    live.watch_saving()
+
+
+async def _settle_preparation(live: LiveSession, request: CompactionRequest, progress: Progress) -> None:
+    """Wait for a summary that is being written for this compaction; for another one it is not the right one."""
+    if live.preparation is None:
+        return
+    if request.reason != "threshold":
+        await live.preparation.stop()
+    elif live.preparation.is_running:
+        progress(PREPARING, 0)
+        await live.preparation.wait()
+    live.preparation.check()
+
+
+# --- summarise ---
+
+
+async def summarise(live: LiveSession, prepared: PreparedCompaction) -> ProposedCompaction:
+    """Return what is to be written: an extension's compaction that may be, else what the strategy proposes.
+
+    What it cost is held when it fails. Raises `NothingToCompactError`, `TaskFailedError` or `CancelledError`.
+    """
+    context, started = prepared.context, time.monotonic()
+    try:
+        outcome = _take_supplied(live, prepared)
+        if outcome is not None:
+            proposal = weigh(outcome, context.environment.standing)
+        else:
+            proposal = await _ask_strategy(live, context, prepared.strategy)
+    except BaseException:
+        live.session.hold_usage(context.environment.spending.usage)
+        raise
+    return ProposedCompaction(prepared.request, context, proposal, time.monotonic() - started)
+
+
+def _take_supplied(live: LiveSession, prepared: PreparedCompaction) -> CompactionOutcome | None:
+    """Return the first supplied compaction that may be written; the others are named to the user."""
+    for extension, supplied in prepared.supplied:
+        try:
+            return take_supplied(prepared.context, supplied, extension)
+        except RungError as error:
+            text = f"The compaction of the extension {extension} cannot be used: {error}."
+            live.notify(text, "warning", keep=True)
+    return None
+
+
+async def _ask_strategy(live: LiveSession, context: BoundContext, strategy: CompactionStrategy) -> Proposal:
+    """Return the proposal of a strategy. One of somebody else that fails is named, and the ladder takes over."""
+    try:
+        return await _checked_proposal(context, strategy)
+    except NothingLeftError as error:
+        raise NothingToCompactError(f"nothing to compact: {error}{_sizes(live, context)}") from error
+    except RungError as error:
+        if type(strategy) is LadderCompaction:
+            raise TaskFailedError(f"{error}{_sizes(live, context)}") from error
+        live.notify(
+            f"The compaction strategy {name_of(strategy)} could not be used ({error}); the built-in one is used.",
+            "warning",
+            keep=True,
+        )
+        return await _ask_strategy(live, context, LadderCompaction())
+
+
+async def _checked_proposal(context: BoundContext, strategy: CompactionStrategy) -> Proposal:
+    """Return what the strategy proposes, if it may be written. Raises `RungError`."""
+    standing = context.environment.standing
+    output = await strategy.compact(context)
+    if output is None or isinstance(output, CompactionOutcome):
+        outcome = output
+    else:
+        outcome = outcome_of(output, standing, name_of(strategy))
+    if outcome is None and context.reason == "overflow" and type(strategy) is not LadderCompaction:
+        return await _checked_proposal(context, LadderCompaction())  # the request cannot be made as it is
+    if outcome is None:
+        raise NothingLeftError("the strategy leaves everything as it is")
+    spent = context.environment.spending.usage
+    if outcome.usage is None and spent != Usage():
+        outcome = msgspec.structs.replace(outcome, usage=spent)
+    proposal = weigh(outcome, standing)
+    flaw = find_flaw(proposal, standing)
+    if flaw:
+        raise RungError(flaw)
+    return proposal
+
+
+def _sizes(live: LiveSession, context: BoundContext) -> str:
+    """Return what fills the window, for an automatic compaction that cannot help; nobody asked (R-005)."""
+    size, trigger = live.measure(), live.budget().trigger
+    is_said = size.fixed + size.queued >= trigger  # the plan's own reason has the sizes of the fixed parts
+    return "" if context.reason != "threshold" or is_said else f" ({describe_sizes(live)})"
+
+
+# --- append ---
+
+
+def append(live: LiveSession, proposed: ProposedCompaction) -> CompactionEntry:
+    """Write what was proposed and tell everybody. When it raises, the end has been published."""
+    request, proposal = proposed.request, proposed.proposal
+    try:
+        entry = _write(live, proposed)
+    except BaseException as error:
+        publish_failure(live, request, describe_failure(error), aborted=False)
+        raise
+    live.prepared = None  # it was used, or stands for what is gone from the view now
+    if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
+        live.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=request.reason == "manual")
+    live.bus.publish(compaction_end(live.id, entry, request.submission_id, will_retry=request.will_retry))
+    for note in proposal.outcome.notes:
+        live.notify(note, "warning", keep=True)
+    live.publish_usage()
+    _warn_of_rounds(live, entry)
+    tell_compacted(live, entry, request)
+    return entry
+
+
+def _write(live: LiveSession, proposed: ProposedCompaction) -> CompactionEntry:
+    """Append what was proposed: from here on the compaction counts as done."""
+    if proposed.request.undoing:
+        append_undo(live, proposed.request.undoing)
+    if not proposed.proposal.outcome.first_kept_index:
+        return compaction_of_edits(live.session.append(_edits_of(proposed)))
+    system = refreshed_system_entry(live)
+    system_seq = live.session.append(system).seq if system is not None else 0
+    return live.session.append(entry_of(proposed, system_seq))
+
+
+def entry_of(proposed: ProposedCompaction, system_seq: int = 0) -> CompactionEntry:
+    """Return the entry that a proposal becomes; mere edits of the view in the same form.
+
+    `system_seq` is the seq of the system prompt that came with it (0: none).
+    """
+    proposal, context = proposed.proposal, proposed.context
+    if not proposal.outcome.first_kept_index:
+        return compaction_of_edits(_edits_of(proposed))
+    return proposal.to_entry(context.reason, focus=context.focus, duration=proposed.duration, system_seq=system_seq)
+
+
+def _edits_of(proposed: ProposedCompaction) -> ViewEditEntry:
+    proposal = proposed.proposal
+    return ViewEditEntry(
+        edits=proposal.outcome.edits,
+        reason=proposed.context.reason,
+        rung=proposal.outcome.rung,
+        tokens_before=proposal.tokens_before,
+        tokens_after=proposal.tokens_after,
+        rough=proposal.rough,
+        trigger=proposal.trigger,
+        duration=proposed.duration,
+    )
+
+
+def _warn_of_rounds(live: LiveSession, entry: CompactionEntry) -> None:
     """Say from the fifth summary on what many of them cost; once while the session is open."""
     if live.rounds_told or not entry.first_kept_index:
         return
@@ -68,370 +300,54 @@ def tell_rounds(live: LiveSession, entry: CompactionEntry) -> None:
     )
 
 
-def check_log(live: LiveSession) -> None:
-    """Give every open call a result, and try again to write what is not on disk; the user is told of what is not."""
-    live.session.close_open_calls()
-    live.session.retry_save()
-    live.watch_saving()
-
-
-RUNG = "strategy"
-
-
-def outcome_of(messages: Sequence[Message], standing: Standing, rung: str = RUNG) -> CompactionOutcome | None:
-    """Return the outcome that leads to these messages, `None` when they are the view as it is.
-
-    Raises `StrategyError` when they stand in another order than in the history.
-    """
-    proposed = list(messages)
-    view = list(standing.view)
-    if view and isinstance(view[0], SystemMessage):
-        # The system prompt always stays; a strategy may return it or leave it out.
-        proposed = proposed[1:] if proposed and proposed[0] == view[0] else proposed
-        view = view[1:]
-    _check_order(proposed)
-    if proposed == view:
-        return None
-    start = _kept_from(proposed, view, standing)
-    kept = next((message.seq for message in proposed[start:] if message.seq), standing.path[-1].seq + 1)
-    return CompactionOutcome(
-        replacement=tuple(msgspec.structs.replace(message, seq=0, ts=0.0) for message in proposed[:start]),
-        first_kept_index=kept,
-        summary=_readable(proposed[:start]),
-        rung=rung,
-    )
-
-
-def _check_order(messages: Sequence[Message]) -> None:
-    newest = 0
-    for message in messages:
-        if message.seq and message.seq <= newest:
-            raise StrategyError(f"entry {message.seq} stands behind entry {newest}: the order of events has to stay")
-        newest = max(newest, message.seq)
-
-
-def _kept_from(proposed: Sequence[Message], view: Sequence[Message], standing: Standing) -> int:
-    """Return the index in `proposed` of the longest common tail that begins where the conversation can be cut."""
-    common = 0
-    most = min(len(proposed), len(view))
-    while common < most and proposed[-1 - common] == view[-1 - common]:
-        common += 1
-    for index in range(len(proposed) - common, len(proposed)):
-        if proposed[index].seq and is_valid_cut(proposed[index].seq, standing):
-            return index
-    return len(proposed)
-
-
-def _readable(messages: Sequence[Message]) -> str:
-    """Return the replaced part as text: for the user, for search, and for the next summary."""
-    texts = [message.text for message in messages if isinstance(message, SystemMessage)]
-    shown = [
-        message
-        for message in messages
-        if isinstance(message, UserMessage | AssistantMessage | ToolResultMessage | DeveloperMessage)
-    ]
-    return "\n\n".join([*texts, SEPARATOR.join(serialize_blocks(shown))]).strip()
-
-
-Bind = Callable[[Progress], BoundContext]
-"""Returns the context of a compaction that tells its progress to the given function."""
-PREPARING = "finishing the summary that was begun beside the work"
-TO_A_LIMIT: frozenset[CompactionReason] = frozenset({"threshold", "model_switch"})
-"""Reasons with which the context has to come under a trigger."""
-
-
-class NothingToCompactError(TaskFailedError):
-    """There is nothing that a compaction could make smaller; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
-    """What a compaction did; it is on disk. `entry` tells of mere edits of the view in the same form."""
-
-    entry: CompactionEntry
-
-
-class Compaction:
-    """One compaction of one session, from the strategy's proposal to the line."""
-
-    def __init__(
-        self, live: LiveSession, hooked: Hooked, strategy: CompactionStrategy, operation: CompactSessionOperation
-    ) -> None:
-        self.operation = operation
-        self._live = live
-        self._hooked = hooked
-        self._context = hooked.context
-        self._strategy = strategy
-        self._duration = 0.0
-
-    @property
-    def standing(self) -> Standing:
-        """The context that it works on."""
-        return self._context.environment.standing
-
-    async def propose(self) -> Proposal:
-        """Return what is to be written.
-
-        Raises `NothingToCompactError`, `TaskFailedError` or `CancelledError`; nothing is appended either way.
-        """
-        started = time.monotonic()
-        try:
-            return self._take_supplied() or await self._propose()
-        except BaseException:
-            self._live.session.hold_usage(self._context.environment.spending.usage)
-            raise
-        finally:
-            self._duration = time.monotonic() - started
-
-    def _take_supplied(self) -> Proposal | None:
-        """Return what an extension supplied, if it may be written."""
-        outcome = self._hooked.take(self._live)
-        return weigh(outcome, self.standing) if outcome is not None else None
-
-    async def _propose(self) -> Proposal:
-        """Return what is to be written. A strategy of somebody else that fails is named, and the ladder takes over."""
-        try:
-            return await self._ask(self._strategy)
-        except NothingLeftError as error:
-            raise NothingToCompactError(f"nothing to compact: {error}{self._sizes()}") from error
-        except RungError as error:
-            if type(self._strategy) is LadderCompaction:
-                raise TaskFailedError(f"{error}{self._sizes()}") from error
-            self._live.notify(
-                f"The compaction strategy {name_of(self._strategy)} could not be used ({error}); "
-                "the built-in one is used.",
-                "warning",
-                keep=True,
-            )
-            self._strategy = LadderCompaction()
-            return await self._propose()
-
-    async def _ask(self, strategy: CompactionStrategy) -> Proposal:
-        """Return the strategy's proposal, checked. Raises `RungError`."""
-        standing = self.standing
-        output = await strategy.compact(self._context)
-        if output is None or isinstance(output, CompactionOutcome):
-            outcome = output
-        else:
-            outcome = outcome_of(output, standing, name_of(strategy))
-        if outcome is None and self._context.reason == "overflow" and type(strategy) is not LadderCompaction:
-            return await self._ask(LadderCompaction())  # the request cannot be made as it is
-        if outcome is None:
-            raise NothingLeftError("the strategy leaves everything as it is")
-        spent = self._context.environment.spending.usage
-        if outcome.usage is None and spent != Usage():
-            outcome = msgspec.structs.replace(outcome, usage=spent)
-        proposal = weigh(outcome, standing)
-        flaw = find_flaw(proposal, standing)
-        if flaw:
-            raise RungError(flaw)
-        return proposal
-
-    def to_entry(self, proposal: Proposal, system_seq: int = 0) -> CompactionEntry:
-        """Return the entry that a proposal becomes; mere edits of the view in the same form."""
-        if not proposal.outcome.first_kept_index:
-            return compaction_of_edits(self._edits(proposal))
-        context = self._context
-        return proposal.to_entry(context.reason, focus=context.focus, duration=self._duration, system_seq=system_seq)
-
-    def write(self, proposal: Proposal) -> CompactionEntry:
-        """Append what was proposed: from here on the compaction counts as done."""
-        live = self._live
-        if self.operation.undoing:
-            append_undo(live, self.operation.undoing)
-        if proposal.outcome.first_kept_index:
-            system = refreshed_system_entry(live)
-            system_seq = live.session.append(system).seq if system is not None else 0
-            stored = live.session.append(self.to_entry(proposal, system_seq))
-        else:
-            stored = compaction_of_edits(live.session.append(self._edits(proposal)))
-        return stored
-
-    def _edits(self, proposal: Proposal) -> ViewEditEntry:
-        return ViewEditEntry(
-            edits=proposal.outcome.edits,
-            reason=self._context.reason,
-            rung=proposal.outcome.rung,
-            tokens_before=proposal.tokens_before,
-            tokens_after=proposal.tokens_after,
-            rough=proposal.rough,
-            trigger=proposal.trigger,
-            duration=self._duration,
-        )
-
-    def _sizes(self) -> str:
-        """Return what fills the window, for an automatic compaction that cannot help; nobody asked (R-005)."""
-        size, trigger = self._live.measure(), self._live.budget().trigger
-        is_said = size.fixed + size.queued >= trigger  # the plan's own reason has the sizes of the fixed parts
-        return "" if self._context.reason != "threshold" or is_said else f" ({describe_sizes(self._live)})"
-
-
-async def run_compaction(
-    live: LiveSession,
-    reason: CompactionReason,
-    *,
-    submission_id: str = "",
-    focus: str = "",
-    will_retry: bool = False,
-    attempt: int = 0,
-    first_kept: int = 0,
-    undoing: int = 0,
-    observed: int = 0,
-    successor: ModelFacts | None = None,
-    strategy: CompactionStrategy | None = None,
-) -> CompactionResult:
-    """Compact the session's view and tell the front-ends. Raises what `Compaction.propose` raises, after the end event.
-
-    `attempt`, `observed` and `successor` are as in `bind_context`. A strategy other than the ladder is asked once more
-    when the context is over its trigger still (DESIGN section 6).
-    """
-    strategy = strategy or await choose_strategy(live)
-    operation = CompactSessionOperation(
-        session_id=live.id,
-        submission_id=submission_id,
-        reason=reason,
-        focus=focus,
-        will_retry=will_retry,
-        first_kept=first_kept,
-        undoing=undoing,
-    )
-    bind = partial(
-        bind_context,
-        live,
-        reason,
-        focus=focus,
-        attempt=attempt,
-        observed=observed,
-        successor=successor,
-        first_kept=first_kept,
-        undoing=undoing,
-    )
-    result = await _compact_once(live, strategy, operation, bind)
-    size = live.measure()
-    limit = aim_for(live.budget(successor), size.fixed + size.queued).trigger
-    is_over = reason in TO_A_LIMIT and size.tokens > limit
-    if not is_over or type(strategy) is LadderCompaction:
-        return result
-    try:
-        return await _compact_once(live, strategy, operation, bind)
-    except TaskFailedError:
-        return result  # the first one counts, and its end event has said that it was not enough
-
-
-async def _compact_once(
-    live: LiveSession, strategy: CompactionStrategy, operation: CompactSessionOperation, bind: Bind
-) -> CompactionResult:
-    compaction, proposal = await begin_compaction(live, strategy, operation, bind)
-    return finish_compaction(live, compaction, proposal)
-
-
-async def begin_compaction(
-    live: LiveSession, strategy: CompactionStrategy, operation: CompactSessionOperation, bind: Bind
-) -> tuple[Compaction, Proposal]:
-    """Publish the start and return what may be written. When it raises, the end has been published."""
-    submission_id, reason = operation.submission_id, operation.reason
-    if live.pending is not None:
-        live.pending.drop()
-
-    def progress(stage: str, tokens: int) -> None:
-        live.bus.publish(
-            CompactionProgressEvent(session_id=live.id, submission_id=submission_id, stage=stage, summary_tokens=tokens)
-        )
-
-    live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=submission_id, reason=reason))
-    try:
-        check_log(live)
-        await live.meter.texts.read(live.session.path())
-        await _settle_preparation(live, reason, progress)
-        hooked = await ask_before_compaction(live, bind(progress), operation, strategy)
-        compaction = Compaction(live, hooked, strategy, operation)
-        return compaction, await compaction.propose()
-    except asyncio.CancelledError:
-        publish_failure(live, operation, "", aborted=True)
-        raise
-    except BaseException as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
-        live.automatic.note_failed(live.measure().tokens)
-        if isinstance(error, CompactionRefusedError):
-            live.notify(f"Not compacted: {error}.", "warning")
-        publish_failure(
-            live,
-            operation,
-            describe_failure(error),
-            aborted=isinstance(error, CompactionRefusedError),
-            needless=isinstance(error, NothingToCompactError),
-        )
-        raise
-
-
-async def _settle_preparation(live: LiveSession, reason: CompactionReason, progress: Progress) -> None:
-    """Wait for a summary that is being written for this compaction; for another one it is not the right one."""
-    if live.preparation is None:
-        return
-    if reason != "threshold":
-        await live.preparation.stop()
-    elif live.preparation.is_running:
-        progress(PREPARING, 0)
-        await live.preparation.wait()
-    live.preparation.check()
-
-
-def finish_compaction(live: LiveSession, compaction: Compaction, proposal: Proposal) -> CompactionResult:
-    """Write what was proposed and tell everybody. When it raises, the end has been published."""
-    operation = compaction.operation
-    try:
-        entry = compaction.write(proposal)
-    except BaseException as error:
-        publish_failure(live, operation, describe_failure(error), aborted=False)
-        raise
-    live.prepared = None  # it was used, or stands for what is gone from the view now
-    if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
-        live.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=operation.reason == "manual")
-    live.bus.publish(compaction_end(live.id, entry, operation.submission_id, will_retry=operation.will_retry))
-    for note in proposal.outcome.notes:
-        live.notify(note, "warning", keep=True)
-    live.publish_usage()
-    tell_rounds(live, entry)
-    tell_compacted(live, entry, operation)
-    return CompactionResult(entry)
+def drop_pending(live: LiveSession) -> None:
+    """Let go of a proposal that waits, if there is one, and tell the front-ends; what it cost stays counted."""
+    pending, live.pending = live.pending, None
+    if pending is not None:
+        publish_failure(live, pending.proposed.request, "", aborted=True)
 
 
 def publish_failure(
-    live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool, needless: bool = False
+    live: LiveSession, request: CompactionRequest, error: str, *, aborted: bool, needless: bool = False
 ) -> None:
     """Tell the front-ends and the extensions of a compaction that came to nothing."""
     live.bus.publish(
         CompactionEndEvent(
             session_id=live.id,
-            submission_id=operation.submission_id,
-            reason=operation.reason,
+            submission_id=request.submission_id,
+            reason=request.reason,
             aborted=aborted,
             needless=needless,
             error=error or None,
             tokens_before=live.measure().tokens,
         )
     )
-    tell_failed(live, operation, error, aborted=aborted)
+    tell_failed(live, request, error, aborted=aborted)
 
 
-class CompactionTask:
-    """Serves one `CompactSessionOperation`."""
+# --- tasks ---
 
-    def __init__(self, live: LiveSession, operation: CompactSessionOperation) -> None:
-        self._live = live
-        self._operation = operation
 
-    async def run(self) -> None:
-        """Compact. That there is nothing to compact, or that an extension is against it, is no failure."""
-        operation = self._operation
-        try:
-            await run_compaction(
-                self._live,
-                operation.reason,
-                submission_id=operation.submission_id,
-                focus=operation.focus or "",
-                will_retry=operation.will_retry,
-                first_kept=operation.first_kept,
-                undoing=operation.undoing,
-            )
-        except (NothingToCompactError, CompactionRefusedError):
-            return
+async def serve_compaction(live: LiveSession, operation: CompactSessionOperation) -> None:
+    """Serve an operation. That there is nothing to compact, or that an extension is against it, is no failure."""
+    try:
+        await run_compaction(live, CompactionRequest.of(operation))
+    except (NothingToCompactError, CompactionRefusedError):
+        return
+
+
+async def switch_model(live: LiveSession, change: ModelChange, submission_id: str) -> None:
+    """Compact for a smaller window with the model that still reads the whole, then change the model.
+
+    Cancelled, the session keeps its model. A compaction that comes to nothing has said why, and the change is made: the
+    user asked for it, and before the next request the new model gets to make room.
+    """
+    request = CompactionRequest(reason="model_switch", submission_id=submission_id, successor=change.facts)
+    try:
+        await run_compaction(live, request)
+    except asyncio.CancelledError:
+        live.notify(f"The model stays {live.facts.id}: the compaction for {change.facts.id} was cancelled.")
+        raise
+    except TaskFailedError:
+        live.notify(f"The conversation was not compacted for {change.facts.id}; it may not fit its window.", "warning")
+    change_model(live, change)

@@ -16,6 +16,7 @@ from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironme
 from tenuto.compaction.ways.validate import Standing
 from tenuto.config.project import read_instructions
 from tenuto.core.errors import UsageError
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pin_notes import fitting_pins
 from tenuto.core.state.reminders import describe_job
@@ -33,7 +34,6 @@ from tenuto.protocol.model import (
     RemoteCompactor,
     StreamPart,
 )
-from tenuto.protocol.operation import CompactionReason
 from tenuto.session.view.projection import project
 
 
@@ -171,6 +171,10 @@ OVERFLOW_DIVISOR = 3
 """Of a refused request at most this part stays word for word, and of its texts of the user this part."""
 
 
+def ignore_progress(_stage: str, _tokens: int) -> None:
+    """Tell nobody how far a summary is."""
+
+
 def present_standing(live: LiveSession) -> Standing:
     """Return the context as it is now."""
     return Standing(
@@ -192,29 +196,13 @@ def standing_without(live: LiveSession, target: int) -> Standing:
     return msgspec.structs.replace(present, path=path, view=tuple(view), size=size)
 
 
-def bind_context(
-    live: LiveSession,
-    reason: CompactionReason,
-    progress: Progress,
-    *,
-    focus: str = "",
-    attempt: int = 0,
-    observed: int = 0,
-    successor: ModelFacts | None = None,
-    first_kept: int = 0,
-    undoing: int = 0,
-) -> BoundContext:
-    """Return what a strategy works on. `attempt` counts from 0; each keeps half of the one before.
-
-    `observed` is the tokens of a request that the provider took and that filled the window. `successor` is the model
-    that the session changes to afterwards: the result has to fit that one's window. `first_kept` is the seq that the
-    kept tail has to begin with (0: where the plan cuts), `undoing` the seq of a compaction that counts as undone (0:
-    none).
-    """
+def bind_context(live: LiveSession, request: CompactionRequest, progress: Progress = ignore_progress) -> BoundContext:
+    """Return what a strategy works on."""
+    undoing, first_kept = request.undoing, request.first_kept
     standing = standing_without(live, undoing) if undoing else present_standing(live)
-    if successor is not None:
-        standing = msgspec.structs.replace(standing, budget=live.budget(successor))
-    standing = _aimed(standing, reason, attempt)
+    if request.successor is not None:
+        standing = msgspec.structs.replace(standing, budget=live.budget(request.successor))
+    standing = _aimed(standing, request)
     size, budget, path = standing.size, standing.budget, standing.path
     spending = Spending()
     client = live.models.client(live.facts.provider)
@@ -225,40 +213,40 @@ def bind_context(
         max_context_size=budget.window,
         reserved_context_size=budget.window - budget.trigger,
         llm=CompactionModel(live.facts, CountedClient(client, spending)),
-        reason=reason,
-        focus=focus,
+        reason=request.reason,
+        focus=request.focus,
         previous_summary=previous.summary if previous is not None else "",
         cache=CacheState() if undoing else cache_state(live),
         environment=CompactionEnvironment(
             standing=standing,
             request=build_request(live, standing.view, size),
-            summarisers=_SummaryModels(live, successor),
+            summarisers=_SummaryModels(live, request.successor),
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
             constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd).files),
             surroundings=_surroundings(live),
             tracker=live.session.state.files,
             directory=str(live.session.cwd),
-            keep_tokens=budget.window if first_kept else _tail_to_keep(live, reason, attempt),
+            keep_tokens=budget.window if first_kept else _tail_to_keep(live, request),
             first_kept=first_kept,
-            unseen_tokens=_unseen_to_keep(live, reason, attempt),
+            unseen_tokens=_unseen_to_keep(live, request),
             compactor=client if isinstance(client, RemoteCompactor) else None,
             shares_prefix=live.settings.compaction.same_prefix,
-            observed=observed,
+            observed=request.observed,
             spending=spending,
             prepared=None if first_kept or undoing else live.prepared,
         ),
     )
 
 
-def _aimed(standing: Standing, reason: CompactionReason, attempt: int) -> Standing:
+def _aimed(standing: Standing, request: CompactionRequest) -> Standing:
     """Return the context with the limit that fixed parts and queued texts leave room under.
 
     The user's words share what was refused, whatever the window is believed to be.
     """
     size, budget = standing.size, standing.budget
-    if reason == "overflow" or (reason == "threshold" and size.tokens >= budget.window):
-        said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> attempt
+    if request.reason == "overflow" or (request.reason == "threshold" and size.tokens >= budget.window):
+        said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> request.attempt
         budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
     return msgspec.structs.replace(standing, budget=aim_for(budget, size.fixed + size.queued))
 
@@ -309,21 +297,21 @@ def _surroundings(live: LiveSession) -> Surroundings:
     )
 
 
-def _tail_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+def _tail_to_keep(live: LiveSession, request: CompactionRequest) -> int | None:
     """Return how much of the end stays, `None` for the usual.
 
     After an overflow, a silent one too (R-022), the real window or the real size is not what we believe it to be.
     """
     size, budget = live.measure(), live.budget()
-    is_silent = reason == "threshold" and size.tokens >= budget.window
-    if reason != "overflow" and not is_silent:
+    is_silent = request.reason == "threshold" and size.tokens >= budget.window
+    if request.reason != "overflow" and not is_silent:
         return None
-    return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> attempt
+    return min(budget.keep_recent, min(size.tokens, size.estimate) // OVERFLOW_DIVISOR) >> request.attempt
 
 
-def _unseen_to_keep(live: LiveSession, reason: CompactionReason, attempt: int) -> int | None:
+def _unseen_to_keep(live: LiveSession, request: CompactionRequest) -> int | None:
     """Return how much of results that no accepted request had stays: of a refused one at most half of it."""
-    if reason != "overflow":
+    if request.reason != "overflow":
         return None
     size = live.measure()
-    return min(size.tokens, size.estimate) >> (attempt + 1)
+    return min(size.tokens, size.estimate) >> (request.attempt + 1)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.summary.branch import common_ancestor
 from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.compaction.ways.environment import BoundContext
 from tenuto.compaction.ways.ladder import LadderCompaction
-from tenuto.compaction.ways.strategies import take_supplied
 from tenuto.core.errors import CompactionRefusedError, MoveRefusedError
+from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
-from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
+from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.hooks import (
     BeforeCompactAnswer,
@@ -37,54 +35,35 @@ from tenuto.protocol.hooks import (
     TreePreparation,
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent
-from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.session.view.path import since
 
 NOTES_DIVISOR = 20
 """Of the window, at most this part is spent on texts that extensions add, and as much on what they ask to stress."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hooked:
-    """A compaction's context after the extensions were asked, and the compactions that they supply, the last first."""
-
-    context: BoundContext
-    supplied: Sequence[tuple[str, SuppliedCompaction]] = ()
-
-    def take(self, live: LiveSession) -> CompactionOutcome | None:
-        """Return the first supplied compaction that may be written; the others are named to the user."""
-        for extension, supplied in self.supplied:
-            try:
-                return take_supplied(self.context, supplied, extension)
-            except RungError as error:
-                live.notify(
-                    f"The compaction of the extension {extension} cannot be used: {error}.", "warning", keep=True
-                )
-        return None
-
-
 async def ask_before_compaction(
-    live: LiveSession, context: BoundContext, operation: CompactSessionOperation, strategy: CompactionStrategy
-) -> Hooked:
-    """Ask every extension once. Raises `CompactionRefusedError` when one cancels the compaction.
+    live: LiveSession, context: BoundContext, request: CompactionRequest, strategy: CompactionStrategy
+) -> tuple[BoundContext, Sequence[tuple[str, SuppliedCompaction]]]:
+    """Ask every extension once; return the context with what they add, and the compactions that they supply.
 
-    A user's `/compact` that will only be told that there is nothing to compact asks nobody.
+    The last extension's comes first. Raises `CompactionRefusedError` when one cancels the compaction. A user's
+    `/compact` that will only be told that there is nothing to compact asks nobody.
     """
     host = await live.extensions.host() if live.extensions is not None else None
     if host is None or not host.listens("session_before_compact"):
-        return Hooked(context)
+        return context, ()
     plan = context.environment.plan(manual=context.is_manual)
     is_idle = isinstance(plan, NothingToCompact) and not plan.edits
     if is_idle and context.is_manual and isinstance(strategy, LadderCompaction):
-        return Hooked(context)
+        return context, ()
     event = SessionBeforeCompact(
         session_id=live.id,
         cwd=str(live.session.cwd),
         preparation=_prepare(live, context, plan),
         branch_entries=tuple(context.environment.standing.path),
-        custom_instructions=operation.focus or "",
-        reason=operation.reason,
-        will_retry=operation.will_retry,
+        custom_instructions=request.focus,
+        reason=request.reason,
+        will_retry=request.will_retry,
     )
     named = await host.ask_before_compact(
         event, lambda name: context.environment.progress(f"asking the extension {name}", 0)
@@ -95,10 +74,10 @@ async def ask_before_compaction(
             why = _reason(answer.cancel_reason)
             raise CompactionRefusedError(f"the extension {extension} cancelled the compaction{why}")
     supplied = [(extension, answer.compaction) for extension, answer in answers if answer.compaction is not None]
-    return Hooked(_with_additions(context, answers), supplied[::-1])
+    return _with_additions(context, answers), supplied[::-1]
 
 
-def tell_compacted(live: LiveSession, entry: CompactionEntry, operation: CompactSessionOperation) -> None:
+def tell_compacted(live: LiveSession, entry: CompactionEntry, request: CompactionRequest) -> None:
     """Tell the extensions of a compaction that is on disk; nothing waits for them."""
     host = live.extensions.loaded if live.extensions is not None else None
     if host is not None:
@@ -109,13 +88,13 @@ def tell_compacted(live: LiveSession, entry: CompactionEntry, operation: Compact
                 cwd=str(live.session.cwd),
                 compaction_entry=entry,
                 from_extension=entry.from_extension,
-                reason=operation.reason,
-                will_retry=operation.will_retry,
+                reason=request.reason,
+                will_retry=request.will_retry,
             ),
         )
 
 
-def tell_failed(live: LiveSession, operation: CompactSessionOperation, error: str, *, aborted: bool) -> None:
+def tell_failed(live: LiveSession, request: CompactionRequest, error: str, *, aborted: bool) -> None:
     """Tell the extensions of a compaction that came to nothing; nothing waits for them."""
     host = live.extensions.loaded if live.extensions is not None else None
     if host is not None:
@@ -124,10 +103,10 @@ def tell_failed(live: LiveSession, operation: CompactSessionOperation, error: st
             SessionCompactFailed(
                 session_id=live.id,
                 cwd=str(live.session.cwd),
-                reason=operation.reason,
+                reason=request.reason,
                 error=error,
                 aborted=aborted,
-                will_retry=operation.will_retry,
+                will_retry=request.will_retry,
                 tokens_before=live.measure().tokens,
             ),
         )

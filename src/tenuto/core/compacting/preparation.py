@@ -22,7 +22,7 @@ from tenuto.compaction.ways.remote import is_chosen
 from tenuto.compaction.ways.rungs import hide_if_it_pays
 from tenuto.core.compacting.environment import CACHE_LIFETIME, bind_context, cache_state, present_standing
 from tenuto.core.errors import describe_failure
-from tenuto.core.state.automatic import GROWTH_AFTER_FAILURE
+from tenuto.core.state.compaction_state import GROWTH_AFTER_FAILURE, CompactionRequest
 from tenuto.core.state.live import PREPARE_SHARE, LiveSession
 from tenuto.core.state.windows import split_model
 from tenuto.protocol.entry import UsageEntry
@@ -143,7 +143,7 @@ class Preparation:
         not made again beside one that may be the reason.
         """
         live = self._live
-        context = bind_context(live, "idle", lambda _stage, _tokens: None)
+        context = bind_context(live, CompactionRequest(reason="idle"))
         environment = context.environment
         standing, budget = environment.standing, environment.standing.budget
         path = live.session.path_to(standing.path[-1].seq)

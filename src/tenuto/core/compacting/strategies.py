@@ -11,18 +11,36 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
+import msgspec
+
 from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.measure.meter import Meter
+from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
 from tenuto.compaction.ways.environment import BoundContext
 from tenuto.compaction.ways.ladder import Home, HomeClient, LadderCompaction, lend
 from tenuto.compaction.ways.strategies import check_strategy, convert_output, load_strategy
+from tenuto.compaction.ways.validate import Standing, is_valid_cut
 from tenuto.config.settings import Settings
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.windows import split_model
 from tenuto.extension.host import Lane, LaneError, describe_fault
-from tenuto.protocol.compaction import CompactionContext, CompactionOutput, CompactionStrategy, SessionView
-from tenuto.protocol.message import HistoryEvent, Message
+from tenuto.protocol.compaction import (
+    CompactionContext,
+    CompactionOutcome,
+    CompactionOutput,
+    CompactionStrategy,
+    SessionView,
+)
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    HistoryEvent,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
 from tenuto.protocol.model import Finished, ModelClient, ModelError, ModelFacts, ModelRequest, StreamPart
 
 STRATEGIES_FOLDER = "strategies"
@@ -92,6 +110,64 @@ def _dependencies(live: LiveSession, home: Home) -> dict[type, object]:
         Meter: Meter(),
         SessionView: ReadOnlySession(live, home),
     }
+
+
+RUNG = "strategy"
+
+
+def outcome_of(messages: Sequence[Message], standing: Standing, rung: str = RUNG) -> CompactionOutcome | None:
+    """Return the outcome that leads to these messages, `None` when they are the view as it is.
+
+    Raises `StrategyError` when they stand in another order than in the history.
+    """
+    proposed = list(messages)
+    view = list(standing.view)
+    if view and isinstance(view[0], SystemMessage):
+        # The system prompt always stays; a strategy may return it or leave it out.
+        proposed = proposed[1:] if proposed and proposed[0] == view[0] else proposed
+        view = view[1:]
+    _check_order(proposed)
+    if proposed == view:
+        return None
+    start = _kept_from(proposed, view, standing)
+    kept = next((message.seq for message in proposed[start:] if message.seq), standing.path[-1].seq + 1)
+    return CompactionOutcome(
+        replacement=tuple(msgspec.structs.replace(message, seq=0, ts=0.0) for message in proposed[:start]),
+        first_kept_index=kept,
+        summary=_readable(proposed[:start]),
+        rung=rung,
+    )
+
+
+def _check_order(messages: Sequence[Message]) -> None:
+    newest = 0
+    for message in messages:
+        if message.seq and message.seq <= newest:
+            raise StrategyError(f"entry {message.seq} stands behind entry {newest}: the order of events has to stay")
+        newest = max(newest, message.seq)
+
+
+def _kept_from(proposed: Sequence[Message], view: Sequence[Message], standing: Standing) -> int:
+    """Return the index in `proposed` of the longest common tail that begins where the conversation can be cut."""
+    common = 0
+    most = min(len(proposed), len(view))
+    while common < most and proposed[-1 - common] == view[-1 - common]:
+        common += 1
+    for index in range(len(proposed) - common, len(proposed)):
+        if proposed[index].seq and is_valid_cut(proposed[index].seq, standing):
+            return index
+    return len(proposed)
+
+
+def _readable(messages: Sequence[Message]) -> str:
+    """Return the replaced part as text: for the user, for search, and for the next summary."""
+    texts = [message.text for message in messages if isinstance(message, SystemMessage)]
+    shown = [
+        message
+        for message in messages
+        if isinstance(message, UserMessage | AssistantMessage | ToolResultMessage | DeveloperMessage)
+    ]
+    return "\n\n".join([*texts, SEPARATOR.join(serialize_blocks(shown))]).strip()
 
 
 class StrategyOnLane:

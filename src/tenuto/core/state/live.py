@@ -19,7 +19,7 @@ from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.state.approvals import ApprovalDesk
-from tenuto.core.state.automatic import AutomaticCompaction
+from tenuto.core.state.compaction_state import AutomaticCompaction, PendingCompaction
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import ChangedFiles
@@ -90,14 +90,6 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
-
-
-class Pending(Protocol):
-    """What the session knows of a proposed compaction (`core/compacting/pending.py`)."""
-
-    def drop(self) -> None:
-        """Let it go and tell the front-ends."""
-        ...
 
 
 class Preparing(Protocol):
@@ -188,7 +180,7 @@ class LiveSession(Struct):
     strategy_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     on_leave: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """What has to be let go of when the session is left."""
-    pending: Pending | None = None
+    pending: PendingCompaction | None = None
     """A compaction that was proposed and waits for the user."""
     beside: Beside | None = None
     """A command of the user that runs beside the task, or whose output waits for a boundary."""
