@@ -218,4 +218,4 @@ async def test_answers_of_other_directories_are_listed_too(tmp_path):
             (choose,) = await run_command(running.runtime, "/approvals")
             assert choose.choices[1].detail == str(other)
             await run_command(running.runtime, "/approvals remove 1")
-            assert running.runtime.live.standing.all() == ()
+            assert running.runtime.live.saved_approvals.all() == ()

@@ -153,7 +153,7 @@ async def test_an_extension_that_is_asked_before_anything_is_tried_is_asked_firs
 async def until_ready(running) -> asyncio.Future[object]:
     """Run a task until a summary is ready and the model is at its next step, which hangs."""
     work = asyncio.ensure_future(running.ask("the task", timeout=60))
-    await until(lambda: running.runtime.live.prepared is not None)
+    await until(lambda: running.runtime.live.compaction.background.ready is not None)
     return work
 
 
@@ -217,8 +217,8 @@ async def test_what_changes_in_between_drops_it_and_its_cost_stays(tmp_path, cha
             await done
         await interrupt(running)
         await work
-        live.preparation.check()
-        assert live.prepared is None
+        preparation.drop_outdated(live)
+        assert live.compaction.background.ready is None
         assert "is dropped" in told(running)[1]
         assert running.session.state.usage == before
 
@@ -229,8 +229,8 @@ async def test_what_only_comes_behind_it_changes_nothing(tmp_path):
         work = await until_ready(running)
         await interrupt(running)
         await work
-        running.runtime.live.preparation.check()
-        assert running.runtime.live.prepared is not None
+        preparation.drop_outdated(running.runtime.live)
+        assert running.runtime.live.compaction.background.ready is not None
         asked = len(summary_requests(running.server))
         await running.runtime.wait_for(await begin_compaction(running))
         assert compactions(running)[-1].rung == "prepared", "a manual compaction takes it over too"
@@ -254,7 +254,7 @@ async def test_esc_ends_it_with_the_task(tmp_path):
         await interrupt(running)
         assert (await work).outcome == "interrupted"
         await until(lambda: summary_requests(running.server)[0].aborted)
-        assert not running.runtime.live.preparation.is_running
+        assert not running.runtime.live.compaction.background.is_running
         assert not compactions(running)
 
 
@@ -315,7 +315,7 @@ async def test_what_failed_in_one_round_is_tried_anew_in_the_next(tmp_path, monk
         assert tried > 1
         assert len([text for text in told(running) if "could be prepared" in text]) == 1
         assert "prepared" in {entry.rung for entry in compactions(running)}
-        assert not live.preparation.is_running
+        assert not live.compaction.background.is_running
 
 
 async def test_kill_in_the_middle_loses_nothing(tmp_path):
@@ -342,4 +342,4 @@ async def test_kill_in_the_middle_loses_nothing(tmp_path):
             assert not running.session.damage
             assert log.read_bytes().startswith(written)
             check_pairs(running.session.get_llm_history())
-            assert running.runtime.live.prepared is None
+            assert running.runtime.live.compaction.background.ready is None

@@ -45,7 +45,7 @@ def ready(running) -> list[str]:
 
 async def prepared(running) -> None:
     async with asyncio.timeout(10):
-        while running.runtime.live.prepared is None:
+        while running.runtime.live.compaction.background.ready is None:
             await asyncio.sleep(0.01)
 
 
@@ -63,7 +63,7 @@ async def test_a_summary_is_prepared_while_idle_and_used_by_the_next_compaction(
         await prepared(running)
         assert len(ready(running)) == 1, "visible"
         asked = len(summary_requests(running.server))
-        first = running.runtime.live.prepared.first_kept_index
+        first = running.runtime.live.compaction.background.ready.first_kept_index
         await fill(running, 15_000)
         while not running.of(CompactionEndEvent):
             await running.ask("and on " + words(300))
@@ -73,7 +73,7 @@ async def test_a_summary_is_prepared_while_idle_and_used_by_the_next_compaction(
         assert "Keep the tests green" in end.entry.summary
         assert end.tokens_after < end.tokens_before
         assert len(summary_requests(running.server)) == asked, "no model was asked for it"
-        assert running.runtime.live.prepared is None
+        assert running.runtime.live.compaction.background.ready is None
         assert (await running.ask("go on")).outcome == "completed"
         assert running.session.state.usage != Usage(), "what it cost is counted"
 
@@ -88,7 +88,9 @@ async def test_a_prepared_summary_is_not_used_with_a_focus_after_a_branch_or_wit
         await fill(running, 12_500)
         await prepared(running)
         path = running.session.path()
-        user = next(entry for entry in reversed(path) if entry.seq < running.runtime.live.prepared.covered)
+        user = next(
+            entry for entry in reversed(path) if entry.seq < running.runtime.live.compaction.background.ready.covered
+        )
         running.session.append(BranchEntry(parent=user.seq))
         await running.runtime.run_command("/compact")
         end = await running.until(CompactionEndEvent, 2)
@@ -121,7 +123,7 @@ async def test_a_prompt_ends_the_preparation_where_nothing_may_run_beside_a_task
             while not summary_requests(running.server):
                 await asyncio.sleep(0.01)
         assert (await running.ask("at once")).outcome == "completed"
-        assert running.runtime.live.prepared is None
+        assert running.runtime.live.compaction.background.ready is None
 
 
 async def test_a_failure_is_told_and_changes_nothing(tmp_path):

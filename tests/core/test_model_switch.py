@@ -198,7 +198,7 @@ async def test_while_a_task_runs_the_change_is_made_at_once_and_the_old_model_is
             await asyncio.sleep(0.01)
         assert await change(running, "openai-chat/test-small") is None
         await asyncio.wait_for(running.runtime.wait_settled(), 30)
-        assert running.runtime.live.last_outcome == "completed"
+        assert running.runtime.live.task.last_outcome == "completed"
         assert [entry.reason for entry in compactions(running)] == ["threshold"]
         asked = [request for request in running.server.requests if is_summary_request(request)]
         assert {request.body["model"] for request in asked} == {"test"}

@@ -121,7 +121,7 @@ async def test_the_shortening_can_be_undone_and_is_the_same_after_a_restart(tmp_
             assert running.session.get_llm_history() == shown
             kinds = [type(event) for event in running.events]
             assert kinds.count(CompactionEndEvent) == 1, "a resumed transcript shows it"
-            running.runtime.live.facts = running.runtime.live.models.facts("openai-chat/test-small")
+            running.runtime.live.model.facts = running.runtime.live.models.facts("openai-chat/test-small")
             undo_compaction(running.runtime.live)
             assert max(map(len, result_texts(running))) > CEILING
 
@@ -145,7 +145,7 @@ async def test_when_even_that_does_not_help_the_error_names_the_sizes_and_the_se
         assert sizes == sorted(set(sizes), reverse=True), "never the same request twice"
         check_pairs(running.session.get_llm_history())
         is_open = True
-        running.runtime.live.facts = running.runtime.live.models.facts("openai-chat/test-small")
+        running.runtime.live.model.facts = running.runtime.live.models.facts("openai-chat/test-small")
         assert (await running.ask("go on")).outcome == "completed"
 
 

@@ -125,7 +125,7 @@ async def test_a_proposal_is_refused_when_the_conversation_went_on(tmp_path):
         assert "went on since" in said(running)
         assert log_of(running) == before
         assert running.of(CompactionEndEvent)[-1].aborted
-        assert running.runtime.live.pending is None
+        assert running.runtime.live.compaction.pending is None
 
 
 async def test_escape_cancels_the_making_of_a_proposal(tmp_path):
@@ -142,7 +142,7 @@ async def test_escape_cancels_the_making_of_a_proposal(tmp_path):
         await asyncio.wait_for(running.runtime.wait_settled(), 10)
         assert end.aborted
         assert log_of(running) == before
-        assert running.runtime.live.pending is None
+        assert running.runtime.live.compaction.pending is None
 
 
 async def test_another_compaction_takes_the_place_of_a_proposal(tmp_path):

@@ -26,7 +26,7 @@ async def test_r051_items_that_another_strategy_keeps_go_to_nobody_else(tmp_path
         await fill(running, 5)
         await compact(running)
         await fill(running, 4)
-        running.runtime.live.strategy = Keeping()
+        running.runtime.live.compaction.strategy = Keeping()
         await compact(running)
         assert compactions(running)[-1].rung == "Keeping"
         await running.ask("go on")

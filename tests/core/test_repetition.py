@@ -133,7 +133,7 @@ async def test_f1_a_loop_of_edits_and_checks_after_a_compaction_is_work(tmp_path
     async with agent(tmp_path, script, options={"window": 16_000}) as running:
         settled = await running.ask("go on until it is done", timeout=120)
         assert (settled.outcome, settled.error) == ("completed", "")
-        assert running.runtime.live.automatic.done >= 1, "or this would show nothing"
+        assert running.runtime.live.compaction.automatic.done >= 1, "or this would show nothing"
         assert not steps
 
 
@@ -146,7 +146,7 @@ async def test_f1_the_model_is_told_first_and_a_passing_check_is_no_failure(tmp_
         return Reply(tool_calls=[Call("bash", {"command": command})])
 
     async with agent(tmp_path, script) as running:
-        running.runtime.live.automatic.done = 1
+        running.runtime.live.compaction.automatic.done = 1
         settled = await running.ask("check it", timeout=60)
         assert len(running.server.requests) == TOLD_AT + 1
         told = ["You have made the same call" in str(request.body) for request in running.server.requests]

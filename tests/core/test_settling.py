@@ -170,9 +170,9 @@ async def test_s1_a_queue_that_cannot_be_gone_on_with_settles_and_waits(
         with running.runtime.executor.holding(live):
             await running.send("typed while something was on its way in")
             await running.runtime.executor.stop(live)
-            live.queue_waiting, live.settled = False, False
+            live.task.queue_waiting, live.task.settled = False, False
             monkeypatch.setattr("tenuto.core.executor.AgentTask", fail)
         assert await settled(running)
         assert told(running)
         monkeypatch.undo()
-        assert live.queue_waiting
+        assert live.task.queue_waiting

@@ -252,7 +252,7 @@ async def test_f9_a_served_request_proves_an_unknown_window_larger(tmp_path):
 
     async with agent(tmp_path, talk()) as running:
         live = running.runtime.live
-        live.facts = msgspec.structs.replace(live.facts, context_window=None)
+        live.model.facts = msgspec.structs.replace(live.facts, context_window=None)
         await running.ask("one")
         assert (live.budget().window, live.budget().known) == (128_000, False)
         usage = Usage(input=563_000, output=5)
@@ -269,8 +269,8 @@ async def test_f9_the_panel_tells_when_no_automatic_compaction_comes(tmp_path):
     async with agent(tmp_path, talk()) as running:
         live = running.runtime.live
         assert dict(report_context(live).facts)["automatic"] == "on"
-        live.automatic.note_failed(live.budget().window)
+        live.compaction.automatic.note_failed(live.budget().window)
         assert "over" in dict(report_context(live).facts)["automatic"]
-        live.automatic.ineffective = 2
+        live.compaction.automatic.ineffective = 2
         assert dict(report_context(live).facts)["automatic"].startswith("stopped")
         assert "about" in dict(report_context(live).facts)["kept word for word"]

@@ -51,12 +51,12 @@ async def run_compact(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if argument == "--preview" or argument.startswith("--preview "):
         return await run_preview(runtime, argument.removeprefix("--preview").strip())
     proposed = PROPOSED.match(argument)
-    if proposed is not None and (runtime.live.pending is not None or not proposed[2]):
+    if proposed is not None and (runtime.live.compaction.pending is not None or not proposed[2]):
         return await run_answer(runtime, proposed[1], proposed[2] or "")
     chosen = CHOSEN.match(argument)
     if chosen is not None:
         return await run_chosen(runtime, chosen[1], int(chosen[2] or 0), chosen[3] or "")
-    if runtime.executor.tasks.running(runtime.session_id) is None and not runtime.live.submissions:
+    if runtime.executor.tasks.running(runtime.session_id) is None and not runtime.live.task.submissions:
         question = await ask_about_gain(runtime, argument)
         if question is not None:
             return [question]
@@ -161,7 +161,7 @@ async def run_answer(runtime: Runtime, word: str, text: str) -> list[CommandOutc
 async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
     """Carry out what `words` say. Raises `TaskFailedError` when it cannot be."""
     live = runtime.live
-    if live.submissions or runtime.executor.tasks.running(live.id) is not None:
+    if live.task.submissions or runtime.executor.tasks.running(live.id) is not None:
         raise TaskFailedError(f"busy: press Esc first, then /compact {words}")
     if words == "undo fork":
         return await _fork_before(runtime)

@@ -114,8 +114,8 @@ async def run_approvals(runtime: Runtime, argument: str) -> list[CommandOutcome]
     if words[:1] == ["remove"]:
         return [_remove(runtime, rows, " ".join(words[1:]))]
     live = runtime.live
-    if live.standing.problem:
-        return [Say(live.standing.problem, "warning")]
+    if live.saved_approvals.problem:
+        return [Say(live.saved_approvals.problem, "warning")]
     if not rows:
         return [Say(NOTHING)]
     here = str(live.tool_context.workspace)
@@ -133,7 +133,8 @@ def standing_rows(runtime: Runtime) -> list[Row]:
     here = str(live.tool_context.workspace)
     session = [Row(tool=entry.tool, pattern=entry.pattern, is_session=True) for entry in live.session.state.approvals]
     lasting = [
-        Row(tool=answer.tool, pattern=answer.pattern, directory=answer.directory) for answer in live.standing.all()
+        Row(tool=answer.tool, pattern=answer.pattern, directory=answer.directory)
+        for answer in live.saved_approvals.all()
     ]
     return [*session, *sorted(lasting, key=lambda row: row.directory != here)]
 
@@ -153,7 +154,7 @@ def _remove(runtime: Runtime, rows: list[Row], which: str) -> Say:
         live.session.append(ApprovalEntry(tool=row.tool, pattern=row.pattern, withdrawn=True))
     else:
         try:
-            live.standing.remove(StandingAnswer(tool=row.tool, pattern=row.pattern, directory=row.directory))
+            live.saved_approvals.remove(StandingAnswer(tool=row.tool, pattern=row.pattern, directory=row.directory))
         except StandingFileError as error:
             raise TaskFailedError(f"not revoked: {error}") from error
     return Say(f"Revoked: {row.tool} {row.pattern}")

@@ -83,7 +83,7 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [ReadOwnFiles(), Say(words, "warning")]
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
-    names = await runtime.live.extensions.reload() if runtime.live.extensions is not None else ()
+    names = await runtime.live.extensions.reload()
     loaded = f" Extensions: {', '.join(names)}." if names else ""
     return [
         ReadOwnFiles(),

@@ -53,7 +53,7 @@ async def run_undo(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if argument:
         raise TaskFailedError("/undo undoes the last turn's edits and takes no argument; /rewind goes to any message")
     live = runtime.live
-    if live.submissions or runtime.executor.tasks.running(live.id) is not None:
+    if live.task.submissions or runtime.executor.tasks.running(live.id) is not None:
         raise TaskFailedError("busy: press Esc first, then /undo")
     undo_turn(live)
     return []  # the core has put a notice into the transcript
@@ -150,7 +150,7 @@ async def _ask(runtime: Runtime, message: UserMessage) -> list[CommandOutcome]:
 
 def _restore(runtime: Runtime, seq: int) -> list[CommandOutcome]:
     live = runtime.live
-    if live.submissions or runtime.executor.tasks.running(live.id) is not None:
+    if live.task.submissions or runtime.executor.tasks.running(live.id) is not None:
         raise TaskFailedError("something is running; wait for it, or interrupt it, and ask again")
     if restore_files(live, seq):
         return []  # the core has put a notice into the transcript

@@ -110,7 +110,7 @@ class Executor:
             case ChangeModeOperation():
                 self._change_mode(operation)
             case AnswerApprovalOperation():  # one that is closed already needs no answer
-                self._opener.live(operation.session_id).desk.answer(operation)
+                self._opener.live(operation.session_id).approvals.answer(operation)
             case EditQueueOperation():
                 self._edit_queue(operation)
             case RunShellOperation():
@@ -171,19 +171,19 @@ class Executor:
         """
         from tenuto.core.compacting.preview import tell_needless
 
-        if live.boundary.is_awaited:
+        if live.task.boundary.is_awaited:
             raise TaskFailedError("a compaction waits for the running step already")
         if await tell_needless(live, operation):
             return False
-        if live.desk.is_open:
+        if live.approvals.is_open:
             live.notify("The compaction waits for your answer to the open question, and for what you allow.")
             try:
-                await live.boundary.wait(running.finished)
+                await live.task.boundary.wait(running.finished)
                 if not running.finished.is_set() and await tell_needless(live, operation):
                     return False
                 await self.stop(live)
             finally:
-                live.boundary.release()
+                live.task.boundary.release()
         else:
             await self.stop(live)
         live.notify("The running task was stopped for the compaction; send a message to go on.")
@@ -238,7 +238,7 @@ class Executor:
     def _idle(self, session_id: str) -> LiveSession:
         """Return the session. Raises `TaskFailedError` when something runs in it."""
         live = self._opener.live(session_id)
-        if live.submissions or self.tasks.running(live.id) is not None:
+        if live.task.submissions or self.tasks.running(live.id) is not None:
             raise TaskFailedError("something is running; wait for it, or stop it with Esc, and ask again")
         return live
 
@@ -246,7 +246,7 @@ class Executor:
         """Run a command of the user, beside what runs; not beside another one: then it goes back into the editor."""
         live = self._opener.live(operation.session_id)
         running = self.tasks.running(live.id)
-        one_runs = running is not None and (running.kind == "shell" or _is_beside(live))
+        one_runs = running is not None and (running.kind == "shell" or live.task.side_command.is_running)
         if one_runs or live.session.is_read_only:
             typed = f"{'!!' if operation.excluded else '!'}{operation.command}"
             busy = "a command is running; wait for it or press Esc, then run the next one"
@@ -254,10 +254,9 @@ class Executor:
             self._bus.publish(PromptReturnedEvent(session_id=live.id, parts=(TextPart(text=typed),), reason=reason))
             return
         if running is not None:
-            from tenuto.core.agent.shell import ShellBeside
+            from tenuto.core.agent.shell import start_beside
 
-            live.beside = live.beside or ShellBeside(live)
-            live.beside.start(operation)
+            start_beside(live, operation)
             return
         from tenuto.core.agent.shell import ShellTask
 
@@ -329,11 +328,11 @@ class Executor:
     @contextmanager
     def holding(self, live: LiveSession) -> Generator[None]:
         """While this lasts nothing starts by itself and nothing settles; afterwards the session goes on."""
-        live.submissions += 1
+        live.task.submissions += 1
         try:
             yield
         finally:
-            live.submissions -= 1
+            live.task.submissions -= 1
             self.go_on(live)
 
     async def stop(self, live: LiveSession) -> None:
@@ -342,11 +341,10 @@ class Executor:
             running = self.tasks.cancel(live.id)
             if running is not None:
                 await running.finished.wait()
-            if live.beside is not None:
-                await live.beside.stop()
-            if live.preparation is not None:
-                await live.preparation.stop()
-            live.queue_waiting = bool(live.session.state.queue)
+            await live.task.side_command.stop()
+            live.store_side_commands()
+            await live.compaction.background.stop()
+            live.task.queue_waiting = bool(live.session.state.queue)
 
     def go_on(self, live: LiveSession) -> None:
         """Start what is due, or tell that the session is really idle (DESIGN section 2).
@@ -354,45 +352,48 @@ class Executor:
         Everything that ends comes here, and nothing else publishes `TaskSettledEvent`: what fails on the way becomes a
         notice, and the event comes.
         """
-        if live.submissions or self.tasks.running(live.id) is not None:
+        if live.task.submissions or self.tasks.running(live.id) is not None:
             return
         live.attempt(lambda: self._start_due(live))
-        if live.settled or self.tasks.running(live.id) is not None:
+        if live.task.settled or self.tasks.running(live.id) is not None:
             return
-        live.settled = True
+        live.task.settled = True
         live.attempt(live.session.save_meta)
         self._bus.publish(live.settled_event())
 
     def _start_due(self, live: LiveSession) -> None:
         """Start what is due: the queue, unless it waits for the user, then the command of theirs that still runs."""
-        if live.session.state.queue and not live.queue_waiting:
-            live.queue_waiting = True  # if it cannot be started; the task takes it back
+        if live.session.state.queue and not live.task.queue_waiting:
+            live.task.queue_waiting = True  # if it cannot be started; the task takes it back
             submission_id = new_submission_id()
             self._start(live, submission_id, "agent", AgentTask(live, submission_id).run())
-        elif live.beside is not None and live.beside.is_running:
-            self._start(live, live.beside.submission_id, "shell", live.beside.wait())
+        elif live.task.side_command.is_running:
+            self._start(live, live.task.side_command.submission_id, "shell", _wait_for_side_command(live))
 
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
-        if live.settled:
-            live.settled, live.refused = False, 0
-        if kind == "compaction" and live.preparation is not None:
-            live.preparation.cancel()
+        if live.task.settled:
+            live.task.settled, live.task.refused = False, 0
+        if kind == "compaction":
+            live.compaction.background.cancel()
         self.tasks.start(live.id, submission_id, kind, body, partial(self._wind_up, live))
 
     def _wind_up(self, live: LiveSession, event: TaskFinishedEvent) -> None:
         """Put down how a task ended, and go on. Behind one that did not complete the queue waits for the user."""
-        live.last_outcome, live.last_error = event.outcome, event.error
+        live.task.last_outcome, live.task.last_error = event.outcome, event.error
         if event.outcome == "failed" and event.error and event.kind != "compaction":  # a compaction's end has said why
             failure = NoticeEntry(text=event.error, level="error", kind=FAILED_KIND)
             live.attempt(lambda: live.session.append(failure))
         if event.outcome != "completed":
-            live.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
+            live.task.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
             live.attempt(live.publish_queue)
-        if live.beside is not None:
-            live.attempt(live.beside.store)
+        live.attempt(live.store_side_commands)
         self.go_on(live)
 
 
-def _is_beside(live: LiveSession) -> bool:
-    """Say whether a command of the user runs beside the session's task."""
-    return live.beside is not None and live.beside.is_running
+async def _wait_for_side_command(live: LiveSession) -> None:
+    """Wait for the command of the user that runs, as the session's task; an interrupt ends it."""
+    try:
+        await live.task.side_command.wait()
+    except asyncio.CancelledError:
+        live.store_side_commands()
+        raise

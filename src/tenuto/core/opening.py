@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
+from tenuto.config.saved_approvals import StandingAnswers as SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import UsageError
-from tenuto.core.state.approvals import ApprovalDesk
+from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
-from tenuto.core.state.live import READ_ONLY, LiveSession
+from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState
+from tenuto.core.state.task_state import TaskState
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript.replay import recent_events
 from tenuto.guard.terminal import sanitize_line
@@ -346,16 +350,17 @@ class Opener:
             models=self.models,
             tools=self._tools,
             bus=self._bus,
-            desk=ApprovalDesk(session.id, self._bus),
+            approvals=OpenApprovals(session.id, self._bus),
+            saved_approvals=SavedApprovals(start.home / SAVED_APPROVALS),
             tool_context=ToolContext(session=session, settings=self._settings.tools),
-            facts=self.models.facts(model),
             home=start.home,
             clock=start.clock,
             interactive=start.interactive,
             extra_prompt=start.extra_prompt,
-            strategy=start.compaction,
             extensions=self._extensions,
-            queue_waiting=resumed and bool(state.queue),
+            model=ModelState(self.models.facts(model)),
+            task=TaskState(queue_waiting=resumed and bool(state.queue)),
+            compaction=CompactionState(strategy=start.compaction),
         )
         self.models.load_blob = session.store.load_bytes
         self._current.tool_context.jobs.changed = self._current.publish_usage
@@ -399,7 +404,7 @@ class Opener:
         async def ask() -> None:
             facts = await self.models.refresh(live.facts.id)
             if facts.id == live.facts.id and facts != live.facts:
-                live.facts = facts
+                live.model.facts = facts
                 live.publish_usage()
             self._use_what_is_listed(live)
 
@@ -408,7 +413,7 @@ class Opener:
     def _use_what_is_listed(self, live: LiveSession) -> None:
         """Change a model that nobody chose for one that its provider has, unless a request is on its way."""
         model = live.facts.id
-        other = self.models.listed_instead(model) if model == self._assumed and live.settled else ""
+        other = self.models.listed_instead(model) if model == self._assumed and live.task.settled else ""
         if not other:
             return
         change_model(live, ModelChange(self.models.facts(other)))

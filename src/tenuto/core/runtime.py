@@ -85,7 +85,7 @@ class Runtime:
     async def wait_settled(self) -> TaskSettledEvent:
         """Wait until the session is really idle; at once when it is."""
         live = self.live
-        if live.settled:
+        if live.task.settled:
             return live.settled_event()
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()

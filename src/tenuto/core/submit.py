@@ -47,7 +47,7 @@ async def submit_prompt(
         try:
             is_ready = await _is_ready(executor, live, queued)
         except BaseException:
-            live.queue_waiting = bool(live.session.state.queue)  # whoever asked hears why, and has the text
+            live.task.queue_waiting = bool(live.session.state.queue)  # whoever asked hears why, and has the text
             raise
         if is_ready and executor.tasks.running(live.id) is None and live.session.state.queue:
             return await executor.submit(RunAgentOperation(session_id=live.id))
@@ -56,7 +56,7 @@ async def submit_prompt(
 
 def _refuse(live: LiveSession, parts: tuple[ContentPart, ...]) -> None:
     """Hand a prompt back that nothing may be written for (R-066)."""
-    live.last_outcome, live.last_error = "failed", READ_ONLY
+    live.task.last_outcome, live.task.last_error = "failed", READ_ONLY
     if parts:
         live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=parts, reason=READ_ONLY))
     else:
@@ -97,11 +97,11 @@ def _is_over_window(live: LiveSession) -> bool:
 
 def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:
     """Take the prompt out of the queue and hand it to the editor."""
-    live.last_outcome, live.last_error = "failed", reason
+    live.task.last_outcome, live.task.last_error = "failed", reason
     if queued is not None and any(waiting.seq == queued.seq for waiting in live.session.state.queue):
         live.session.append(DequeuedEntry(target=queued.seq, reason="edited"))
         live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=queued.parts, reason=reason))
     else:
         live.notify(reason, "warning")
-    live.queue_waiting = bool(live.session.state.queue)
+    live.task.queue_waiting = bool(live.session.state.queue)
     live.publish_queue()

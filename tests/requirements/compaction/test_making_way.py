@@ -88,7 +88,7 @@ async def test_d2b_with_an_open_question_and_nothing_to_compact_the_task_goes_on
         (end,) = ends(running)
         assert end.needless
         assert "nothing to compact" in (end.error or "")
-        assert running.runtime.live.desk.is_open, "the question stands"
+        assert running.runtime.live.approvals.is_open, "the question stands"
         await answer(running, 1, decision)
         settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
         assert settled.outcome == "completed"

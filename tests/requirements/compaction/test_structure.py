@@ -223,7 +223,7 @@ class Screen:
 
 async def converse_and_compact(running: Agent) -> None:
     live = running.runtime.live
-    live.facts = msgspec.structs.replace(live.facts, input_price=3.0, output_price=15.0)
+    live.model.facts = msgspec.structs.replace(live.facts, input_price=3.0, output_price=15.0)
     await fill(running)
     await compact(running, "the parser")
 

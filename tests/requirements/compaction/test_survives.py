@@ -178,7 +178,7 @@ async def test_r040_an_open_approval_outlives_the_wish_to_compact_unanswered(tmp
         assert any("waits for your answer" in event.text for event in running.of(NoticeEvent))
         assert not running.of(ApprovalResolvedEvent), "nobody answered for the user"
         assert not starts(running)
-        assert running.runtime.live.desk.is_open
+        assert running.runtime.live.approvals.is_open
         session_id = running.runtime.session_id
         answer = AnswerApprovalOperation(session_id=session_id, request_id=asked.request_id, decision="deny")
         await running.runtime.submit(answer)
@@ -218,7 +218,7 @@ async def test_r040_a_threshold_compaction_never_runs_beside_an_open_approval(tm
         assert running.runtime.live.measure().tokens > running.runtime.live.budget().trigger
         assert not starts(running)
         assert not running.of(ApprovalResolvedEvent)
-        assert running.runtime.live.desk.is_open
+        assert running.runtime.live.approvals.is_open
 
 
 async def test_r040_the_question_of_an_answer_is_still_in_the_view(tmp_path):

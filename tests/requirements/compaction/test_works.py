@@ -111,7 +111,7 @@ async def test_r005_at_most_two_compactions_of_no_use_and_the_message_names_what
             assert part in said[0]
         assert str(summaries.count(True)) == "2"
         await compact(running)
-        assert not running.runtime.live.automatic.is_stopped, "the user acted"
+        assert not running.runtime.live.compaction.automatic.is_stopped, "the user acted"
 
 
 async def test_r006_fixed_parts_over_the_usable_window_are_named_and_not_compacted(tmp_path):

@@ -158,7 +158,7 @@ async def test_t16_r020_a_bare_400_is_an_overflow_only_of_a_nearly_full_window(t
     options = {"listed_window": 200_000}
     async with agent(tmp_path, talk(script), model="openai-chat/test", options=options) as running:
         await fill(running, 7)
-        running.runtime.live.automatic.note_failed(int(share * 200_000))
+        running.runtime.live.compaction.automatic.note_failed(int(share * 200_000))
         settled = await running.ask("GO")
         assert [event.reason for event in running.of(CompactionStartEvent)] == reasons
         assert settled.outcome == ("completed" if reasons else "failed"), settled.error
@@ -276,7 +276,7 @@ async def test_signed_thinking_is_left_out_where_the_view_before_it_was_edited(t
         else:
             await running.ask("read it")
             live = running.runtime.live
-            live.facts = msgspec.structs.replace(live.facts, context_window=18_000)
+            live.model.facts = msgspec.structs.replace(live.facts, context_window=18_000)
         settled = await running.ask("and again")
         assert settled.outcome == "completed", settled.error
         assert edits(running)

@@ -122,7 +122,7 @@ class CallRunner:
             self._tell_refused(prepared, "plan mode changes nothing", None)
             return denied_result(prepared.call, verdict.reason)
         if not live.interactive:
-            live.refused += 1
+            live.task.refused += 1
             self._tell_refused(prepared, verdict.reason, verdict.allowed_by)
             return denied_result(prepared.call, refusal_text(verdict, prepared.subject))
         behind = await self._to_be_asked()
@@ -139,7 +139,7 @@ class CallRunner:
             asked=self._asked - 1,
             behind=behind,
         )
-        answer = await live.desk.ask(question, self._submission_id)
+        answer = await live.approvals.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
 
     def _tell_refused(self, prepared: PreparedCall, reason: str, allowed_by: Mode | None) -> None:
@@ -194,17 +194,16 @@ class CallRunner:
         """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
         live = self._live
         yield from live.session.state.approvals
-        yield from live.standing.of(live.tool_context.workspace)
-        if live.standing.problem and "standing" not in live.told_once:
-            live.told_once.add("standing")
-            live.notify(live.standing.problem, "warning")
+        yield from live.saved_approvals.of(live.tool_context.workspace)
+        if live.saved_approvals.problem:
+            live.notify_once("saved approvals", live.saved_approvals.problem, "warning")
 
     def _keep(self, tool: str, pattern: str) -> bool:
         """Write down what is allowed permanently; `False` when it cannot be written, and holds for the session only."""
         live = self._live
         directory = str(live.tool_context.workspace)
         try:
-            live.standing.add(StandingAnswer(tool=tool, pattern=pattern, directory=directory))
+            live.saved_approvals.add(StandingAnswer(tool=tool, pattern=pattern, directory=directory))
         except StandingFileError as error:
             live.notify(f"Allowed for this session only: {error}", "warning")
             return False

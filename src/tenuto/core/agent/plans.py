@@ -48,7 +48,7 @@ async def present_plan(live: LiveSession, plan: str, *, call_id: str, submission
         return _output(UNASKED, PlanView(text=plan, outcome="unasked"))
     question = Question(call_id=call_id, tool="plan", summary="", detail=plan, reason="", kind="plan")
     started = time.monotonic()
-    answer = await live.desk.ask(question, submission_id)
+    answer = await live.approvals.ask(question, submission_id)
     waited = time.monotonic() - started
     text = answer.plan.strip() or plan
     if answer.decision == "deny":

@@ -37,7 +37,7 @@ def adopt_compaction(
     sent = round(plan.size.estimate * plan.size.calibration)  # the server may have counted the smaller context already
     proposal = msgspec.structs.replace(proposal, tokens_before=max(sent, proposal.tokens_before))
     stored = live.session.append(proposal.to_entry("threshold"))
-    live.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=False)
+    live.compaction.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=False)
     live.bus.publish(compaction_end(live.id, stored, submission_id))
     live.publish_usage()
 
@@ -61,7 +61,7 @@ async def give_up_items(live: LiveSession, submission_id: str, error: ModelError
 
     The provider is not asked for another compaction in this process, so that it cannot go round in circles.
     """
-    live.items_refused = True
+    live.compaction.items_refused = True
     while True:
         compaction = active_compaction(live.session.path(), live.facts.id)
         if compaction is None or compaction.provider_items is None:

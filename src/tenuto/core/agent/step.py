@@ -55,9 +55,9 @@ from tenuto.protocol.part import TextPart
 
 def tell_at_prompt(live: LiveSession) -> None:
     """Tell what has changed before a new prompt goes into the history; what was told of jobs before is old by now."""
-    live.told_jobs.clear()
+    live.reminders.ended_jobs.clear()
     _tell_surroundings(live)
-    changed = live.changed_files.find(live.session.state.files)
+    changed = live.reminders.changed_files.find(live.session.state.files)
     if changed:
         live.session.append(changed_files_message(changed))
 
@@ -66,13 +66,13 @@ def tell_before_request(live: LiveSession) -> None:
     """Tell what the request that is made next has to carry and does not: each one, also when a step is repeated."""
     ended = live.tool_context.jobs.take_finished()
     if ended:
-        live.told_jobs.extend(ended)
+        live.reminders.ended_jobs.extend(ended)
         live.session.append(finished_jobs_message(ended))
     tell_pins(live)
     _tell_surroundings(live)
     compaction = live.session.reading.compaction
-    if compaction is not live.told_after:
-        live.told_after = compaction
+    if compaction is not live.reminders.compaction:
+        live.reminders.compaction = compaction
         _tell_again(live)
 
 
@@ -86,11 +86,11 @@ def _tell_again(live: LiveSession) -> None:
     """Tell of files and jobs what was told before, still holds, and is not in the view any more."""
     notes = [message for message in live.session.get_llm_history() if isinstance(message, DeveloperMessage)]
     files = names_in(notes, FILES_KIND)
-    changed = [path for path in live.changed_files.told(live.session.state.files) if path not in files]
+    changed = [path for path in live.reminders.changed_files.told(live.session.state.files) if path not in files]
     if changed:
         live.session.append(changed_files_message(changed))
     jobs = "\n".join(message.text for message in notes if message.kind == JOBS_KIND)
-    ended = [job for job in live.told_jobs if f"Background job {job.id} " not in jobs]
+    ended = [job for job in live.reminders.ended_jobs if f"Background job {job.id} " not in jobs]
     if ended:
         live.session.append(finished_jobs_message(ended))
 
@@ -207,7 +207,7 @@ class ModelCall:
     def _remember_output_limit(self, error: ModelError, limit: int) -> None:
         """The model's own limit holds for the next steps too; one that the size of this request makes does not."""
         if error.observed is None:
-            self._live.facts = msgspec.structs.replace(self._live.facts, max_output_tokens=limit)
+            self._live.model.facts = msgspec.structs.replace(self._live.facts, max_output_tokens=limit)
 
     def _check(self, answer: AssistantMessage) -> AssistantMessage:
         """Raise for an answer that is none: cut off by the window (R-019, R-022), or with nothing in it."""

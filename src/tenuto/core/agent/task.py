@@ -121,15 +121,14 @@ class AgentTask:
     async def run(self) -> None:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
         live = self._live
-        live.queue_waiting = False
+        live.task.queue_waiting = False
         live.session.flush_held_usage()
         try:
             while await self._send_next():
                 await self._work()
         except asyncio.CancelledError:
-            live.queue_waiting = True
-            if live.preparation is not None:
-                live.preparation.cancel()
+            live.task.queue_waiting = True
+            live.compaction.background.cancel()
             raise
         finally:
             for step in (live.session.save_meta, live.watch_saving, live.publish_queue):
@@ -150,21 +149,21 @@ class AgentTask:
                 results = await CallRunner(self._live, self._submission_id).run(calls)
                 if self._is_over(calls, results):
                     return
-            await self._live.boundary.cross()
+            await self._live.task.boundary.cross()
             await self._send_steering()
             await self._compact_between_steps()
 
     async def _run_step(self) -> AssistantMessage:
         live = self._live
         self._step += 1
-        self._store_beside()
+        self._live.store_side_commands()
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
         live.watch_saving()
         message = await ModelCall(live, self._submission_id).run()
         live.publish_usage()
         # What a compaction can be judged by is the request; the answer is new, however long it is (R-005).
         sent = message.usage.sent if message.usage is not None else 0
-        if live.automatic.note_measured(sent or live.measure().tokens):
+        if live.compaction.automatic.note_measured(sent or live.measure().tokens):
             live.notify(
                 "Compacting did not bring the context under its limit twice in a row; automatic compaction stops until "
                 f"you compact, change the model, or the window is full ({describe_sizes(live)}).",
@@ -173,20 +172,15 @@ class AgentTask:
             )
         return message
 
-    def _store_beside(self) -> None:
-        """What a command of the user said beside the task stands before what they say after it."""
-        if self._live.beside is not None:
-            self._live.beside.store()
-
     async def _prepare_summary(self) -> None:
         """Have the next compaction's summary written beside the task, when it is near (R-060)."""
         live = self._live
-        if live.preparation is None and not live.is_preparation_due():
+        if live.compaction.background.is_unused and not live.is_preparation_due():
             return
-        from tenuto.core.compacting.preparation import preparation_of
+        from tenuto.core.compacting.preparation import at_boundary
 
         await live.meter.texts.read(live.session.path())
-        preparation_of(live).at_boundary()
+        at_boundary(live)
 
     async def _compact_between_steps(self) -> None:
         """Compact when the context is over the trigger; a failure ends the task only where the window is full."""
@@ -208,7 +202,7 @@ class AgentTask:
         """Put the oldest queued text into the history, with what has to be told before it; `False`: nothing queued."""
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
-            self._store_beside()
+            self._live.store_side_commands()
             tell_at_prompt(self._live)
             if await self._send(queue[0]):
                 self._repeated.clear()
@@ -217,7 +211,7 @@ class AgentTask:
 
     async def _send_steering(self) -> None:
         """Deliver the texts that the user wants heard at this tool boundary."""
-        self._store_beside()
+        self._live.store_side_commands()
         for entry in self._live.session.state.queue:
             if entry.steer:
                 await self._send(entry)
@@ -258,7 +252,7 @@ class AgentTask:
         """
         if is_handed_over(results):
             return True
-        found = self._repeated.find(calls, results, self._live.automatic.done)
+        found = self._repeated.find(calls, results, self._live.compaction.automatic.done)
         if found is None:
             return False
         if not found.is_last:

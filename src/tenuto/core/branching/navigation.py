@@ -114,7 +114,7 @@ def tell_files_of_other_ways(live: LiveSession, since: int) -> None:
                 missing.discard(use.path)
         if not missing:
             break
-    changed = live.changed_files.settle(seen)
+    changed = live.reminders.changed_files.settle(seen)
     if changed:
         live.session.append(changed_files_message(changed))
 
@@ -190,8 +190,8 @@ class Leaving:
         if notes is not None:
             notes = session.append(msgspec.structs.replace(notes, from_seq=old_leaf))
             live.bus.publish(compaction_end(live.id, compaction_of_branch(notes), self._submission_id))
-        live.automatic.reset()
-        live.checked_window = 0  # results on another branch may have been held against another window
+        live.compaction.automatic.reset()
+        live.compaction.checked_window = 0  # results on another branch may have been held against another window
         sizes = format_change(before.tokens, live.measure().tokens, rough=before.is_rough, short=False)
         live.notify(describe(f"{sizes} tokens"), kind=MOVED_KIND, keep=True)
         if departure.files:
@@ -254,7 +254,7 @@ class MoveTask:
         departure = await self._prepare(destination.leaf)
         if operation.files:
             departure = dataclasses.replace(departure, files=operation.target)
-        live.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
+        live.task.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
         self._leaving.write(departure, lambda sizes: self._describe(destination, departure, sizes))
 
     async def _prepare(self, leaf: int) -> Departure:

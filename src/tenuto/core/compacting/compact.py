@@ -23,6 +23,7 @@ from tenuto.compaction.ways.strategies import take_supplied
 from tenuto.compaction.ways.validate import Proposal, find_flaw, weigh
 from tenuto.core.compacting.environment import bind_context
 from tenuto.core.compacting.hooks import ask_before_compaction, tell_compacted, tell_failed
+from tenuto.core.compacting.preparation import drop_outdated
 from tenuto.core.compacting.strategies import choose_strategy, name_of, outcome_of
 from tenuto.core.compacting.undo import append_undo
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
@@ -97,7 +98,7 @@ async def propose(live: LiveSession, request: CompactionRequest, strategy: Compa
         publish_failure(live, request, "", aborted=True)
         raise
     except BaseException as error:  # a start has its end whatever went wrong (R-016); the task manager takes the error
-        live.automatic.note_failed(live.measure().tokens)
+        live.compaction.automatic.note_failed(live.measure().tokens)
         is_refused = isinstance(error, CompactionRefusedError)
         if is_refused:
             live.notify(f"Not compacted: {error}.", "warning")
@@ -136,14 +137,13 @@ def _check_log(live: LiveSession) -> None:
 
 async def _settle_preparation(live: LiveSession, request: CompactionRequest, progress: Progress) -> None:
     """Wait for a summary that is being written for this compaction; for another one it is not the right one."""
-    if live.preparation is None:
-        return
+    background = live.compaction.background
     if request.reason != "threshold":
-        await live.preparation.stop()
-    elif live.preparation.is_running:
+        await background.stop()
+    elif background.is_running:
         progress(PREPARING, 0)
-        await live.preparation.wait()
-    live.preparation.check()
+        await background.wait()
+    drop_outdated(live)
 
 
 # --- summarise ---
@@ -235,9 +235,9 @@ def append(live: LiveSession, proposed: ProposedCompaction) -> CompactionEntry:
     except BaseException as error:
         publish_failure(live, request, describe_failure(error), aborted=False)
         raise
-    live.prepared = None  # it was used, or stands for what is gone from the view now
+    live.compaction.background.ready = None  # it was used, or stands for what is gone from the view now
     if entry.rung != "hide":  # of a hiding alone the next request does not tell whether it was of use
-        live.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=request.reason == "manual")
+        live.compaction.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=request.reason == "manual")
     live.bus.publish(compaction_end(live.id, entry, request.submission_id, will_retry=request.will_retry))
     for note in proposal.outcome.notes:
         live.notify(note, "warning", keep=True)
@@ -285,24 +285,24 @@ def _edits_of(proposed: ProposedCompaction) -> ViewEditEntry:
 
 def _warn_of_rounds(live: LiveSession, entry: CompactionEntry) -> None:
     """Say from the fifth summary on what many of them cost; once while the session is open."""
-    if live.rounds_told or not entry.first_kept_index:
+    if not entry.first_kept_index:
         return
     path = live.session.path()
     undone = sum(isinstance(find_on(path, seq), CompactionEntry) for seq in cancelled_by_undo(path))
     rounds = live.session.state.compactions - undone
     if rounds < FIRST_ROUND_TOLD:
         return
-    live.rounds_told = True
-    live.notify(
+    live.notify_once(
+        "rounds",
         f"This session has been summarised {rounds} times, and each summary of a summary is a little less exact. For "
         "another task /new starts afresh and /fork goes on in a copy; /recall WORDS finds what was said word for word, "
-        "and so does the model."
+        "and so does the model.",
     )
 
 
 def drop_pending(live: LiveSession) -> None:
     """Let go of a proposal that waits, if there is one, and tell the front-ends; what it cost stays counted."""
-    pending, live.pending = live.pending, None
+    pending, live.compaction.pending = live.compaction.pending, None
     if pending is not None:
         publish_failure(live, pending.proposed.request, "", aborted=True)
 

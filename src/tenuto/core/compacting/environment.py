@@ -113,7 +113,7 @@ async def find_summarisers(live: LiveSession, successor: ModelFacts | None = Non
         facts, fault = await _configured(live, configured)
         if facts is not None:
             found.append(facts)
-        elif configured not in live.told_once:  # not at the start already
+        elif configured not in live.notified:  # not at the start already
             live.notify(
                 f"compaction.model {configured} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
             )
@@ -234,7 +234,7 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
             shares_prefix=live.settings.compaction.same_prefix,
             observed=request.observed,
             spending=spending,
-            prepared=None if first_kept or undoing else live.prepared,
+            prepared=None if first_kept or undoing else live.compaction.background.ready,
         ),
     )
 

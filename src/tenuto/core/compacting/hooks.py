@@ -49,7 +49,7 @@ async def ask_before_compaction(
     The last extension's comes first. Raises `CompactionRefusedError` when one cancels the compaction. A user's
     `/compact` that will only be told that there is nothing to compact asks nobody.
     """
-    host = await live.extensions.host() if live.extensions is not None else None
+    host = await live.extensions.host()
     if host is None or not host.listens("session_before_compact"):
         return context, ()
     plan = context.environment.plan(manual=context.is_manual)
@@ -79,7 +79,7 @@ async def ask_before_compaction(
 
 def tell_compacted(live: LiveSession, entry: CompactionEntry, request: CompactionRequest) -> None:
     """Tell the extensions of a compaction that is on disk; nothing waits for them."""
-    host = live.extensions.loaded if live.extensions is not None else None
+    host = live.extensions.loaded
     if host is not None:
         host.tell(
             "session_compact",
@@ -96,7 +96,7 @@ def tell_compacted(live: LiveSession, entry: CompactionEntry, request: Compactio
 
 def tell_failed(live: LiveSession, request: CompactionRequest, error: str, *, aborted: bool) -> None:
     """Tell the extensions of a compaction that came to nothing; nothing waits for them."""
-    host = live.extensions.loaded if live.extensions is not None else None
+    host = live.extensions.loaded
     if host is not None:
         host.tell(
             "session_compact_failed",
@@ -124,7 +124,7 @@ async def ask_before_move(
 
     They are asked whether notes are wanted or not. Raises `MoveRefusedError` when one is against it.
     """
-    host = await live.extensions.host() if live.extensions is not None else None
+    host = await live.extensions.host()
     if host is None or not host.listens("session_before_tree"):
         return None
     ancestor = common_ancestor(old_path, new_path)
@@ -151,7 +151,7 @@ async def ask_before_move(
 
 def tell_moved(live: LiveSession, old_leaf: int, new_leaf: int, notes: BranchSummaryEntry | None) -> None:
     """Tell the extensions that the leaf has moved; nothing waits for them."""
-    host = live.extensions.loaded if live.extensions is not None else None
+    host = live.extensions.loaded
     if host is not None:
         host.tell(
             "session_tree",

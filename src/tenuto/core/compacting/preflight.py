@@ -21,8 +21,8 @@ def pass_door(live: LiveSession, submission_id: str = "") -> None:
 
     Does nothing where automatic compaction is switched off (R-015). What the user undid stays undone.
     """
-    window, checked = live.budget().window, live.checked_window
-    live.checked_window = window
+    window, checked = live.budget().window, live.compaction.checked_window
+    live.compaction.checked_window = window
     if (checked and window >= checked) or not live.settings.compaction.enabled:
         return
     if not any(isinstance(message, ToolResultMessage) for message in live.session.get_llm_history()):

@@ -7,7 +7,6 @@ waits in memory until a compaction takes it over at a boundary, and is dropped w
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable
 
@@ -40,167 +39,128 @@ MIN_KEEP_DIVISOR = 4
 """At least this part of the usual tail is kept, however much is expected to come before the summary is used."""
 
 
-def preparation_of(live: LiveSession) -> Preparation:
-    """Return the session's preparation, made on first use."""
-    if not isinstance(live.preparation, Preparation):
-        live.preparation = Preparation(live)
-    return live.preparation
+def at_boundary(live: LiveSession) -> None:
+    """Between two steps: let go of a summary that does not hold any more, and begin one where that is due.
+
+    A server that answers one request after the other is not asked: the running task would wait for it.
+    """
+    drop_outdated(live)
+    if live.measure().tokens < PREPARE_SHARE * live.budget().trigger:
+        live.compaction.background.not_under = 0.0  # a compaction came since: what failed before it is tried anew
+    elif live.is_preparation_due() and not live.models.answers_one_at_a_time(_provider(live)):
+        begin(live)
 
 
-class Preparation:
-    """Writes one summary at a time for one session, and watches over the one that is ready."""
+def begin(live: LiveSession) -> None:
+    """Begin to write a summary of what a compaction would replace now, if one would be of use. At a boundary."""
+    compaction, background = live.compaction, live.compaction.background
+    tokens = live.measure().tokens
+    if background.is_running or background.ready is not None or compaction.pending is not None:
+        return
+    if tokens < background.not_under or not compaction.automatic.may_run(tokens) or not _is_wanted(live):
+        return
+    context = _bind(live, tokens)
+    if _hiding_would_do(context):
+        _back_off(live, tokens)
+        return
+    background.task = asyncio.create_task(_write(live, context), name="prepared summary")
 
-    def __init__(self, live: LiveSession) -> None:
-        self._live = live
-        self._task: asyncio.Task[None] | None = None
-        self._not_under = 0.0
 
-    @property
-    def is_running(self) -> bool:
-        """Whether a summary is being written."""
-        return self._task is not None and not self._task.done()
-
-    def at_boundary(self) -> None:
-        """Between two steps: let go of a summary that does not hold any more, and begin one where that is due.
-
-        A server that answers one request after the other is not asked: the running task would wait for it.
-        """
-        live = self._live
-        self.check()
-        if live.measure().tokens < PREPARE_SHARE * live.budget().trigger:
-            self._not_under = 0.0  # a compaction came since: what failed before it is tried anew
-        elif live.is_preparation_due() and not live.models.answers_one_at_a_time(self._provider()):
-            self.begin()
-
-    def begin(self) -> None:
-        """Begin to write a summary of what a compaction would replace now, if one would be of use. At a boundary."""
-        live = self._live
-        tokens = live.measure().tokens
-        if self.is_running or live.prepared is not None or live.pending is not None or tokens < self._not_under:
-            return
-        if not live.automatic.may_run(tokens) or not self._is_wanted():
-            return
-        context = self._bind(tokens)
-        if self._hiding_would_do(context):
-            self._back_off(tokens)
-            return
-        self._task = asyncio.create_task(self._write(context), name="prepared summary")
-
-    def check(self) -> None:
-        """Drop the summary that is ready when it cannot be used any more; the user is told."""
-        live = self._live
-        if live.prepared is not None and not still_holds(live.prepared, present_standing(live)):
-            first, live.prepared = live.prepared.first_kept_index, None
-            live.notify(
-                f"The summary of everything before entry {first} is dropped, because the conversation or the model "
-                "changed since it was written; what it cost is counted.",
-                kind=KIND,
-            )
-
-    def cancel(self) -> None:
-        """End the writing; what it has cost so far is counted."""
-        if self._task is not None:
-            self._task.cancel()
-
-    async def stop(self) -> None:
-        """End the writing and wait until it has ended."""
-        self.cancel()
-        if self._task is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait((self._task,))
-
-    async def wait(self) -> None:
-        """Wait for the summary that is being written; whoever is cancelled meanwhile ends the writing as well."""
-        if self._task is None:
-            return
-        try:
-            await asyncio.wait((self._task,))
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
-
-    def _provider(self) -> str:
-        live = self._live
-        return split_model(live.settings.compaction.model or live.facts.id)[0].partition("/")[0]
-
-    def _is_wanted(self) -> bool:
-        """Say whether the next compaction could take a summary over.
-
-        Not one of a strategy of somebody else or of the provider; and where an extension wants to be asked before
-        anything is tried, nothing is tried before: that is known once they are loaded (`_write`).
-        """
-        live = self._live
-        is_ladder = not live.settings.compaction.strategy if live.strategy is None else False
-        if not (is_ladder or type(live.strategy) is LadderCompaction):
-            return False
-        host = live.extensions.loaded if live.extensions is not None else None
-        return host is None or not host.listens("session_before_compact")
-
-    def _bind(self, tokens: int) -> BoundContext:
-        """Return the context as it stands now, whatever is said while the summary is written.
-
-        As much less is kept as will be said before the trigger is reached. Nothing is waited for: a refused request is
-        not made again beside one that may be the reason.
-        """
-        live = self._live
-        context = bind_context(live, CompactionRequest(reason="idle"))
-        environment = context.environment
-        standing, budget = environment.standing, environment.standing.budget
-        path = live.session.path_to(standing.path[-1].seq)
-        keep = max(budget.keep_recent // MIN_KEEP_DIVISOR, budget.keep_recent - max(0, budget.trigger - tokens))
-        return dataclasses.replace(
-            context,
-            environment=dataclasses.replace(
-                environment,
-                standing=msgspec.structs.replace(standing, path=path, meter=live.meter.beside()),
-                keep_tokens=keep,
-                patience=Patience(waited=MAX_WAIT),
-            ),
+def drop_outdated(live: LiveSession) -> None:
+    """Drop the summary that is ready when it cannot be used any more; the user is told."""
+    background = live.compaction.background
+    if background.ready is not None and not still_holds(background.ready, present_standing(live)):
+        first, background.ready = background.ready.first_kept_index, None
+        live.notify(
+            f"The summary of everything before entry {first} is dropped, because the conversation or the model "
+            "changed since it was written; what it cost is counted.",
+            kind=KIND,
         )
 
-    def _hiding_would_do(self, context: BoundContext) -> bool:
-        """Say whether the compaction to come will need no summary, or will be the provider's own."""
-        if is_chosen(context.environment.request):
-            return True
-        standing = context.environment.standing
-        to_come = max(0, standing.budget.trigger - standing.size.tokens)
-        return hide_if_it_pays(context, standing.budget.target - to_come) is not None
 
-    async def _write(self, context: BoundContext) -> None:
-        live, environment = self._live, context.environment
-        tokens = environment.standing.size.tokens
-        try:
-            if live.extensions is not None:
-                await live.extensions.host()
-            if not self._is_wanted():
-                return
-            prepared = await prepare(context)
-        except NothingLeftError:
-            self._back_off(tokens)
-        except Exception as error:  # noqa: BLE001 - nobody waits for this: whatever it is, it is told, once a tenth more
-            self._back_off(tokens)
-            live.notify(f"No summary could be prepared ahead of time: {describe(error)}", "warning", kind=KIND)
-        else:
-            live.prepared = prepared
-            if still_holds(prepared, present_standing(live)):
-                live.notify(
-                    f"A summary of everything before entry {prepared.first_kept_index} is ready for the next "
-                    f"compaction{_price(environment.spending.usage)}.",
-                    kind=KIND,
-                )
-        finally:
-            self._charge(environment.spending.usage)
-        self.check()
+def _provider(live: LiveSession) -> str:
+    return split_model(live.settings.compaction.model or live.facts.id)[0].partition("/")[0]
 
-    def _back_off(self, tokens: int) -> None:
-        """Try again only when there is a tenth more."""
-        self._not_under = tokens * GROWTH_AFTER_FAILURE
 
-    def _charge(self, usage: Usage) -> None:
-        """Write what it has cost at once: it counts whether the summary is used or not, and after a crash too."""
-        if usage != Usage():
-            self._live.session.append(UsageEntry(usage=usage, purpose=PURPOSE, model=self._live.facts.id))
-            self._live.publish_usage()
+def _is_wanted(live: LiveSession) -> bool:
+    """Say whether the next compaction could take a summary over.
+
+    Not one of a strategy of somebody else or of the provider; and where an extension wants to be asked before anything
+    is tried, nothing is tried before: that is known once they are loaded (`_write`).
+    """
+    strategy = live.compaction.strategy
+    is_ladder = not live.settings.compaction.strategy if strategy is None else type(strategy) is LadderCompaction
+    host = live.extensions.loaded
+    return is_ladder and (host is None or not host.listens("session_before_compact"))
+
+
+def _bind(live: LiveSession, tokens: int) -> BoundContext:
+    """Return the context as it stands now, whatever is said while the summary is written.
+
+    As much less is kept as will be said before the trigger is reached. Nothing is waited for: a refused request is not
+    made again beside one that may be the reason.
+    """
+    context = bind_context(live, CompactionRequest(reason="idle"))
+    environment = context.environment
+    standing, budget = environment.standing, environment.standing.budget
+    path = live.session.path_to(standing.path[-1].seq)
+    keep = max(budget.keep_recent // MIN_KEEP_DIVISOR, budget.keep_recent - max(0, budget.trigger - tokens))
+    return dataclasses.replace(
+        context,
+        environment=dataclasses.replace(
+            environment,
+            standing=msgspec.structs.replace(standing, path=path, meter=live.meter.beside()),
+            keep_tokens=keep,
+            patience=Patience(waited=MAX_WAIT),
+        ),
+    )
+
+
+def _hiding_would_do(context: BoundContext) -> bool:
+    """Say whether the compaction to come will need no summary, or will be the provider's own."""
+    if is_chosen(context.environment.request):
+        return True
+    standing = context.environment.standing
+    to_come = max(0, standing.budget.trigger - standing.size.tokens)
+    return hide_if_it_pays(context, standing.budget.target - to_come) is not None
+
+
+async def _write(live: LiveSession, context: BoundContext) -> None:
+    environment = context.environment
+    tokens = environment.standing.size.tokens
+    try:
+        await live.extensions.host()
+        if not _is_wanted(live):
+            return
+        prepared = await prepare(context)
+    except NothingLeftError:
+        _back_off(live, tokens)
+    except Exception as error:  # noqa: BLE001 - nobody waits for this: whatever it is, it is told, once a tenth more
+        _back_off(live, tokens)
+        live.notify(f"No summary could be prepared ahead of time: {describe(error)}", "warning", kind=KIND)
+    else:
+        live.compaction.background.ready = prepared
+        if still_holds(prepared, present_standing(live)):
+            live.notify(
+                f"A summary of everything before entry {prepared.first_kept_index} is ready for the next "
+                f"compaction{_price(environment.spending.usage)}.",
+                kind=KIND,
+            )
+    finally:
+        _charge(live, environment.spending.usage)
+    drop_outdated(live)
+
+
+def _back_off(live: LiveSession, tokens: int) -> None:
+    """Try again only when there is a tenth more."""
+    live.compaction.background.not_under = tokens * GROWTH_AFTER_FAILURE
+
+
+def _charge(live: LiveSession, usage: Usage) -> None:
+    """Write what it has cost at once: it counts whether the summary is used or not, and after a crash too."""
+    if usage != Usage():
+        live.session.append(UsageEntry(usage=usage, purpose=PURPOSE, model=live.facts.id))
+        live.publish_usage()
 
 
 def describe(error: Exception) -> str:
@@ -244,9 +204,9 @@ class AheadOfTime:
             self._begin()
         elif isinstance(event, TaskStartedEvent | SessionOpenedEvent):
             self.stop()
-            preparation = self._live().preparation
-            if preparation is not None and not self._live().settings.compaction.background:
-                preparation.cancel()
+            live = self._live()
+            if not live.settings.compaction.background:
+                live.compaction.background.cancel()
 
     def stop(self) -> None:
         """End the timers."""
@@ -260,7 +220,7 @@ class AheadOfTime:
         self.stop()
         if not live.interactive or not settings.enabled or not _said_since_compaction(live):
             return
-        if live.pending is not None:  # the user is looking at a proposal
+        if live.compaction.pending is not None:  # the user is looking at a proposal
             return
         if settings.ahead and live.measure().tokens >= AHEAD_SHARE * live.budget().trigger:
             self._work.append(asyncio.create_task(self._prepare(live)))
@@ -270,15 +230,14 @@ class AheadOfTime:
     async def _prepare(self, live: LiveSession) -> None:
         """Have a summary written for the next compaction, when it has been quiet for a moment."""
         await asyncio.sleep(QUIET)
-        preparation = preparation_of(live)
-        preparation.check()
-        preparation.begin()
+        drop_outdated(live)
+        begin(live)
 
     async def _compact(self, live: LiveSession) -> None:
         """Compact while the provider still has the conversation in its cache, shortly before it has not."""
         age = cache_state(live).age or 0.0
         await asyncio.sleep(max(0.0, CACHE_LIFETIME - BEFORE_EXPIRY - age))
-        if live.settled and live is self._live():
+        if live.task.settled and live is self._live():
             await self._submit(CompactSessionOperation(session_id=live.id, reason="idle"))
 
 

@@ -45,7 +45,7 @@ async def preview_compaction(live: LiveSession, operation: PreviewCompactionOper
     outcome, standing = proposed.proposal.outcome, proposed.context.environment.standing
     held = live.session.held_usage
     live.session.hold_usage(outcome.usage or Usage())
-    live.pending = PendingCompaction(proposed, editable_summary(outcome), held, live.session.held_usage)
+    live.compaction.pending = PendingCompaction(proposed, editable_summary(outcome), held, live.session.held_usage)
     live.publish_usage()
     first = outcome.first_kept_index
     kept = [message for message in standing.view if first and message.seq >= first]
@@ -55,16 +55,16 @@ async def preview_compaction(live: LiveSession, operation: PreviewCompactionOper
             submission_id=request.submission_id,
             entry=entry_of(proposed),
             kept_tokens=round(standing.meter.estimate_all(kept) * standing.size.calibration),
-            summary=live.pending.summary,
+            summary=live.compaction.pending.summary,
         )
     )
 
 
 def require_pending(live: LiveSession) -> PendingCompaction:
     """Return the proposal that waits. Raises `TaskFailedError` when there is none."""
-    if live.pending is None:
+    if live.compaction.pending is None:
         raise TaskFailedError("no compaction is proposed; /compact --preview makes a proposal")
-    return live.pending
+    return live.compaction.pending
 
 
 def accept_pending(live: LiveSession, summary: str = "") -> None:
@@ -85,7 +85,7 @@ def accept_pending(live: LiveSession, summary: str = "") -> None:
     proposal = proposed.proposal
     if summary.strip():
         proposal = _revised(proposal, summary, standing)
-    live.pending = None
+    live.compaction.pending = None
     append(live, msgspec.structs.replace(proposed, proposal=_charged(live, pending, proposal)))
 
 

@@ -53,12 +53,12 @@ _SLICE = 256
 
 async def choose_strategy(live: LiveSession) -> CompactionStrategy:
     """Return the session's strategy, loaded once. One that cannot be used is named, and the ladder used meanwhile."""
-    async with live.strategy_lock:  # it is chosen at the start and wanted by a compaction
-        if not live.is_strategy_chosen:
-            live.strategy = await _choose(live)
-            live.is_strategy_chosen = True
-    assert live.strategy is not None
-    return live.strategy
+    async with live.compaction.strategy_lock:  # it is chosen at the start and wanted by a compaction
+        if not live.compaction.is_strategy_chosen:
+            live.compaction.strategy = await _choose(live)
+            live.compaction.is_strategy_chosen = True
+    assert live.compaction.strategy is not None
+    return live.compaction.strategy
 
 
 def name_of(strategy: CompactionStrategy) -> str:
@@ -67,7 +67,7 @@ def name_of(strategy: CompactionStrategy) -> str:
 
 
 async def _choose(live: LiveSession) -> CompactionStrategy:
-    name, given = live.settings.compaction.strategy, live.strategy
+    name, given = live.settings.compaction.strategy, live.compaction.strategy
     if given is not None and _is_built_in(given):
         return given
     if given is None and not name:
@@ -272,10 +272,8 @@ async def check_settings(live: LiveSession) -> None:
     if compaction.model:
         fault = await _find_fault(live, compaction.model)
         if fault:
-            live.notify(
-                f"compaction.model {compaction.model} cannot be used ({fault}); {live.facts.id} summarises.", "warning"
-            )
-            live.told_once.add(compaction.model)
+            text = f"compaction.model {compaction.model} cannot be used ({fault}); {live.facts.id} summarises."
+            live.notify_once(compaction.model, text, "warning")
     if compaction.strategy:
         await choose_strategy(live)
 

@@ -253,9 +253,9 @@ def _refusal(live: LiveSession, change: Change, before: int, after: int) -> Undo
 
 def _tell(live: LiveSession, undone: Undone, what: str, back: str, kind: str = NOTICE_KIND) -> Undone:
     if kind == NOTICE_KIND:
-        live.automatic.note_undone(undone.tokens_after, _most(live))
+        live.compaction.automatic.note_undone(undone.tokens_after, _most(live))
     else:
-        live.automatic.reset()
+        live.compaction.automatic.reset()
     before = undone.before
     sizes = format_change(before.tokens, undone.tokens_after, rough=before.is_rough, short=False)
     live.notify(f"{what} ({sizes} tokens). {back}", kind=kind, keep=True)

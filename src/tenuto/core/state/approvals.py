@@ -43,7 +43,7 @@ class Question(Struct, frozen=True):
     behind: int = 0
 
 
-class ApprovalDesk:
+class OpenApprovals:
     """The open approvals of one session. Questions are answered by id, in any order."""
 
     def __init__(self, session_id: str, bus: EventBus) -> None:

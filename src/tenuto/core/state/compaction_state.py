@@ -1,15 +1,18 @@
-"""What is asked of a compaction, and whether an automatic one may run."""
+"""What a session has of compactions: what is asked of one, what waits, and whether an automatic one may run."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from math import ceil
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
-    from tenuto.compaction.ways.environment import BoundContext
+    from tenuto.compaction.ways.environment import BoundContext, PreparedSummary
     from tenuto.compaction.ways.validate import Proposal
+    from tenuto.protocol.compaction import CompactionStrategy
     from tenuto.protocol.model import ModelFacts
     from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
     from tenuto.protocol.usage import Usage
@@ -145,3 +148,62 @@ class AutomaticCompaction(Struct):
         self.ineffective = 0
         self._waits_for_measure = False
         self._not_under = 0.0
+
+
+class BackgroundSummary(Struct, eq=False):
+    """The summary that is written ahead of time, for the next compaction (`core/compacting/preparation.py`)."""
+
+    ready: PreparedSummary | None = None
+    task: asyncio.Task[None] | None = None
+    """What writes it."""
+    not_under: float = 0.0
+    """Tokens: after one that failed the next waits until there are so many."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a summary is being written."""
+        return self.task is not None and not self.task.done()
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether there is nothing to watch over: none is ready, none is written, none has failed."""
+        return self.ready is None and not self.is_running and not self.not_under
+
+    def cancel(self) -> None:
+        """End the writing; what it has cost so far is counted."""
+        if self.task is not None:
+            self.task.cancel()
+
+    async def stop(self) -> None:
+        """End the writing and wait until it has ended."""
+        self.cancel()
+        if self.task is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait((self.task,))
+
+    async def wait(self) -> None:
+        """Wait for the summary that is being written; whoever is cancelled meanwhile ends the writing as well."""
+        if self.task is None:
+            return
+        try:
+            await asyncio.wait((self.task,))
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+
+class CompactionState(Struct, eq=False):
+    """What a session knows of its compactions."""
+
+    strategy: CompactionStrategy | None = None
+    """How the view is made smaller: what the Python API named, then what `core/compacting/strategies.py` chose."""
+    is_strategy_chosen: bool = False
+    strategy_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
+    background: BackgroundSummary = field(default_factory=BackgroundSummary)
+    pending: PendingCompaction | None = None
+    """A compaction that was proposed and waits for the user."""
+    items_refused: bool = False
+    """The provider did not read its own compaction again: it is not asked for another while this process lives."""
+    checked_window: int = 0
+    """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""

@@ -85,9 +85,9 @@ def _automatic(live: LiveSession, budget: Budget) -> str:
     """Say whether and when the next automatic compaction comes."""
     if not live.settings.compaction.enabled:
         return "off (compaction.enabled = false)"
-    if live.automatic.is_stopped:
+    if live.compaction.automatic.is_stopped:
         return "stopped, because two in a row were of no use, until you compact or change the model"
     if live.measure().fixed >= budget.trigger:
         return f"on, over {budget.window:,}: system prompt and tools alone are over {budget.trigger:,}"
-    waits = live.automatic.waits_for
+    waits = live.compaction.automatic.waits_for
     return f"on, over {waits:,} after the last one that failed or was undone" if waits > budget.trigger else "on"

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
 
 from tenuto.compaction.measure.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import estimate_tools
-from tenuto.config.saved_approvals import FILE as STANDING_FILE
-from tenuto.config.saved_approvals import StandingAnswers
+from tenuto.config.saved_approvals import StandingAnswers as SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
-from tenuto.core.state.approvals import ApprovalDesk
-from tenuto.core.state.compaction_state import AutomaticCompaction, PendingCompaction
+from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import ChangedFiles
+from tenuto.core.state.task_state import TaskState
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import (
     ContextUsageEvent,
     NoticeEvent,
-    Outcome,
     QueueChangedEvent,
     QueueItem,
     TaskSettledEvent,
@@ -41,45 +39,7 @@ from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from tenuto.compaction.ways.environment import PreparedSummary
-    from tenuto.protocol.compaction import CompactionStrategy
-    from tenuto.protocol.operation import RunShellOperation
     from tenuto.tool.process.process import Job
-
-
-class Boundary:
-    """Where a session's running task can be held, to be stopped there or to go on."""
-
-    def __init__(self) -> None:
-        self._reached: asyncio.Event | None = None
-        self._released = asyncio.Event()
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether somebody waits for the task to come here, or holds it."""
-        return self._reached is not None
-
-    async def wait(self, finished: asyncio.Event) -> None:
-        """Wait until the task is held here, or has `finished` without coming. Whoever waited has to `release()` it."""
-        self._released.clear()
-        reached = self._reached = asyncio.Event()
-        waits = [asyncio.ensure_future(reached.wait()), asyncio.ensure_future(finished.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-
-    def release(self) -> None:
-        """Let the task go on, if it is held."""
-        self._reached = None
-        self._released.set()
-
-    async def cross(self) -> None:
-        """Called by the task: go on, or be held where somebody waits for that."""
-        if self._reached is not None:
-            self._reached.set()
-            await self._released.wait()
 
 
 T = TypeVar("T")
@@ -88,149 +48,39 @@ LOOKED_AT = 200
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
+UNSAVED = "unsaved"
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
 
-class Preparing(Protocol):
-    """What the session knows of the summary that is written ahead of time (`core/compacting/preparation.py`)."""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a summary is being written."""
-        ...
-
-    def at_boundary(self) -> None:
-        """Between two steps: drop what does not hold any more, and begin where that is due."""
-        ...
-
-    def check(self) -> None:
-        """Drop the summary that is ready when it cannot be used any more."""
-        ...
-
-    def cancel(self) -> None:
-        """End the writing."""
-        ...
-
-    async def stop(self) -> None:
-        """End the writing and wait until it has ended."""
-        ...
-
-    async def wait(self) -> None:
-        """Wait for the summary that is being written."""
-        ...
-
-
-class Beside(Protocol):
-    """What the session knows of a command of the user that runs beside its task (`core/agent/shell.py`)."""
-
-    @property
-    def submission_id(self) -> str:
-        """The submission that asked for it."""
-        ...
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the command has not ended."""
-        ...
-
-    def start(self, operation: RunShellOperation) -> None:
-        """Run a command; none may be running."""
-        ...
-
-    def store(self) -> None:
-        """Put what came of it into the history, at a boundary."""
-        ...
-
-    async def wait(self) -> None:
-        """Wait for its end, as the session's task."""
-        ...
-
-    async def stop(self) -> None:
-        """End the command, and store what it has written."""
-        ...
-
-
-class LiveSession(Struct):
-    """One open session. Only tasks of the task manager and the executor's own handlers change it."""
+class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
+    """What serves an open session and does not change while it is open. It says nothing of the state of its work."""
 
     session: Session
     settings: Settings
     models: ModelRegistry
     tools: ToolRegistry
     bus: EventBus
-    desk: ApprovalDesk
+    approvals: OpenApprovals
+    saved_approvals: SavedApprovals
+    """What the user has allowed permanently, by directory."""
     tool_context: ToolContext
-    facts: ModelFacts
+    extensions: Extensions
+    """Whose hooks are called."""
     home: Path
     clock: Callable[[], float]
     interactive: bool
     extra_prompt: str = ""
     meter: Meter = field(default_factory=Meter)
-    changed_files: ChangedFiles = field(default_factory=ChangedFiles)
-    told_jobs: list[Job] = field(default_factory=list["Job"])
-    """The background jobs whose end was told since the user's last message."""
-    told_after: CompactionEntry | None = None
-    """The compaction behind which everything has been told again."""
-    pin_notes: PinNotes = field(default_factory=PinNotes)
-    automatic: AutomaticCompaction = field(default_factory=AutomaticCompaction)
-    strategy: CompactionStrategy | None = None
-    """How the view is made smaller: what the Python API named, then what `core/compacting/strategies.py` chose."""
-    is_strategy_chosen: bool = False
-    strategy_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    notified: set[str] = field(default_factory=set[str])
+    """Kinds of notices that this session has had and that are not given a second time."""
     on_leave: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """What has to be let go of when the session is left."""
-    pending: PendingCompaction | None = None
-    """A compaction that was proposed and waits for the user."""
-    beside: Beside | None = None
-    """A command of the user that runs beside the task, or whose output waits for a boundary."""
-    extensions: Extensions | None = None
-    """Whose hooks are called; `None`: nobody's."""
-    _standing: StandingAnswers | None = None
-    told_once: set[str] = field(default_factory=set[str])
-    """Kinds of notices that this session has had and that are not given a second time."""
-    items_refused: bool = False
-    """The provider did not read its own compaction again: it is not asked for another while this process lives."""
-    prepared: PreparedSummary | None = None
-    """A summary that was written ahead of time, for the next compaction."""
-    preparation: Preparing | None = None
-    """What writes it."""
-    queue_waiting: bool = False
-    """After an interrupt or a resume the queue waits for the user (DESIGN section 2)."""
-    unsaved_told: bool = False
-    rounds_told: bool = False
-    served: dict[str, int] = field(default_factory=dict[str, int])
-    """The largest request that a model has served, in tokens by its own count; by model."""
-    checked_window: int = 0
-    """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""
-    _budgets: dict[tuple[ModelFacts, int], Budget] = field(default_factory=dict[tuple[ModelFacts, int], Budget])
-    settled: bool = True
-    last_outcome: Outcome = "completed"
-    last_error: str = ""
-    refused: int = 0
-    """How many calls needed an approval that nobody could give, since the session was idle."""
-    boundary: Boundary = field(default_factory=Boundary)
-    """Where the running task can be held."""
-    submissions: int = 0
-    """How many submissions are on their way in; the session is not settled while there are any."""
 
     @property
     def id(self) -> str:
         """The session's id."""
         return self.session.id
-
-    @property
-    def standing(self) -> StandingAnswers:
-        """What the user has allowed permanently, by directory."""
-        if self._standing is None:
-            self._standing = StandingAnswers(self.home / STANDING_FILE)
-        return self._standing
-
-    @property
-    def effort(self) -> str:
-        """How hard the model is to think: the session's choice, else the model's setting; empty: its own default."""
-        own = self.settings.models.get(self.facts.id)
-        return self.session.state.effort or (own.effort if own is not None else "")
 
     @property
     def mode(self) -> Mode:
@@ -241,25 +91,98 @@ class LiveSession(Struct):
         """Return the schemas of the tools that this session began with, in the order of the log's `system` entry."""
         return self.tools.schemas()
 
+    def attempt(self, step: Callable[[], T]) -> T | None:
+        """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, what comes behind it must not be lost
+            text = describe_failure(error)
+            try:
+                self.session.append(NoticeEntry(text=text, level="error"))
+            except Exception as another:  # noqa: BLE001 - the same
+                text = f"{text}; {describe_failure(another)}"
+            self.bus.publish(NoticeEvent(session_id=self.id, text=text, level="error"))
+            return None
+
+    def warn(self, text: str) -> None:
+        """Tell a fault; where something was said in the session it is kept, so that a resumed one shows it."""
+        self.notify(text, "warning", keep=self.session.reading.system is not None)
+
+    def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
+        """Tell the user something; with `keep` it also goes into the log, so that a resumed transcript shows it."""
+        if keep:
+            self.session.append(NoticeEntry(text=text, level=level, kind=kind))
+        self.bus.publish(NoticeEvent(session_id=self.id, text=text, level=level, kind=kind))
+
+    def notify_once(self, topic: str, text: str, level: Level = "info") -> None:
+        """Tell the user something, unless something on that topic was told since the session was opened."""
+        if topic not in self.notified:
+            self.notified.add(topic)
+            self.notify(text, level)
+
+
+class ModelState(Struct, eq=False):
+    """The present model, and what is known of windows in this session."""
+
+    facts: ModelFacts
+    served: dict[str, int] = field(default_factory=dict[str, int])
+    """The largest request that a model has served, in tokens by its own count; by model."""
+    budgets: dict[tuple[ModelFacts, int], Budget] = field(default_factory=dict[tuple[ModelFacts, int], Budget])
+    """By facts and assumed window: dividing a window is asked for at every turn."""
+
+
+class ReminderState(Struct, eq=False):
+    """What the model has been reminded of in developer messages."""
+
+    changed_files: ChangedFiles = field(default_factory=ChangedFiles)
+    ended_jobs: list[Job] = field(default_factory=list["Job"])
+    """The background jobs whose end was told since the user's last message."""
+    compaction: CompactionEntry | None = None
+    """The compaction behind which everything has been told again."""
+    pins: PinNotes = field(default_factory=PinNotes)
+
+
+class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
+    """One open session: what serves it, and the state of its model, task, compactions and reminders.
+
+    Only tasks of the task manager and the executor's own handlers change the state.
+    """
+
+    model: ModelState
+    task: TaskState = field(default_factory=TaskState)
+    compaction: CompactionState = field(default_factory=CompactionState)
+    reminders: ReminderState = field(default_factory=ReminderState)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What is known of the present model."""
+        return self.model.facts
+
+    @property
+    def effort(self) -> str:
+        """How hard the model is to think: the session's choice, else the model's setting; empty: its own default."""
+        own = self.settings.models.get(self.facts.id)
+        return self.session.state.effort or (own.effort if own is not None else "")
+
     def budget(self, facts: ModelFacts | None = None) -> Budget:
         """Return how a model's window is divided, the present one's unless named; its own settings win."""
         facts = facts or self.facts
         assumed = 0 if facts.context_window else assumed_window(self.served_tokens(facts.id))
-        known = self._budgets.get((facts, assumed))
+        known = self.model.budgets.get((facts, assumed))
         if known is None:
             compaction = self.settings.compaction_for(facts.id)
             known = budget_for(facts, compaction, self.settings.max_output_tokens, assumed=assumed)
-            self._budgets[facts, assumed] = known
+            self.model.budgets[facts, assumed] = known
         return known
 
     def served_tokens(self, model: str = "") -> int:
         """Return the largest request that a model, the present one unless named, has served here, by its own count."""
         model = model or self.facts.id
-        if model not in self.served:
+        if model not in self.model.served:
             answers = islice(newest_of_kind(self.session.path(), AssistantMessage), LOOKED_AT)
             sizes = (entry.usage.sent for entry in answers if entry.model == model and entry.usage is not None)
-            self.served[model] = max(sizes, default=0)
-        return self.served[model]
+            self.model.served[model] = max(sizes, default=0)
+        return self.model.served[model]
 
     def measure(self) -> ContextSize:
         """Return how full the window is: the one number for footer, trigger and ladder (R-024)."""
@@ -286,7 +209,7 @@ class LiveSession(Struct):
         if not should_compact_threshold(size, limited, self.settings.compaction):
             return False
         is_over_window = budget.known and size.tokens >= budget.window
-        return self.automatic.may_run(size.tokens) or (is_over_window and self.automatic.may_save)
+        return self.compaction.automatic.may_run(size.tokens) or (is_over_window and self.compaction.automatic.may_save)
 
     def is_preparation_due(self) -> bool:
         """Say whether the next compaction is so near that its summary is to be written beside the task."""
@@ -315,46 +238,29 @@ class LiveSession(Struct):
         """Tell the front-ends what is queued."""
         queue = self.session.state.queue
         items = tuple(QueueItem(seq=entry.seq, parts=entry.parts, steer=entry.steer) for entry in queue)
-        waiting = self.queue_waiting and bool(items)
+        waiting = self.task.queue_waiting and bool(items)
         self.bus.publish(QueueChangedEvent(session_id=self.id, items=items, waiting=waiting))
 
     def watch_saving(self) -> None:
         """Tell the user when entries do not reach the disk, and when they do again (R-067)."""
         unsaved = self.session.unsaved
-        if unsaved is None and self.unsaved_told:
-            self.notify("The session is saved again.")
-        elif unsaved is not None and not self.unsaved_told:
-            self.notify(
-                f"This session is not being saved ({unsaved.reason}); it goes on in memory and saving is tried again.",
-                "error",
+        if unsaved is not None:
+            text = (
+                f"This session is not being saved ({unsaved.reason}); it goes on in memory and saving is tried again."
             )
-        self.unsaved_told = unsaved is not None
+            self.notify_once(UNSAVED, text, "error")
+        elif UNSAVED in self.notified:
+            self.notified.remove(UNSAVED)
+            self.notify("The session is saved again.")
+
+    def store_side_commands(self) -> None:
+        """Put what the user's commands beside the task have written into the history, at a boundary."""
+        if self.task.side_command.store(self.session):
+            self.publish_usage()
 
     def settled_event(self) -> TaskSettledEvent:
         """Return what is told when the session is idle."""
+        task = self.task
         return TaskSettledEvent(
-            session_id=self.id, outcome=self.last_outcome, error=self.last_error, refused=self.refused
+            session_id=self.id, outcome=task.last_outcome, error=task.last_error, refused=task.refused
         )
-
-    def attempt(self, step: Callable[[], T]) -> T | None:
-        """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""
-        try:
-            return step()
-        except Exception as error:  # noqa: BLE001 - whatever it is, what comes behind it must not be lost
-            text = describe_failure(error)
-            try:
-                self.session.append(NoticeEntry(text=text, level="error"))
-            except Exception as another:  # noqa: BLE001 - the same
-                text = f"{text}; {describe_failure(another)}"
-            self.bus.publish(NoticeEvent(session_id=self.id, text=text, level="error"))
-            return None
-
-    def warn(self, text: str) -> None:
-        """Tell a fault; where something was said in the session it is kept, so that a resumed one shows it."""
-        self.notify(text, "warning", keep=self.session.reading.system is not None)
-
-    def notify(self, text: str, level: Level = "info", kind: str = "", *, keep: bool = False) -> None:
-        """Tell the user something; with `keep` it also goes into the log, so that a resumed transcript shows it."""
-        if keep:
-            self.session.append(NoticeEntry(text=text, level=level, kind=kind))
-        self.bus.publish(NoticeEvent(session_id=self.id, text=text, level=level, kind=kind))

@@ -82,7 +82,7 @@ def unpin(live: LiveSession, number: int) -> PinEntry:
 def tell_pins(live: LiveSession) -> None:
     """Put into the history what the model has yet to be told of pins; tell the user of those that do not fit."""
     window = live.budget().window
-    notes = live.pin_notes.due(live.session, window)
+    notes = live.reminders.pins.due(live.session, window)
     if notes is None:
         return
     for note in notes:

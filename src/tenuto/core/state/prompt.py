@@ -83,9 +83,7 @@ def build_system_entry(live: LiveSession) -> SystemMessage:
     schemas = live.tool_schemas()
     instructions = read_instructions(live.home, live.session.cwd)
     for problem in instructions.problems:
-        if problem not in live.told_once:
-            live.told_once.add(problem)
-            live.notify(problem, "warning")
+        live.notify_once(problem, problem, "warning")
     return SystemMessage(
         text=build_system_prompt(instructions.files, live.extra_prompt),
         tools=tuple(schema.name for schema in schemas),

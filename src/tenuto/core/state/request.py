@@ -47,7 +47,7 @@ def server_context(live: LiveSession) -> ServerContext:
 
 def _chosen_compaction(live: LiveSession) -> RemoteWay | Literal["automatic"]:
     own = live.settings.models.get(live.facts.id)
-    if live.items_refused:
+    if live.compaction.items_refused:
         return "off"
     if own is not None and own.remote_compaction:
         return own.remote_compaction
@@ -80,9 +80,9 @@ def tell_dropped(live: LiveSession, field: str) -> None:
 
 
 def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:
-    if kind in live.told_once:
+    if kind in live.notified:
         return
-    live.told_once.add(kind)
+    live.notified.add(kind)
     if not any(entry.kind == kind for entry in newest_of_kind(live.session.path(), NoticeEntry)):
         live.notify(text, level, kind, keep=True)
 

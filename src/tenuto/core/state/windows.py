@@ -32,7 +32,7 @@ def note_served(live: LiveSession, answer: AssistantMessage) -> None:
     sent = answer.usage.sent
     if sent <= live.served_tokens():
         return
-    live.served[live.facts.id] = sent
+    live.model.served[live.facts.id] = sent
     window = live.facts.context_window
     if live.facts.source == "learned" and window is not None and sent > window:
         live.models.forget_window(live.facts.id)
@@ -116,7 +116,7 @@ def try_again(live: LiveSession) -> bool:
 def forget_window(live: LiveSession) -> int | None:
     """Drop what refusals of the present model taught; return the window that was believed, `None`: nothing was."""
     forgotten = live.models.forget_window(live.facts.id)
-    live.served.pop(live.facts.id, None)
+    live.model.served.pop(live.facts.id, None)
     _take_over(live)
     live.publish_usage()
     return forgotten
@@ -140,7 +140,7 @@ def where_learned(live: LiveSession) -> str:
 def _take_over(live: LiveSession) -> None:
     """Go by the window that the registry knows now; what else this session knows of the model stays."""
     fresh = live.models.facts(live.facts.id)
-    live.facts = msgspec.structs.replace(live.facts, context_window=fresh.context_window, source=fresh.source)
+    live.model.facts = msgspec.structs.replace(live.facts, context_window=fresh.context_window, source=fresh.source)
 
 
 def describe_sizes(live: LiveSession, *, refused: bool = False) -> str:
@@ -204,9 +204,9 @@ def is_too_small(live: LiveSession, facts: ModelFacts) -> bool:
 def change_model(live: LiveSession, change: ModelChange) -> None:
     """Use another model from the next request on."""
     model, effort = change.facts.id, change.effort
-    live.facts = change.facts
-    live.automatic.reset()
-    live.items_refused = False
+    live.model.facts = change.facts
+    live.compaction.automatic.reset()
+    live.compaction.items_refused = False
     state = live.session.state
     if (state.model, state.effort) != (model, effort):
         live.session.append(ModelEntry(model=model, effort=effort))
