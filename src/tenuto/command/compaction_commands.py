@@ -205,7 +205,7 @@ def _offer(error: UndoRefusedError) -> list[CommandOutcome]:
 async def _compact_anew(runtime: Runtime, seq: str) -> list[CommandOutcome]:
     """Undo the newest compaction and compact up to a chosen message in one step."""
     live = runtime.live
-    change = find_undoable(live)
+    change = find_undoable(live.session)
     if not isinstance(change, CompactionEntry):
         raise TaskFailedError("the newest change is no compaction; /compact undo reverts it")
     if seq:
@@ -220,7 +220,7 @@ async def _compact_anew(runtime: Runtime, seq: str) -> list[CommandOutcome]:
 async def _fork_before(runtime: Runtime) -> list[CommandOutcome]:
     """Go on in a copy of the session that ends before the newest compaction; this one stays as it is."""
     origin = runtime.session_id
-    seq = seq_before(runtime.live, find_undoable(runtime.live))
+    seq = seq_before(runtime.live.session, find_undoable(runtime.live.session))
     if not seq:
         raise TaskFailedError("there is nothing before that compaction")
     await runtime.submit(ForkSessionOperation(session_id=origin, seq=seq))

@@ -130,5 +130,5 @@ async def run_unpin(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     number = argument.removeprefix("#").removesuffix(".")
     if not number.isdecimal():
         raise UsageError(f"“{argument}” is not the number of a pin; /pins shows them")
-    entry = unpin(runtime.live, int(number))
+    entry = unpin(runtime.live.session, int(number))
     return [Say(f"Unpinned: {shorten(entry.text, 100)}")]

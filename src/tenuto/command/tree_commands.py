@@ -64,8 +64,8 @@ async def go(
 ) -> list[CommandOutcome]:
     """Go there, and return when that has come to its end. Raises `TaskFailedError` for an entry that is not there."""
     live = runtime.live
-    destination = find_destination(live, seq)
-    if is_present(live, destination.leaf) and not files:
+    destination = find_destination(live.session, seq)
+    if is_present(live.session, destination.leaf) and not files:
         if destination.parts:
             return [_edit(destination.parts)]
         return [Say("That is where the conversation is already.")]
@@ -320,8 +320,8 @@ def _show(runtime: Runtime, before: int) -> CommandOutcome:
 async def _tree_ask(runtime: Runtime, seq: int) -> list[CommandOutcome]:
     """Ask what is to become of the part that is left; where nothing is, go there at once."""
     live = runtime.live
-    leaf = find_destination(live, seq).leaf
-    if is_present(live, leaf) or not is_anything_left(live, leaf):
+    leaf = find_destination(live.session, seq).leaf
+    if is_present(live.session, leaf) or not is_anything_left(live.session, leaf):
         return await go(runtime, seq)
     rows = (
         Choice(WITHOUT, "Without notes", "what is left stays in the tree, out of the model's sight"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import SessionServices
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.session.store import Store
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
@@ -66,18 +66,18 @@ def keep_image(store: Store, data: bytes, name: str = "") -> ImagePart:
     return store.save_image(data, facts.media_type, name=name, width=facts.width, height=facts.height)
 
 
-def adopt_images(live: LiveSession, parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:
+def adopt_images(services: SessionServices, parts: tuple[ContentPart, ...]) -> tuple[ContentPart, ...]:
     """Give the session its own copy of every image in `parts`; one that is nowhere any more becomes a text."""
     if not any(isinstance(part, ImagePart) for part in parts):
         return parts
-    waiting = Attachments(live.home)
+    waiting = Attachments(services.home)
     adopted: list[ContentPart] = []
     for part in parts:
-        if isinstance(part, ImagePart) and not (live.session.store.blobs / part.sha256).is_file():
+        if isinstance(part, ImagePart) and not (services.session.store.blobs / part.sha256).is_file():
             try:
-                live.session.store.save_bytes(waiting.load(part.sha256))
+                services.session.store.save_bytes(waiting.load(part.sha256))
             except FileNotFoundError:
-                live.notify("An image of this prompt is not there any more; it goes without it.", "warning")
+                services.notify("An image of this prompt is not there any more; it goes without it.", "warning")
                 adopted.append(TextPart(text=LOST_IMAGE))
                 continue
         adopted.append(part)

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.message import DeveloperMessage, FileUse, ToolResultMessage
 from tenuto.protocol.part import ImagePart, ToolCallPart, text_of
+from tenuto.session.session import Session
 from tenuto.tool.output import StepBudget
 from tenuto.tool.run.runner import prepare, run_call
 
@@ -112,19 +113,19 @@ def _budget(live: LiveSession, count: int) -> StepBudget:
     )
 
 
-async def _read(live: LiveSession, mention: Mention, number: int) -> ToolResultMessage | str:
+async def _read(services: SessionServices, mention: Mention, number: int) -> ToolResultMessage | str:
     """Return what `read` says, or why it was not asked."""
     arguments: dict[str, str | int] = {"path": mention.path}
     if mention.first:
         arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
     call = ToolCallPart(id=f"mention-{number + 1}", name="read", arguments=json.dumps(arguments))
-    prepared = await prepare(call, live.tools, live.tool_context)
+    prepared = await prepare(call, services.tools, services.tool_context)
     if isinstance(prepared, ToolResultMessage):
         return text_of(prepared.parts)
-    verdict = judge(live.mode, prepared.subject, live.session.state.approvals, live.tool_context.workspace)
+    verdict = judge(services.mode, prepared.subject, services.session.state.approvals, services.tool_context.workspace)
     if not isinstance(verdict, Allow):
         return "outside the working directory: the model asks before it reads it"
-    result = await run_call(prepared, live.tool_context, emit=lambda _text: None)
+    result = await run_call(prepared, services.tool_context, emit=lambda _text: None)
     return text_of(result.parts) if result.is_error else result
 
 
@@ -132,7 +133,7 @@ class _Collected:
     """What was read so far."""
 
     def __init__(self, live: LiveSession) -> None:
-        self._seen = _told_before(live)
+        self._seen = _told_before(live.session)
         self._blocks: list[str] = []
         self._images: list[ImagePart] = []
         self._files: list[FileUse] = []
@@ -170,9 +171,9 @@ class _Collected:
         return any(isinstance(part, ImagePart) for part in result.parts)
 
 
-def _told_before(live: LiveSession) -> list[str]:
+def _told_before(session: Session) -> list[str]:
     """Return the texts of mentions that the model still sees."""
-    view = live.session.get_llm_history()
+    view = session.get_llm_history()
     return [message.text for message in view if isinstance(message, DeveloperMessage) and message.kind == KIND]
 
 

@@ -17,6 +17,7 @@ from tenuto.core.state.windows import describe_sizes, doubt_window, learn_window
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ErrorKind, ModelError, ModelRequest
+from tenuto.session.session import Session
 from tenuto.session.view.projection import cancelled_by_undo
 
 MAX_COMPACTIONS = 3
@@ -122,7 +123,7 @@ class OverflowChain:
     def _shorten_results(self) -> bool:
         """Shorten the results over the window's ceiling, once until a request is accepted, over restarts too."""
         if self._is_shortened is None:
-            self._is_shortened = _were_results_shortened(self._live)
+            self._is_shortened = _were_results_shortened(self._live.session)
         if self._is_shortened:
             return False
         from tenuto.core.compacting.view_edits import shorten_oversized_results
@@ -159,10 +160,10 @@ def _allowed_share(error: ModelError) -> float:
     return min(1.0, error.limit / error.observed) if error.observed and error.limit else 1.0
 
 
-def _were_results_shortened(live: LiveSession) -> bool:
+def _were_results_shortened(session: Session) -> bool:
     """Say whether results were shortened for an overflow since the last request that was accepted."""
-    cancelled = cancelled_by_undo(live.session.path())
-    for entry in reversed(live.session.path()):
+    cancelled = cancelled_by_undo(session.path())
+    for entry in reversed(session.path()):
         if isinstance(entry, AssistantMessage):
             return False
         if isinstance(entry, ViewEditEntry) and (entry.rung, entry.reason) == ("truncate", "overflow"):

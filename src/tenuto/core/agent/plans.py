@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from tenuto.core.state.approvals import Answer, Question
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import SessionServices
 from tenuto.protocol.entry import Mode, ModeEntry, PlanEntry
 from tenuto.protocol.event import ModeChangedEvent
 from tenuto.protocol.message import PlanView, ToolResultMessage
@@ -40,20 +40,20 @@ REVISE = "They changed it as far as this; revise it from here:"
 CONTINUE = "The user wants to go on planning; nothing may be changed yet. Revise the plan and hand it over again."
 
 
-async def present_plan(live: LiveSession, plan: str, *, call_id: str, submission_id: str) -> ToolOutput:
+async def present_plan(services: SessionServices, plan: str, *, call_id: str, submission_id: str) -> ToolOutput:
     """Ask the user about a plan and return what the model is told. Approving switches the session's mode."""
-    if live.mode != "plan":
-        return _output(ASIDE.format(mode=live.mode), PlanView(text=plan))
-    if not live.interactive:
+    if services.mode != "plan":
+        return _output(ASIDE.format(mode=services.mode), PlanView(text=plan))
+    if not services.interactive:
         return _output(UNASKED, PlanView(text=plan, outcome="unasked"))
     question = Question(call_id=call_id, tool="plan", summary="", detail=plan, reason="", kind="plan")
     started = time.monotonic()
-    answer = await live.approvals.ask(question, submission_id)
+    answer = await services.approvals.ask(question, submission_id)
     waited = time.monotonic() - started
     text = answer.plan.strip() or plan
     if answer.decision == "deny":
         return _plan_on(plan, text, answer, waited)
-    return _approve(live, plan, text, answer, waited)
+    return _approve(services, plan, text, answer, waited)
 
 
 def _plan_on(plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
@@ -65,11 +65,11 @@ def _plan_on(plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
     return _output(said, view, waited)
 
 
-def _approve(live: LiveSession, plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
-    mode = answer.mode or (live.settings.mode if live.settings.mode != "plan" else DEFAULT_MODE)
-    live.session.append(PlanEntry(text=text))
-    live.session.append(ModeEntry(mode=mode))
-    live.bus.publish(ModeChangedEvent(session_id=live.id, mode=mode))
+def _approve(services: SessionServices, plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
+    mode = answer.mode or (services.settings.mode if services.settings.mode != "plan" else DEFAULT_MODE)
+    services.session.append(PlanEntry(text=text))
+    services.session.append(ModeEntry(mode=mode))
+    services.bus.publish(ModeChangedEvent(session_id=services.id, mode=mode))
     said = GO_AHEAD.format(mode=mode, words=MODE_WORDS[mode])
     edited = text != plan
     if edited:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from tenuto.core.agent.overflow import ImageRecovery, OverflowChain, concerns_images, is_overflow, leaves_no_room
 from tenuto.core.compacting.preflight import pass_door
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.pins import tell_pins
 from tenuto.core.state.reminders import (
     FILES_KIND,
@@ -76,10 +76,10 @@ def tell_before_request(live: LiveSession) -> None:
         _tell_again(live)
 
 
-def _tell_surroundings(live: LiveSession) -> None:
-    told = last_told(live.session.get_llm_history())
-    for message in due_messages(told, live.mode, live.session.cwd, live.clock()):
-        live.session.append(message)
+def _tell_surroundings(services: SessionServices) -> None:
+    told = last_told(services.session.get_llm_history())
+    for message in due_messages(told, services.mode, services.session.cwd, services.clock()):
+        services.session.append(message)
 
 
 def _tell_again(live: LiveSession) -> None:

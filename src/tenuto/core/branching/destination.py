@@ -7,7 +7,6 @@ import msgspec
 from tenuto.compaction.plan.entries import visible_entry
 from tenuto.compaction.summary.branch import common_ancestor
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.state.live import LiveSession
 from tenuto.protocol.entry import (
     BranchEntry,
     HeaderEntry,
@@ -20,6 +19,7 @@ from tenuto.protocol.entry import (
 )
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart
+from tenuto.session.session import Session
 
 USER_ORIGINS = frozenset({"typed", "command", "skill"})
 """Messages that are the user's own words: whoever goes back to one wants to say it differently."""
@@ -33,21 +33,21 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[ContentPart, ...] = ()
 
 
-def find_destination(live: LiveSession, seq: int) -> Destination:
+def find_destination(session: Session, seq: int) -> Destination:
     """Return where choosing the entry `seq` leads. Raises `TaskFailedError` when there is no such entry.
 
     A message of the user leads to what came before it, with its text to be sent anew; everything else to itself, or
     to the end of its step.
     """
-    entry = live.session.find(seq)
+    entry = session.find(seq)
     if entry is None or isinstance(entry, HeaderEntry | BranchEntry):
         raise TaskFailedError(f"there is no entry {seq} to go to; /tree lists them")
     prompt = prompt_of(entry)
     if prompt is None:
-        return Destination(leaf=live.session.end_of_step(seq))
-    path = live.session.path_to(seq)
+        return Destination(leaf=session.end_of_step(seq))
+    path = session.path_to(seq)
     before = path[-2].seq if len(path) > 1 else 0
-    return Destination(leaf=live.session.end_of_step(before) if before else 0, parts=prompt.parts)
+    return Destination(leaf=session.end_of_step(before) if before else 0, parts=prompt.parts)
 
 
 def prompt_of(entry: HistoryEvent) -> UserMessage | None:
@@ -55,19 +55,19 @@ def prompt_of(entry: HistoryEvent) -> UserMessage | None:
     return entry if isinstance(entry, UserMessage) and entry.origin in USER_ORIGINS else None
 
 
-def is_present(live: LiveSession, leaf: int) -> bool:
+def is_present(session: Session, leaf: int) -> bool:
     """Say whether the conversation stands at `leaf` already: nothing that counts has come after it."""
-    path, target = live.session.path(), live.session.path_to(leaf)
+    path, target = session.path(), session.path_to(leaf)
     ancestor = common_ancestor(path, target)
     return ancestor == (target[-1].seq if target else 0) and not any(
         _is_said(entry) or isinstance(entry, _PATH_STATE) for entry in path.since(ancestor + 1)
     )
 
 
-def is_anything_left(live: LiveSession, leaf: int) -> bool:
+def is_anything_left(session: Session, leaf: int) -> bool:
     """Say whether going to `leaf` leaves anything of the conversation behind."""
-    path = live.session.path()
-    ancestor = common_ancestor(path, live.session.path_to(leaf))
+    path = session.path()
+    ancestor = common_ancestor(path, session.path_to(leaf))
     return any(_is_said(entry) for entry in path.since(ancestor + 1))
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.state.live import READ_ONLY, LiveSession
+from tenuto.core.state.live import READ_ONLY, SessionServices
 from tenuto.protocol.entry import RESTORED_KIND
 from tenuto.protocol.message import FilesEntry, FileUse, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.session.view.path import newest_of_kind, since
@@ -186,32 +186,32 @@ def _short(path: str, cwd: Path) -> str:
         return path
 
 
-def undo_turn(live: LiveSession) -> str:
+def undo_turn(services: SessionServices) -> str:
     """Take back what the newest turn with edits did to files; return what was done. Raises `TaskFailedError`."""
-    if live.session.is_read_only:
+    if services.session.is_read_only:
         raise TaskFailedError(READ_ONLY)
-    path = live.session.path()
+    path = services.session.path()
     turn = last_turn_with_changes(path)
     if not turn:
         raise TaskFailedError("nothing to undo: no file edits are left (changes made by commands are not tracked)")
-    return _restore(live, turn_entries(path, turn), turn, is_turn=True)
+    return _restore(services, turn_entries(path, turn), turn, is_turn=True)
 
 
-def restore_files(live: LiveSession, seq: int) -> str:
+def restore_files(services: SessionServices, seq: int) -> str:
     """Take the files back to what they were at entry `seq`; return what was done, empty where nothing was changed.
 
     The whole log counts, other branches too: files have no branches.
     """
-    return _restore(live, live.session.entries_after(seq), seq, is_turn=False)
+    return _restore(services, services.session.entries_after(seq), seq, is_turn=False)
 
 
-def _restore(live: LiveSession, entries: Iterable[HistoryEvent], target: int, *, is_turn: bool) -> str:
-    session = live.session
+def _restore(services: SessionServices, entries: Iterable[HistoryEvent], target: int, *, is_turn: bool) -> str:
+    session = services.session
     restored = take_back(plan_ways_back(entries), session.store.load_bytes, session.store.save_bytes)
     uses = tuple(one.use for one in restored if one.use is not None)
     if uses or is_turn:
         session.append(FilesEntry(target=target, files=uses, turn=is_turn))
     text = describe(restored, session.cwd)
     if text:
-        live.notify(text, kind=RESTORED_KIND, keep=True)
+        services.notify(text, kind=RESTORED_KIND, keep=True)
     return text

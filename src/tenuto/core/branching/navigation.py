@@ -46,6 +46,7 @@ from tenuto.protocol.message import DeveloperMessage, HistoryEvent, ToolResultMe
 from tenuto.protocol.operation import CompactFromOperation, MoveLeafOperation, Operation
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.session import Session
 from tenuto.session.view.path import newest_of_kind
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_change
@@ -243,11 +244,11 @@ class MoveTask:
         """Go there. Raises `TaskFailedError`, told, with nothing appended."""
         live, operation = self._live, self._operation
         try:
-            destination = find_destination(live, operation.target)
+            destination = find_destination(live.session, operation.target)
         except TaskFailedError as error:
             live.notify(str(error), "error")
             raise
-        if is_present(live, destination.leaf):
+        if is_present(live.session, destination.leaf):
             if operation.files:
                 restore_files(live, operation.target)
             return
@@ -258,7 +259,7 @@ class MoveTask:
         self._leaving.write(departure, lambda sizes: self._describe(destination, departure, sizes))
 
     async def _prepare(self, leaf: int) -> Departure:
-        if self._operation.notes and is_anything_left(self._live, leaf):
+        if self._operation.notes and is_anything_left(self._live.session, leaf):
             return await self._leaving.show_preparing(self._leaving.prepare_with_notes(leaf))
         try:
             return await self._leaving.prepare(leaf)
@@ -293,7 +294,7 @@ class CompactFromTask:
     async def _prepare(self) -> Departure:
         """Return the move; the notes have to make the request smaller."""
         live = self._live
-        departure = await self._leaving.prepare_with_notes(leaf_before(live, self._target))
+        departure = await self._leaving.prepare_with_notes(leaf_before(live.session, self._target))
         notes, path = departure.notes, live.session.path()
         assert notes is not None
         kept = live.session.path_to(departure.leaf).with_entry(msgspec.structs.replace(notes, seq=path[-1].seq + 2))
@@ -307,9 +308,9 @@ class CompactFromTask:
         return departure
 
 
-def leaf_before(live: LiveSession, target: int) -> int:
+def leaf_before(session: Session, target: int) -> int:
     """Return the leaf before a message of the present path. Raises `TaskFailedError` for one that is not on it."""
-    path = live.session.path()
+    path = session.path()
     entry = path.find(target)
     if entry is None or isinstance(entry, ToolResultMessage) or visible_entry(entry) is None:
         raise TaskFailedError(f"entry {target} is no message of this conversation; /compact from lists them")

@@ -28,7 +28,7 @@ from tenuto.core.compacting.strategies import choose_strategy, name_of, outcome_
 from tenuto.core.compacting.undo import append_undo
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError, describe_failure
 from tenuto.core.state.compaction_state import CompactionRequest, ProposedCompaction
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.prompt import refreshed_system_entry
 from tenuto.core.state.windows import ModelChange, change_model, describe_sizes
 from tenuto.core.transcript.replay import compaction_end
@@ -283,16 +283,16 @@ def _edits_of(proposed: ProposedCompaction) -> ViewEditEntry:
     )
 
 
-def _warn_of_rounds(live: LiveSession, entry: CompactionEntry) -> None:
+def _warn_of_rounds(services: SessionServices, entry: CompactionEntry) -> None:
     """Say from the fifth summary on what many of them cost; once while the session is open."""
     if not entry.first_kept_index:
         return
-    path = live.session.path()
+    path = services.session.path()
     undone = sum(isinstance(find_on(path, seq), CompactionEntry) for seq in cancelled_by_undo(path))
-    rounds = live.session.state.compactions - undone
+    rounds = services.session.state.compactions - undone
     if rounds < FIRST_ROUND_TOLD:
         return
-    live.notify_once(
+    services.notify_once(
         "rounds",
         f"This session has been summarised {rounds} times, and each summary of a summary is a little less exact. For "
         "another task /new starts afresh and /fork goes on in a copy; /recall WORDS finds what was said word for word, "

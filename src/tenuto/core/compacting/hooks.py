@@ -17,7 +17,7 @@ from tenuto.compaction.ways.environment import BoundContext
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.core.errors import CompactionRefusedError, MoveRefusedError
 from tenuto.core.state.compaction_state import CompactionRequest
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.hooks import (
@@ -42,14 +42,14 @@ NOTES_DIVISOR = 20
 
 
 async def ask_before_compaction(
-    live: LiveSession, context: BoundContext, request: CompactionRequest, strategy: CompactionStrategy
+    services: SessionServices, context: BoundContext, request: CompactionRequest, strategy: CompactionStrategy
 ) -> tuple[BoundContext, Sequence[tuple[str, SuppliedCompaction]]]:
     """Ask every extension once; return the context with what they add, and the compactions that they supply.
 
     The last extension's comes first. Raises `CompactionRefusedError` when one cancels the compaction. A user's
     `/compact` that will only be told that there is nothing to compact asks nobody.
     """
-    host = await live.extensions.host()
+    host = await services.extensions.host()
     if host is None or not host.listens("session_before_compact"):
         return context, ()
     plan = context.environment.plan(manual=context.is_manual)
@@ -57,9 +57,9 @@ async def ask_before_compaction(
     if is_idle and context.is_manual and isinstance(strategy, LadderCompaction):
         return context, ()
     event = SessionBeforeCompact(
-        session_id=live.id,
-        cwd=str(live.session.cwd),
-        preparation=_prepare(live, context, plan),
+        session_id=services.id,
+        cwd=str(services.session.cwd),
+        preparation=_prepare(context, plan, enabled=services.settings.compaction.enabled),
         branch_entries=tuple(context.environment.standing.path),
         custom_instructions=request.focus,
         reason=request.reason,
@@ -77,15 +77,15 @@ async def ask_before_compaction(
     return _with_additions(context, answers), supplied[::-1]
 
 
-def tell_compacted(live: LiveSession, entry: CompactionEntry, request: CompactionRequest) -> None:
+def tell_compacted(services: SessionServices, entry: CompactionEntry, request: CompactionRequest) -> None:
     """Tell the extensions of a compaction that is on disk; nothing waits for them."""
-    host = live.extensions.loaded
+    host = services.extensions.loaded
     if host is not None:
         host.tell(
             "session_compact",
             SessionCompact(
-                session_id=live.id,
-                cwd=str(live.session.cwd),
+                session_id=services.id,
+                cwd=str(services.session.cwd),
                 compaction_entry=entry,
                 from_extension=entry.from_extension,
                 reason=request.reason,
@@ -113,7 +113,7 @@ def tell_failed(live: LiveSession, request: CompactionRequest, error: str, *, ab
 
 
 async def ask_before_move(
-    live: LiveSession,
+    services: SessionServices,
     old_path: Sequence[HistoryEvent],
     new_path: Sequence[HistoryEvent],
     *,
@@ -124,13 +124,13 @@ async def ask_before_move(
 
     They are asked whether notes are wanted or not. Raises `MoveRefusedError` when one is against it.
     """
-    host = await live.extensions.host()
+    host = await services.extensions.host()
     if host is None or not host.listens("session_before_tree"):
         return None
     ancestor = common_ancestor(old_path, new_path)
     event = SessionBeforeTree(
-        session_id=live.id,
-        cwd=str(live.session.cwd),
+        session_id=services.id,
+        cwd=str(services.session.cwd),
         preparation=TreePreparation(
             target=new_path[-1].seq if new_path else 0,
             old_leaf=old_path[-1].seq if old_path else 0,
@@ -149,15 +149,15 @@ async def ask_before_move(
     return supplied
 
 
-def tell_moved(live: LiveSession, old_leaf: int, new_leaf: int, notes: BranchSummaryEntry | None) -> None:
+def tell_moved(services: SessionServices, old_leaf: int, new_leaf: int, notes: BranchSummaryEntry | None) -> None:
     """Tell the extensions that the leaf has moved; nothing waits for them."""
-    host = live.extensions.loaded
+    host = services.extensions.loaded
     if host is not None:
         host.tell(
             "session_tree",
             SessionTree(
-                session_id=live.id,
-                cwd=str(live.session.cwd),
+                session_id=services.id,
+                cwd=str(services.session.cwd),
                 new_leaf=new_leaf,
                 old_leaf=old_leaf,
                 summary_entry=notes,
@@ -171,13 +171,11 @@ def _reason(given: str) -> str:
     return f": {' '.join(given.split())}" if given.strip() else ""
 
 
-def _prepare(
-    live: LiveSession, context: BoundContext, plan: CompactionPlan | NothingToCompact
-) -> CompactionPreparation:
+def _prepare(context: BoundContext, plan: CompactionPlan | NothingToCompact, *, enabled: bool) -> CompactionPreparation:
     """Return what is about to be summarised; nothing, from entry 0 on, where only results can be shortened."""
     budget = context.environment.standing.budget
     settings = PreparationSettings(
-        enabled=live.settings.compaction.enabled,
+        enabled=enabled,
         reserve_tokens=budget.reserve,
         keep_recent_tokens=budget.keep_recent,
         max_summary_tokens=budget.max_summary,

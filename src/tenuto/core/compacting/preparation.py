@@ -29,6 +29,7 @@ from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskSettledEvent
 from tenuto.protocol.message import AssistantMessage, CompactionEntry
 from tenuto.protocol.operation import CompactSessionOperation
 from tenuto.protocol.usage import Usage
+from tenuto.session.session import Session
 from tenuto.text.figures import format_cost, format_count
 
 PURPOSE = "summaries ahead of time"
@@ -218,7 +219,7 @@ class AheadOfTime:
         live = self._live()
         settings = live.settings.compaction
         self.stop()
-        if not live.interactive or not settings.enabled or not _said_since_compaction(live):
+        if not live.interactive or not settings.enabled or not _said_since_compaction(live.session):
             return
         if live.compaction.pending is not None:  # the user is looking at a proposal
             return
@@ -241,10 +242,10 @@ class AheadOfTime:
             await self._submit(CompactSessionOperation(session_id=live.id, reason="idle"))
 
 
-def _said_since_compaction(live: LiveSession) -> bool:
+def _said_since_compaction(session: Session) -> bool:
     """Say whether the model has answered since the last compaction: else there is nothing new."""
     newest = next(
-        (entry for entry in reversed(live.session.path()) if isinstance(entry, AssistantMessage | CompactionEntry)),
+        (entry for entry in reversed(session.path()) if isinstance(entry, AssistantMessage | CompactionEntry)),
         None,
     )
     return isinstance(newest, AssistantMessage)

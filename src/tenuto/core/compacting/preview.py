@@ -28,6 +28,7 @@ from tenuto.core.state.live import LiveSession
 from tenuto.protocol.event import CompactionProposedEvent, CompactionStartEvent
 from tenuto.protocol.operation import CompactSessionOperation, PreviewCompactionOperation
 from tenuto.protocol.usage import Usage
+from tenuto.session.session import Session
 
 
 async def preview_compaction(live: LiveSession, operation: PreviewCompactionOperation) -> None:
@@ -86,7 +87,7 @@ def accept_pending(live: LiveSession, summary: str = "") -> None:
     if summary.strip():
         proposal = _revised(proposal, summary, standing)
     live.compaction.pending = None
-    append(live, msgspec.structs.replace(proposed, proposal=_charged(live, pending, proposal)))
+    append(live, msgspec.structs.replace(proposed, proposal=_charged(live.session, pending, proposal)))
 
 
 def _revised(proposal: Proposal, summary: str, standing: Standing) -> Proposal:
@@ -101,10 +102,10 @@ def _revised(proposal: Proposal, summary: str, standing: Standing) -> Proposal:
     return revised
 
 
-def _charged(live: LiveSession, pending: PendingCompaction, proposal: Proposal) -> Proposal:
+def _charged(session: Session, pending: PendingCompaction, proposal: Proposal) -> Proposal:
     """Move the cost from what is held into the entry; where it is counted elsewhere already, it stays there."""
-    if live.session.held_usage == pending.held_after:
-        live.session.held_usage = pending.held_before
+    if session.held_usage == pending.held_after:
+        session.held_usage = pending.held_before
         return proposal
     outcome = msgspec.structs.replace(proposal.outcome, usage=None)
     return msgspec.structs.replace(proposal, outcome=outcome)

@@ -13,10 +13,11 @@ from itertools import takewhile
 from tenuto.compaction.measure.meter import ContextSize
 from tenuto.compaction.plan.entries import visible_entry
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.event import UndoneEvent
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
+from tenuto.session.session import Session
 from tenuto.session.view.path import find_on, newest_of_kind, since
 from tenuto.session.view.projection import cancelled_by_undo, is_usable, project, standing_marks
 from tenuto.text.figures import format_change
@@ -60,10 +61,10 @@ def undo_compaction(live: LiveSession) -> Undone:
 
     Raises `TaskFailedError` (`UndoRefusedError` when there is a choice), with nothing written.
     """
-    change = find_undoable(live)
+    change = find_undoable(live.session)
     if isinstance(change, BranchSummaryEntry):
         return _return_to_branch(live, change)
-    targets = [change.seq, *_undone_with(live, change)]
+    targets = [change.seq, *_undone_with(live.session, change)]
     before, after = live.measure(), _size_without(live, *targets)
     if after > max(live.budget().trigger, before.tokens):
         raise _refusal(live, change, before.tokens, after)
@@ -79,10 +80,10 @@ def undo_without_later_turns(live: LiveSession) -> Undone:
 
     Raises `TaskFailedError`, with nothing written.
     """
-    change = find_undoable(live)
+    change = find_undoable(live.session)
     if isinstance(change, BranchSummaryEntry):
         return _move_back(live, change.from_seq)
-    seq = seq_before(live, change)
+    seq = seq_before(live.session, change)
     if not seq:
         raise TaskFailedError("there is nothing before that compaction")
     return _move_back(live, seq)
@@ -92,7 +93,7 @@ def redo_compaction(live: LiveSession) -> Undone:
     """Cancel the newest undo. Raises `TaskFailedError`, with nothing written."""
     path = live.session.path()
     undo = _find_redoable(path)
-    left = _left_by_undo(live)
+    left = _left_by_undo(live.session)
     if left is not None and (undo is None or left.move > undo.seq):
         before = live.measure()
         undone = Undone(live.session.append(BranchEntry(parent=left.leaf)), before, live.measure().tokens)
@@ -107,10 +108,10 @@ def redo_compaction(live: LiveSession) -> Undone:
     return _tell(live, undone, "Redone", "/compact undo reverts this.", REDO_KIND)
 
 
-def append_undo(live: LiveSession, target: int) -> UndoEntry:
+def append_undo(services: SessionServices, target: int) -> UndoEntry:
     """Write the undo of an entry and tell the front-ends."""
-    entry = live.session.append(UndoEntry(target=target))
-    live.bus.publish(UndoneEvent(session_id=live.id, seq=entry.seq, target=target))
+    entry = services.session.append(UndoEntry(target=target))
+    services.bus.publish(UndoneEvent(session_id=services.id, seq=entry.seq, target=target))
     return entry
 
 
@@ -123,32 +124,32 @@ def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:
     return None
 
 
-def find_undoable(live: LiveSession) -> Change:
+def find_undoable(session: Session) -> Change:
     """Return the newest compaction, view edit or left part in effect. Raises `TaskFailedError` when there is none."""
     newest: Change | None = None
-    for mark in standing_marks(live.session.path()):
+    for mark in standing_marks(session.path()):
         if isinstance(mark, ViewEditEntry) or (
-            isinstance(mark, CompactionEntry) and is_usable(mark, live.session.state.model)
+            isinstance(mark, CompactionEntry) and is_usable(mark, session.state.model)
         ):
             newest = mark
             break
     floor = newest.seq if newest is not None else 0
-    for entry in newest_of_kind(live.session.path(), BranchSummaryEntry):
+    for entry in newest_of_kind(session.path(), BranchSummaryEntry):
         if entry.seq <= floor:
             break
-        if live.session.find(entry.from_seq) is not None:
+        if session.find(entry.from_seq) is not None:
             return entry
     if newest is None:
         raise TaskFailedError("there is no compaction to undo")
     return newest
 
 
-def seq_before(live: LiveSession, change: Change) -> int:
+def seq_before(session: Session, change: Change) -> int:
     """Return the seq of the last entry before a change and the system prompt that came with it; 0 at the root."""
     first = change.seq
     if isinstance(change, CompactionEntry) and change.system_seq:
         first = min(first, change.system_seq)
-    return next((entry.seq for entry in reversed(live.session.path()) if entry.seq < first), 0)
+    return next((entry.seq for entry in reversed(session.path()) if entry.seq < first), 0)
 
 
 def size_of(live: LiveSession, path: Sequence[HistoryEvent]) -> int:
@@ -191,9 +192,9 @@ def _move_back(live: LiveSession, seq: int) -> Undone:
     return _tell(live, undone, "Undone: back to before the change", "/compact redo reverts this.")
 
 
-def _left_by_undo(live: LiveSession) -> _Left | None:
+def _left_by_undo(session: Session) -> _Left | None:
     """Return the leaf that the newest move of the leaf left, if that was an undo and nothing was said since."""
-    history = live.session.everything()
+    history = session.everything()
     move = next(newest_of_kind(history, BranchEntry), None)
     if move is None:
         return None
@@ -215,10 +216,10 @@ def _most(live: LiveSession) -> int:
     return (budget.trigger + budget.window) // 2
 
 
-def _undone_with(live: LiveSession, change: CompactionEntry | ViewEditEntry) -> list[int]:
+def _undone_with(session: Session, change: CompactionEntry | ViewEditEntry) -> list[int]:
     """Return the undo that a compaction was written together with: what it undid holds again without it."""
-    seq = seq_before(live, change)
-    entry = live.session.find(seq)
+    seq = seq_before(session, change)
+    entry = session.find(seq)
     return [seq] if isinstance(entry, UndoEntry) else []
 
 
@@ -232,7 +233,7 @@ def _size_without(live: LiveSession, *targets: int) -> int:
 def _refusal(live: LiveSession, change: Change, before: int, after: int) -> UndoRefusedError:
     """Return what to say when an undo would be over the trigger: the sizes, and what is possible instead."""
     budget = live.budget()
-    seq = seq_before(live, change)
+    seq = seq_before(live.session, change)
     earlier = size_of(live, live.session.path().up_to(seq))
     ways = ["/model to one with a larger window and then /compact undo"]
     if 0 < earlier <= budget.trigger:

@@ -14,6 +14,7 @@ from tenuto.core.state.pin_notes import fitting_pins
 from tenuto.protocol.entry import PinEntry, UnpinEntry
 from tenuto.protocol.message import AssistantMessage, UserMessage
 from tenuto.protocol.part import text_of
+from tenuto.session.session import Session
 from tenuto.session.view.path import newest_of_kind
 from tenuto.text.estimate import estimate_text
 
@@ -27,7 +28,7 @@ def pin(live: LiveSession, text: str = "", target: int = 0) -> PinEntry:
     Raises `UsageError` when it cannot be kept.
     """
     if target or not text.strip():
-        message = _message(live, target) if target else _last_message(live)
+        message = _message(live.session, target) if target else _last_message(live.session)
         text, target = text_of(message.parts), message.seq
     text = text.strip()
     pins = live.session.state.pins
@@ -37,17 +38,17 @@ def pin(live: LiveSession, text: str = "", target: int = 0) -> PinEntry:
     return live.session.append(PinEntry(text=text, target=target))
 
 
-def _message(live: LiveSession, seq: int) -> UserMessage | AssistantMessage:
+def _message(session: Session, seq: int) -> UserMessage | AssistantMessage:
     """Return a message of the active path: what the user or the model wrote."""
-    entry = live.session.find(seq)
-    is_there = any(on_path is entry for on_path in live.session.path())
+    entry = session.find(seq)
+    is_there = any(on_path is entry for on_path in session.path())
     if is_there and isinstance(entry, UserMessage | AssistantMessage) and text_of(entry.parts).strip():
         return entry
     raise UsageError(f"entry {seq} is no message with a text; /recall WORDS finds the number of one")
 
 
-def _last_message(live: LiveSession) -> UserMessage:
-    for entry in newest_of_kind(live.session.path(), UserMessage):
+def _last_message(session: Session) -> UserMessage:
+    for entry in newest_of_kind(session.path(), UserMessage):
         if entry.origin in USER_ORIGINS and text_of(entry.parts).strip():
             return entry
     raise UsageError("there is no message to pin yet; /pin TEXT pins a text")
@@ -69,13 +70,13 @@ def pinned_tokens(pins: Iterable[PinEntry]) -> int:
     return sum(estimate_text(entry.text) for entry in pins)
 
 
-def unpin(live: LiveSession, number: int) -> PinEntry:
+def unpin(session: Session, number: int) -> PinEntry:
     """Take back the pin with that number, counted from 1 as `/pins` shows them. Raises `UsageError`."""
-    pins = live.session.state.pins
+    pins = session.state.pins
     if not 1 <= number <= len(pins):
         raise UsageError(f"there is no pin {number}; /pins shows {len(pins)}")
     entry = pins[number - 1]
-    live.session.append(UnpinEntry(target=entry.seq))
+    session.append(UnpinEntry(target=entry.seq))
     return entry
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 
 from tenuto.config.project import InstructionFile, read_instructions
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import SessionServices
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import ToolSchema
 
@@ -78,40 +78,40 @@ def tools_digest(schemas: Sequence[ToolSchema]) -> str:
     return digest.hexdigest()[:16]
 
 
-def build_system_entry(live: LiveSession) -> SystemMessage:
+def build_system_entry(services: SessionServices) -> SystemMessage:
     """Return the entry for the instruction files and tools of this moment."""
-    schemas = live.tool_schemas()
-    instructions = read_instructions(live.home, live.session.cwd)
+    schemas = services.tool_schemas()
+    instructions = read_instructions(services.home, services.session.cwd)
     for problem in instructions.problems:
-        live.notify_once(problem, problem, "warning")
+        services.notify_once(problem, problem, "warning")
     return SystemMessage(
-        text=build_system_prompt(instructions.files, live.extra_prompt),
+        text=build_system_prompt(instructions.files, services.extra_prompt),
         tools=tuple(schema.name for schema in schemas),
         tools_digest=tools_digest(schemas),
     )
 
 
-def ensure_system_entry(live: LiveSession) -> None:
+def ensure_system_entry(services: SessionServices) -> None:
     """Write the session's `system` entry if it has none yet."""
-    view = live.session.get_llm_history()
+    view = services.session.get_llm_history()
     if not view or not isinstance(view[0], SystemMessage):
-        live.session.append(build_system_entry(live))
+        services.session.append(build_system_entry(services))
 
 
-def refreshed_system_entry(live: LiveSession) -> SystemMessage | None:
+def refreshed_system_entry(services: SessionServices) -> SystemMessage | None:
     """Return a new `system` entry if instruction files or tools differ from what is sent now, else `None` (R-031)."""
-    entry = build_system_entry(live)
-    view = live.session.get_llm_history()
+    entry = build_system_entry(services)
+    view = services.session.get_llm_history()
     present = view[0] if view else None
     if isinstance(present, SystemMessage) and (present.text, present.tools_digest) == (entry.text, entry.tools_digest):
         return None
     return entry
 
 
-def reload_system_entry(live: LiveSession) -> bool:
+def reload_system_entry(services: SessionServices) -> bool:
     """Write a new `system` entry if one is due; say whether it was."""
-    entry = refreshed_system_entry(live)
+    entry = refreshed_system_entry(services)
     if entry is None:
         return False
-    live.session.append(entry)
+    services.session.append(entry)
     return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tenuto.compaction.measure.meter import ContextSize
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.entry import Level
 from tenuto.protocol.message import Message, NoticeEntry
 from tenuto.protocol.model import ModelRequest, RemoteCompactor, RemoteWay, ServerContext, ServerEdit
@@ -79,12 +79,12 @@ def tell_dropped(live: LiveSession, field: str) -> None:
     _tell_once(live, f"{DROPPED_KIND}.{field}", text, "info")
 
 
-def _tell_once(live: LiveSession, kind: str, text: str, level: Level) -> None:
-    if kind in live.notified:
+def _tell_once(services: SessionServices, kind: str, text: str, level: Level) -> None:
+    if kind in services.notified:
         return
-    live.notified.add(kind)
-    if not any(entry.kind == kind for entry in newest_of_kind(live.session.path(), NoticeEntry)):
-        live.notify(text, level, kind, keep=True)
+    services.notified.add(kind)
+    if not any(entry.kind == kind for entry in newest_of_kind(services.session.path(), NoticeEntry)):
+        services.notify(text, level, kind, keep=True)
 
 
 def build_request(

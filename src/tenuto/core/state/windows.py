@@ -19,6 +19,7 @@ from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.event import ModelChangedEvent
 from tenuto.protocol.message import AssistantMessage, SystemMessage
 from tenuto.protocol.model import ModelError, ModelFacts
+from tenuto.session.session import Session
 from tenuto.text.estimate import estimate_text
 
 MIN_DOUBTED = 8_192
@@ -148,14 +149,14 @@ def describe_sizes(live: LiveSession, *, refused: bool = False) -> str:
     size, budget = live.measure(), live.budget()
     rest = max(0, size.tokens - size.fixed - size.queued)
     window = f"{budget.window:,}" if budget.known else f"an assumed {budget.window:,}"
-    rules = round(_instructions(live) * size.calibration)
+    rules = round(_instructions(live.session) * size.calibration)
     system = f"{size.system:,} ({rules:,} of it instruction files)" if rules else f"{size.system:,}"
     used = f"{size.tokens:,} tokens were refused" if refused else f"{size.tokens:,} of {window} tokens"
     return f"{used}: system prompt {system}, tools {size.tools:,}, conversation {rest:,}, queued {size.queued:,}"
 
 
-def _instructions(live: LiveSession) -> int:
-    view = live.session.get_llm_history()
+def _instructions(session: Session) -> int:
+    view = session.get_llm_history()
     return estimate_text(instructions_in(view[0].text)) if view and isinstance(view[0], SystemMessage) else 0
 
 

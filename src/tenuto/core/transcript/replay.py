@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import SessionServices
 from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.event import (
     AnyEvent,
@@ -105,20 +105,20 @@ SHOWN_ENTRIES = 400
 """Entries that are replayed at a time; some at an end are left out so that it begins with a turn, or ends with one."""
 
 
-def recent_events(live: LiveSession) -> list[AnyEvent]:
+def recent_events(services: SessionServices) -> list[AnyEvent]:
     """Return the events of the end of the path; the first says how much is before it, if anything is."""
-    path = live.session.path()
+    path = services.session.path()
     begin = _begin(path, 0, len(path))
     shown = path[begin:]
-    events: list[AnyEvent] = list(replay(live.id, shown))
+    events: list[AnyEvent] = list(replay(services.id, shown))
     if begin:
-        events.insert(0, EarlierEntriesEvent(session_id=live.id, remaining=begin, before=shown[0].seq))
+        events.insert(0, EarlierEntriesEvent(session_id=services.id, remaining=begin, before=shown[0].seq))
     return events
 
 
-def earlier_events(live: LiveSession, question: ShowEarlierOperation) -> EarlierEntriesEvent:
+def earlier_events(services: SessionServices, question: ShowEarlierOperation) -> EarlierEntriesEvent:
     """Return what was asked for. Raises `SessionUnreadable`."""
-    path = live.session.path().up_to(question.before - 1)
+    path = services.session.path().up_to(question.before - 1)
     first = len(path.up_to(question.after)) if question.after else 0
     if question.at:
         begin = _begin_of_turn(path, first, len(path.up_to(question.at)))
@@ -127,14 +127,14 @@ def earlier_events(live: LiveSession, question: ShowEarlierOperation) -> Earlier
         begin, end = _begin(path, first, len(path)), len(path)
     shown = path[begin:end]
     return EarlierEntriesEvent(
-        session_id=live.id,
+        session_id=services.id,
         remaining=begin - first,
         before=shown[0].seq if shown else 0,
         last=shown[-1].seq if shown else 0,
         later=len(path) - end,
         upto=question.before,
         count=len(shown),
-        events=tuple(replay(live.id, shown)),
+        events=tuple(replay(services.id, shown)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tenuto.core.state.live import LiveSession
+from tenuto.core.state.live import SessionServices
 from tenuto.protocol.event import EarlierFoundEvent
 from tenuto.protocol.message import HistoryEvent, ToolResultMessage
 from tenuto.protocol.operation import FindEarlierOperation
@@ -16,11 +16,11 @@ BYTES_AT_A_TIME = 32 << 20
 """Bytes of the log that are looked through before there is an answer, so that whoever asked can stop asking."""
 
 
-def find_earlier(live: LiveSession, question: FindEarlierOperation) -> EarlierFoundEvent:
+def find_earlier(services: SessionServices, question: FindEarlierOperation) -> EarlierFoundEvent:
     """Return the nearest entry that has the words, or what is left to look through. Raises `SessionUnreadable`."""
-    answer = partial(EarlierFoundEvent, session_id=live.id, query=question.query, upto=question.upto)
-    path = live.session.path()
-    outputs = live.session.store.outputs
+    answer = partial(EarlierFoundEvent, session_id=services.id, query=question.query, upto=question.upto)
+    path = services.session.path()
+    outputs = services.session.store.outputs
     looked_at = 0
     may_have = partial(may_contain, query=question.query)
     for part in path.parts(question.after + 1, question.before - 1, may_have, newest=question.newest):
