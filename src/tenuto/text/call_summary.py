@@ -6,6 +6,9 @@ from typing import Any, cast
 
 import msgspec
 
+from tenuto.text.writable import to_json
+
+Arguments = dict[str, Any]
 MAX_CHARACTERS = 400
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "read": ("path",),
@@ -16,17 +19,25 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "glob": ("pattern", "path"),
     "fetch": ("url",),
     "recall": ("query",),
-    "agent": ("description", "task", "prompt"),
 }
 """The arguments that say what a built-in call is about, most telling first."""
 
 
-def read_arguments(arguments: str) -> dict[str, Any] | None:
+def read_arguments(arguments: str) -> Arguments | None:
     """Return what a call's JSON says, `None` while it is incomplete or when it is no object."""
     try:
         return msgspec.json.decode(arguments, type=dict[str, Any])
     except (ValueError, RecursionError):  # no JSON, no Unicode, or too deep
         return None
+
+
+def argument(arguments: Arguments, *names: str) -> str:
+    """Return the first of the named arguments that is there, as text."""
+    for name in names:
+        value = arguments.get(name)
+        if value is not None and value != "":
+            return value if isinstance(value, str) else to_json(value).decode()
+    return ""
 
 
 def summarise_call(name: str, arguments: str) -> str:

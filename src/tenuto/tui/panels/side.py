@@ -12,8 +12,8 @@ from tenuto.tui.machine.state import OPEN_STATES, QueueRow, UiState
 from tenuto.tui.panels.panel import PAD, POINTER, Panel, first_shown, padded
 from tenuto.tui.render.line import Line, Span, fit_lines, plain
 from tenuto.tui.render.options import Glyphs
-from tenuto.tui.render.renderers import todo_lines, todo_row
 from tenuto.tui.render.status import spans_width
+from tenuto.tui.render.tools import todo_lines, todo_row
 from tenuto.tui.render.width import cell_width, truncate
 
 QUEUE_ROWS = 4

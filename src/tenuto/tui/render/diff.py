@@ -194,6 +194,9 @@ MIN_SPLIT_WIDTH = 60
 FOLDED_ROWS = 20
 FOLDED_PARTS = 3
 """Rows that one very long line takes at most while the diff is folded."""
+ESTIMATED_GUTTER = 6
+_UNSEEN = ("\\", "diff --git ", "index ", "--- ", "+++ ", "similarity index ")
+"""How lines of a diff begin that have no row."""
 _SIGNS = {"added": "+", "removed": "-", "context": " "}
 _HIGHLIGHTED_CHARACTERS = 60_000
 
@@ -230,10 +233,30 @@ def diff_lines(
     return lines
 
 
+def diff_height(view: DiffView, width: int, limit: int | None, layout: DiffLayout) -> int:
+    """Return about how many lines `diff_lines` would give, at the cost of looking at each line's first characters."""
+    rows = [row for row in view.diff.removesuffix("\n").split("\n") if not row.startswith(_UNSEEN)]
+    rows = rows[1:] if rows and rows[0].startswith("@@ -") else rows
+    is_split = bool(view.removed) and width >= _split_width(width, layout)
+    room = max((width // 2 if is_split else width) - ESTIMATED_GUTTER, 1)
+    most = FOLDED_PARTS if limit is not None else len(view.diff) + 1
+    total = old = new = 0
+    for row in rows[:limit]:
+        height = min(max(1, -(-(len(row) - 1) // room)), most)
+        if is_split and row[:1] in ("+", "-"):
+            old, new = old + height * (row[0] == "-"), new + height * (row[0] == "+")
+        else:
+            total, old, new = total + max(old, new) + height, 0, 0
+    return total + max(old, new) + (limit is not None and len(rows) > limit)
+
+
+def _split_width(width: int, layout: DiffLayout) -> int:
+    return {"auto": SPLIT_WIDTH, "split": MIN_SPLIT_WIDTH, "unified": width + 1}[layout]
+
+
 def _in_two_columns(rows: Sequence[DiffRow], width: int, layout: DiffLayout) -> bool:
     """Return whether old and new stand side by side; what only adds has nothing to stand beside."""
-    room = {"auto": SPLIT_WIDTH, "split": MIN_SPLIT_WIDTH, "unified": width + 1}[layout]
-    return width >= room and any(row.kind == "removed" for row in rows)
+    return width >= _split_width(width, layout) and any(row.kind == "removed" for row in rows)
 
 
 def _coloured(rows: Sequence[DiffRow], path: str) -> list[list[Span]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
-from tenuto.guard.terminal import sanitize_line
+from tenuto.guard.terminal import sanitize_line, sanitize_output
 from tenuto.protocol.part import ImagePart
 from tenuto.text.figures import format_bytes
 from tenuto.tool.output import read_notice
 from tenuto.tui.machine.item import BaseItem
+from tenuto.tui.render.ansi import ansi_lines
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
 from tenuto.tui.render.options import (
     ASCII,
@@ -27,6 +29,9 @@ from tenuto.tui.render.width import cell_width, take_cells, truncate_middle
 from tenuto.tui.render.wrap import expand_tabs, slice_spans, split_lines, wrap, wrap_code
 
 BODY_INDENT = 2
+FOLDED_LINES = 4
+WORDS_ROWS = 3
+"""Rows of words that matter, while they are folded."""
 MAX_ROWS = 2_000
 """An unfolded output shows at most so many of its lines; the whole of it is in the file that the item names."""
 
@@ -97,35 +102,10 @@ def one_row(spans: Sequence[Span], frame: Frame, room: int | None = None) -> Lin
     return Line((*row, (ellipsis, "dim")), source=text)
 
 
-def rows_of(
-    lines: Sequence[Sequence[Span]], frame: Frame, first: int, last: int, *, is_cut: bool = False
-) -> list[Line]:
-    """Return output as rows: folded, the `first` and `last` lines with a count between; unfolded, all of them.
-
-    `is_cut`: a notice in it stands for lines that were left out before; they are counted with the others.
-    """
-    end = len(lines)
-    while end and not lines[end - 1]:
-        end -= 1
-    lines = lines[:end]
-    if frame.unfolded:
-        first, last = MAX_ROWS // 2, MAX_ROWS // 2
-    if len(lines) <= first + last + (0 if frame.unfolded else 1):
-        return [row for line in lines for row in _rows(line, frame)]
-    rows = [row for line in lines[:first] for row in _rows(line, frame)]
-    rows.append(more_row(_count(lines[first : len(lines) - last], is_cut=is_cut), frame))
-    rows.extend(row for line in lines[len(lines) - last :] for row in _rows(line, frame))
-    return rows
-
-
-def folded_rows(lines: Sequence[Sequence[Span]], frame: Frame, most: int) -> list[Line]:
-    """Return words that matter as rows, wrapped: folded, the first `most` rows and how many more there are."""
-    rows = [row for line in lines for row in wrap(line, max(frame.body, 4)) or [EMPTY]]
-    while rows and not rows[-1].spans:
-        rows.pop()
-    if frame.unfolded or len(rows) <= most + 1:
-        return rows
-    return [*rows[:most], more_row(f"{len(rows) - most} rows", frame)]
+def wrapped_rows(text: str, width: int) -> int:
+    """Return about how many rows a text takes: no word and no wide character is looked at."""
+    room = max(width, 1)
+    return sum([max(1, -(-len(line) // room)) for line in text.split("\n")])
 
 
 def more_row(count: str, frame: Frame, style: str = "dim") -> Line:
@@ -148,8 +128,108 @@ def tells_of_more(line: Line) -> bool:
     return line.text.lstrip().startswith(tuple(f"{glyphs.ellipsis} +" for glyphs in (UNICODE, ASCII)))
 
 
+def last_lines(content: str, count: int, *, unfolded: bool) -> Output:
+    """Return the last lines of what a running command has written so far, all of them when unfolded."""
+    tail = content if unfolded else "\n".join(content.rstrip("\n").split("\n")[-count:])
+    return Output(tail, 0, count)
+
+
 def _rows(line: Sequence[Span], frame: Frame) -> list[Line]:
     return wrap_code(line, max(frame.body, 4)) if frame.unfolded else [one_row(line, frame, max(frame.body, 4))]
+
+
+class Part(Protocol):
+    """A stretch of what stands below a head."""
+
+    @property
+    def text(self) -> str:
+        """Everything that it shows unfolded, as its source has it: for search and copy."""
+        ...
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its rows."""
+        ...
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows that are, at the cost of counting line ends."""
+        ...
+
+
+class Output(Struct, frozen=True):
+    """What a program wrote: folded, its `first` and its `last` lines, and how many there are between.
+
+    `is_cut`: a notice in it stands for lines that were left out before; they are counted with the others.
+    """
+
+    content: str
+    first: int = FOLDED_LINES
+    last: int = 0
+    is_cut: bool = False
+    style: str = "output"
+
+    @property
+    def text(self) -> str:
+        """The output as a terminal would have left it."""
+        return sanitize_output(self.content)
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its rows, in its own colours."""
+        lines, first, last = self.spans(), self.first, self.last
+        end = len(lines)
+        while end and not lines[end - 1]:
+            end -= 1
+        lines = lines[:end]
+        if frame.unfolded:
+            first, last = MAX_ROWS // 2, MAX_ROWS // 2
+        if len(lines) <= first + last + (0 if frame.unfolded else 1):
+            return [row for line in lines for row in _rows(line, frame)]
+        rows = [row for line in lines[:first] for row in _rows(line, frame)]
+        rows.append(more_row(_count(lines[first : len(lines) - last], is_cut=self.is_cut), frame))
+        rows.extend(row for line in lines[len(lines) - last :] for row in _rows(line, frame))
+        return rows
+
+    def spans(self) -> Sequence[Sequence[Span]]:
+        """Return its lines."""
+        return ansi_lines(self.content, self.style)
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows it has."""
+        shown = self.content.rstrip("\n")
+        if not shown:
+            return 0
+        if not frame.unfolded:
+            return min(shown.count("\n") + 1, self.first + self.last + 1)
+        return min(wrapped_rows(shown, frame.body), MAX_ROWS + 1)
+
+
+class Words(Struct, frozen=True):
+    """Words that matter, wrapped: folded, the first rows of them."""
+
+    content: str
+    label: str = ""
+    """What stands before them; then they are one line."""
+    style: str = "text"
+
+    @property
+    def text(self) -> str:
+        """The words behind their label."""
+        return f"{self.label}{sanitize_line(self.content)}" if self.label else sanitize_output(self.content)
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return their rows."""
+        one_line = [[(self.label, "dim"), (sanitize_line(self.content), self.style)]]
+        lines = one_line if self.label else ansi_lines(self.content, self.style)
+        rows = [row for line in lines for row in wrap(line, max(frame.body, 4)) or [EMPTY]]
+        while rows and not rows[-1].spans:
+            rows.pop()
+        if frame.unfolded or len(rows) <= WORDS_ROWS + 1:
+            return rows
+        return [*rows[:WORDS_ROWS], more_row(f"{len(rows) - WORDS_ROWS} rows", frame)]
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows they have."""
+        rows = wrapped_rows(shown, frame.body) if (shown := self.text.rstrip("\n")) else 0
+        return rows if frame.unfolded else min(rows, WORDS_ROWS + 1)
 
 
 NAME_CELLS = 40

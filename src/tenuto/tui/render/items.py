@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from tenuto.command.context_rows import context_rows, in_ascii, spoken_rows
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
-from tenuto.protocol.message import CompactionEntry, DiffView, NameAudit, TodoView
-from tenuto.protocol.part import TextPart
+from tenuto.protocol.message import CompactionEntry, NameAudit
 from tenuto.text.figures import (
     REASON_WORDS,
     RUNNING_REASON_WORDS,
@@ -34,21 +33,21 @@ from tenuto.tui.machine.item import (
     ToolItem,
     UserItem,
 )
-from tenuto.tui.render.diff import FOLDED_ROWS
-from tenuto.tui.render.frame import Frame, below, frame_for, head, image_words, more_row
+from tenuto.tui.render.frame import (
+    Frame,
+    Output,
+    below,
+    frame_for,
+    head,
+    image_words,
+    last_lines,
+    more_row,
+    wrapped_rows,
+)
 from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE, RenderOptions, text_width
-from tenuto.tui.render.renderers import (
-    FAILURE_ROWS,
-    FOLDED_LINES,
-    LIVE_TAIL,
-    SHELL_HEAD,
-    SHELL_TAIL,
-    live_tail,
-    shell_output,
-)
-from tenuto.tui.render.tool_call import has_body, render_tool
+from tenuto.tui.render.tools import has_body, render_tool, tool_height
 from tenuto.tui.render.width import cell_width
 from tenuto.tui.render.wrap import wrap
 
@@ -88,8 +87,11 @@ def gap_before(previous: Item | None, item: Item) -> int:
     """Return how many empty rows stand between an item and the one before it."""
     if previous is None:
         return 0
-    quiet = (ToolItem, ThinkingItem)
-    return 0 if isinstance(previous, quiet) and isinstance(item, quiet) and not has_body(previous) else 1
+    if not isinstance(item, ToolItem | ThinkingItem):
+        return 1
+    if isinstance(previous, ThinkingItem):
+        return int(not (previous.final and previous.folded))
+    return int(not isinstance(previous, ToolItem) or has_body(previous))
 
 
 def _text(frame: Frame) -> int:
@@ -156,16 +158,16 @@ def _shell(item: ShellItem, frame: Frame) -> list[Line]:
     for fact in facts:
         spans.extend(((f" {frame.glyphs.middle} ", "dim"), fact))
     lines = head("$", "shell.mark", spans, frame, whole=frame.unfolded)
-    lines.extend(
-        below(
-            live_tail(item.output, frame, OWN_TAIL)
-            if item.running
-            else shell_output(item.output, frame, is_cut=item.truncated, first=OWN_HEAD, last=OWN_TAIL)
-        )
-    )
+    lines.extend(below(_shell_output(item, frame).lines(frame)))
     if item.output_path and frame.unfolded:
         lines.extend(below(wrap([("whole output: ", "dim"), (sanitize_line(item.output_path), "path")], frame.body)))
     return lines
+
+
+def _shell_output(item: ShellItem, frame: Frame) -> Output:
+    if item.running:
+        return last_lines(item.output, OWN_TAIL, unfolded=frame.unfolded)
+    return Output(item.output, OWN_HEAD, OWN_TAIL, is_cut=item.truncated)
 
 
 def _notice(item: NoticeItem, frame: Frame) -> list[Line]:
@@ -367,82 +369,29 @@ def _compaction_facts(item: CompactionItem, frame: Frame) -> list[Span]:
     return [*spans, *[(f" {frame.glyphs.middle} {fact}", "dim") for fact in facts]]
 
 
-_HEAD_ONLY = frozenset({"read", "fetch", "recall"})
-
-
 def estimate_height(item: Item, width: int, options: RenderOptions = DEFAULT) -> int:
     """Return about how many rows `render_item` would give, at the cost of counting line ends."""
-    unfolded = options.detail == "expanded" or not item.folded
-    return _ESTIMATES[type(item)](item, text_width(width), unfolded)
-
-
-def _wrapped(text: str, width: int) -> int:
-    return text.count("\n") + len(text) // width + 1
-
-
-def _estimate_assistant(item: AssistantItem, width: int, _unfolded: bool) -> int:
-    return _wrapped(item.text, width) + item.interrupted
-
-
-def _estimate_user(item: UserItem, width: int, unfolded: bool) -> int:
-    rows = _wrapped(item.text, width) + len(item.images)
-    return rows if unfolded else min(rows, USER_ROWS + 1)
-
-
-def _estimate_thinking(item: ThinkingItem, width: int, unfolded: bool) -> int:
-    if unfolded:
-        return 1 + _wrapped(item.text, width)
-    return 1 if item.final else 1 + min(THINKING_ROWS, _wrapped(item.text, width))
-
-
-def _tool(item: ToolItem, width: int, unfolded: bool) -> int:
-    if item.result is None:
-        return 1 + min(LIVE_TAIL, item.output.count("\n")) if item.state == "running" else 1
-    rows = 0
-    for view in item.result.ui:
-        if isinstance(view, DiffView):
-            changed = view.diff.count("\n") + 1
-            rows += changed if unfolded else min(changed, FOLDED_ROWS + 1)
-        elif isinstance(view, TodoView):
-            rows += len(view.items)
-    if rows:
-        return 1 + rows
-    text = sum([_wrapped(part.text, width) for part in item.result.parts if isinstance(part, TextPart)])
-    if unfolded:
-        return 1 + text
-    if item.state == "failed" and not item.result.ui:
-        return 1 + min(text, FAILURE_ROWS + 1)
-    if item.name == "bash":
-        return 1 + min(text, SHELL_HEAD + SHELL_TAIL + 1)
-    if item.name in _HEAD_ONLY and item.state == "done":
-        return 1
-    return 1 + min(text, FOLDED_LINES + 1)
-
-
-def _estimate_shell(item: ShellItem, width: int, unfolded: bool) -> int:
-    rows = _wrapped(item.output, width)
-    return 1 + (rows if unfolded else min(rows, OWN_HEAD + OWN_TAIL + 1))
-
-
-def _estimate_notice(item: NoticeItem, width: int, _unfolded: bool) -> int:
-    return _wrapped(item.text, width)
-
-
-def _estimate_compaction(item: CompactionItem, width: int, unfolded: bool) -> int:
-    return 2 + _wrapped(item.entry.summary, width) if unfolded and item.entry is not None else 1
-
-
-def _estimate_context(item: ContextItem, _width: int, _unfolded: bool) -> int:
-    return 12 + len(item.report.parts) + len(item.report.facts) + (7 if item.report.history else 0)
-
-
-_ESTIMATES: dict[type, Callable[[Any, int, bool], int]] = {
-    AssistantItem: _estimate_assistant,
-    UserItem: _estimate_user,
-    ThinkingItem: _estimate_thinking,
-    ToolItem: _tool,
-    ShellItem: _estimate_shell,
-    NoticeItem: _estimate_notice,
-    CompactionItem: _estimate_compaction,
-    ContextItem: _estimate_context,
-}
+    frame = frame_for(item, width, options)
+    rows = partial(wrapped_rows, width=text_width(width))
+    match item:
+        case ToolItem():
+            return tool_height(item, frame)
+        case AssistantItem():
+            return rows(item.text) + item.interrupted
+        case UserItem():
+            height = rows(item.text) + len(item.images)
+            return height if frame.unfolded else min(height, USER_ROWS + 1)
+        case ThinkingItem() if frame.unfolded:
+            return 1 + rows(item.text)
+        case ThinkingItem():
+            return 1 if item.final else 1 + min(THINKING_ROWS, rows(item.text[-PREVIEW_CHARACTERS:]))
+        case ShellItem():
+            return 1 + _shell_output(item, frame).height(frame)
+        case NoticeItem():
+            return rows(item.text)
+        case CompactionItem() if frame.unfolded and item.entry is not None:
+            return 6 + rows(item.entry.summary)  # head, details, the way back, empty rows between them
+        case CompactionItem():
+            return 1 + (item.entry is not None and item.final)
+        case ContextItem():
+            return 12 + len(item.report.parts) + len(item.report.facts) + (7 if item.report.history else 0)

@@ -1,0 +1,524 @@
+"""A tool call, drawn completely here: its head, what stands below it, how high that is, and what search and copy see.
+
+A body is made of parts. Each draws itself, knows about how many rows that gives, and has its text: so no tool is drawn
+and not found, or has a height that is not its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from msgspec import Struct
+
+from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
+from tenuto.protocol.entry import TodoItem
+from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
+from tenuto.protocol.part import ImagePart, text_of
+from tenuto.session.view.pairing import output_before
+from tenuto.text.call_summary import Arguments, argument, first_heading, read_arguments
+from tenuto.text.figures import format_count, format_seconds, plural
+from tenuto.tui.machine.item import ToolItem
+from tenuto.tui.render.ansi import ansi_lines
+from tenuto.tui.render.diff import FOLDED_ROWS, diff_height, diff_lines, diff_summary
+from tenuto.tui.render.frame import Frame, Output, Part, Words, below, head, last_lines, more_row, wrapped_rows
+from tenuto.tui.render.line import Line, Span, indent
+from tenuto.tui.render.links import file_link
+from tenuto.tui.render.markdown import render_blocks
+from tenuto.tui.render.options import Glyphs
+from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.render.wrap import wrap
+
+PLAN_ROWS = 24
+LIVE_TAIL = 5
+SHELL_HEAD = 2
+SHELL_TAIL = 5
+ELAPSED_AFTER = 2.0
+"""Seconds that a call runs before the screen counts them."""
+LONG_AFTER = 1.0
+"""Seconds that a finished call must have taken to be worth a word."""
+FILE_TOOLS = frozenset({"read", "write", "edit"})
+"""Whose subject is a file."""
+
+View = TypeVar("View", bound=ResultView)
+
+
+@lru_cache(maxsize=256)
+def _arguments(text: str) -> Arguments:
+    return read_arguments(text) or {}
+
+
+def _result_text(item: ToolItem) -> str:
+    return text_of(item.result.parts) if item.result is not None else ""
+
+
+def _views(item: ToolItem, kind: type[View]) -> list[View]:
+    return [view for view in item.result.ui if isinstance(view, kind)] if item.result is not None else []
+
+
+# --- parts of a body ---
+
+
+_NO_HIT = ("[", "(", "--", "No ")
+_NUMBER = re.compile(r"\d+[:-]")
+_PLACE = re.compile(r"([^:]+)([:-]\d+[:-])")
+
+
+class Matches(Output, frozen=True):
+    """What a search found: the places are told from the text."""
+
+    def spans(self) -> Sequence[Sequence[Span]]:
+        """Return its lines."""
+        return [_with_place(line) for line in ansi_lines(self.content, self.style)]
+
+
+def _with_place(line: Sequence[Span]) -> Sequence[Span]:
+    if len(line) != 1 or line[0][0].startswith(_NO_HIT):
+        return line
+    text, style = line[0]
+    if number := _NUMBER.match(text):
+        return [(number[0], "faint"), (text[number.end() :], style)]
+    if place := _PLACE.match(text):
+        return [(place[1], "path"), (place[2], "faint"), (text[place.end() :], style)]
+    return [(text, "path")]
+
+
+class Change(Struct, frozen=True):
+    """A change to a file."""
+
+    view: DiffView
+
+    @property
+    def text(self) -> str:
+        """The diff."""
+        return self.view.diff
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its rows."""
+        limit, layout = (None if frame.unfolded else FOLDED_ROWS), frame.diff_layout
+        return diff_lines(self.view, frame.body, frame.glyphs, limit, layout, expand_key=frame.expand_key)
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows it has."""
+        return diff_height(self.view, frame.body, None if frame.unfolded else FOLDED_ROWS, frame.diff_layout)
+
+
+class Todos(Struct, frozen=True):
+    """A todo list."""
+
+    items: tuple[TodoItem, ...]
+
+    @property
+    def text(self) -> str:
+        """What is to be done, a line each."""
+        return "\n".join(sanitize_line(item.text) for item in self.items)
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its rows."""
+        return todo_lines(self.items, frame.body, frame.glyphs)
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows it has."""
+        return wrapped_rows(self.text, frame.body - 2) if self.items else 0
+
+
+class Plan(Struct, frozen=True):
+    """A plan, folded its beginning."""
+
+    content: str
+
+    @property
+    def text(self) -> str:
+        """The plan's source."""
+        return sanitize_for_terminal(self.content)
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its rows."""
+        lines = render_blocks(self.content, frame.body, frame.glyphs)
+        if frame.unfolded or len(lines) <= PLAN_ROWS + 1:
+            return lines
+        return [*lines[:PLAN_ROWS], more_row(f"{len(lines) - PLAN_ROWS} rows", frame)]
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows it has."""
+        rows = wrapped_rows(self.content.strip("\n"), frame.body)
+        return rows if frame.unfolded else min(rows, PLAN_ROWS + 1)
+
+
+# --- the tools ---
+
+
+class ToolRenderer(Struct, frozen=True, kw_only=True):
+    """How calls of one tool are shown.
+
+    `subject` is what a call is about (`None`: its title says that); for an empty one the summary of the call stands.
+    `facts` are what the head says of a result, `body` is what stands below the head of a call that ran: all of it when
+    unfolded, else what shows folded, which is nothing for a quiet tool.
+    """
+
+    title: str
+    subject: Callable[[Arguments], str] | None
+    facts: Callable[[ToolItem, Frame], Sequence[Span]]
+    body: Callable[[ToolItem, bool], Sequence[Part]]
+
+
+def _no_facts(_item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    return ()
+
+
+def _output(item: ToolItem, _unfolded: bool = True) -> Sequence[Part]:
+    return [Output(_result_text(item), is_cut=item.result is not None and item.result.truncated)]
+
+
+def _only_unfolded(item: ToolItem, unfolded: bool) -> Sequence[Part]:
+    return _output(item) if unfolded else ()
+
+
+def _path(arguments: Arguments) -> str:
+    return argument(arguments, "path", "file_path", "file")
+
+
+def _range(arguments: Arguments) -> str:
+    path, offset, limit = _path(arguments), arguments.get("offset"), arguments.get("limit")
+    begin = offset if isinstance(offset, int) and offset > 0 else 1
+    if isinstance(limit, int):
+        return f"{path}:{begin}-{begin + limit - 1}"
+    return f"{path}:{begin}-" if begin > 1 else path
+
+
+_NUMBERED = re.compile(r"^ *\d+[\t|:]", re.MULTILINE)
+
+
+def _count_lines(text: str) -> int:
+    return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
+
+
+def _lines_fact(item: ToolItem, frame: Frame) -> Sequence[Span]:
+    for part in item.result.parts if item.result else ():
+        if isinstance(part, ImagePart):
+            return [(f"{part.width}{frame.glyphs.times}{part.height} image" if part.width else "image", "dim")]
+    text = _result_text(item)
+    numbered = sum(1 for _match in _NUMBERED.finditer(text))
+    spans: list[Span] = [(plural(numbered or _count_lines(text), "line"), "dim")] if text else []
+    if item.result is not None and item.result.truncated:
+        spans.append((f" {frame.glyphs.middle} not all of it", "dim"))
+    return spans
+
+
+def _diff_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
+    for view in _views(item, DiffView):
+        if view.created:
+            return [(f"+{view.added}", "diff.plus"), (f" {frame.glyphs.middle} new file", "dim")]
+        return diff_summary(view, frame.glyphs)
+    return ()
+
+
+def _diff_body(item: ToolItem, unfolded: bool) -> Sequence[Part]:
+    changes = [Change(view) for view in _views(item, DiffView) if view.diff]
+    return changes or _only_unfolded(item, unfolded)
+
+
+_ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
+
+
+def _shell_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    for view in _views(item, ShellView):
+        if view.background:
+            return [("in the background", "dim")]
+        if view.exit_code:
+            return [(f"exit {view.exit_code}", "warning")]
+    return ()
+
+
+def _shell_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
+    # The head already says how it ended.
+    text = _ENDING.sub("", _result_text(item)) if _views(item, ShellView) else _result_text(item)
+    return [_command_output(item, text)]
+
+
+def _command_output(item: ToolItem, text: str) -> Part:
+    return Output(text, SHELL_HEAD, SHELL_TAIL, is_cut=item.result is not None and item.result.truncated)
+
+
+_NOTICE = 1_000
+"""Characters at the end of a result in which its own notices stand."""
+_GREP_MATCH = re.compile(r"^(?:[^\n:]+:)?\d+:", re.MULTILINE)
+_GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
+_GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
+
+
+def _grep_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    text = _result_text(item)
+    if total := _GREP_TOTAL.search(text, len(text) - _NOTICE):
+        return [(total[1], "dim")]
+    if _arguments(item.arguments).get("output", "lines") != "lines":
+        return _count(text, "file")
+    return _count("\n".join(_GREP_MATCH.findall(text)), "match")
+
+
+def _glob_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    text = _result_text(item)
+    total = _GLOB_TOTAL.search(text, len(text) - _NOTICE)
+    return [(total[1], "dim")] if total else _count(text, "file")
+
+
+def _count(text: str, noun: str) -> Sequence[Span]:
+    hits = sum(1 for line in text.split("\n") if line and not line.startswith(_NO_HIT))
+    return [(plural(hits, noun) if hits else "nothing found", "dim")]
+
+
+def _page_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    """Return status, type and size, which the first line of a page names behind its address."""
+    _address, _dot, facts = _result_text(item).partition("\n")[0].partition(" · ")
+    return [(sanitize_line(facts), "dim")] if facts else []
+
+
+_TODO_STYLES = {"pending": "todo.pending", "in_progress": "todo.active", "done": "todo.done", "cancelled": "todo.done"}
+
+
+def todo_lines(items: Sequence[TodoItem], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a todo list's rows within `width` cells; also for the panel that pins it."""
+    lines: list[Line] = []
+    for item in items:
+        mark, style = _todo_mark(item, glyphs), _TODO_STYLES[item.status]
+        text = wrap([(sanitize_line(item.text), style)], max(width - len(mark), 4))
+        lines.extend(indent(text, (mark, f"{style}.mark"), (" " * len(mark), "text"), visible=True))
+    return lines
+
+
+def todo_row(item: TodoItem, width: int, glyphs: Glyphs) -> Line:
+    """Return one of the list in a single row; what it has no room for is marked."""
+    mark, style = _todo_mark(item, glyphs), _TODO_STYLES[item.status]
+    return Line(((mark, f"{style}.mark"), (truncate(sanitize_line(item.text), max(width - len(mark), 4)), style)))
+
+
+def _todo_mark(item: TodoItem, glyphs: Glyphs) -> str:
+    marks = {
+        "pending": glyphs.unchecked,
+        "in_progress": glyphs.active,
+        "done": glyphs.checked,
+        "cancelled": glyphs.cancelled,
+    }
+    return f"{marks[item.status]} "
+
+
+def _todo_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
+    todos = [todo for view in _views(item, TodoView) for todo in view.items]
+    done = sum(todo.status == "done" for todo in todos)
+    return [(f"{done} of {len(todos)} done", "dim")] if todos else []
+
+
+def _todo_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
+    return [Todos(view.items) for view in _views(item, TodoView) if view.items] or _output(item)
+
+
+_PLAN_FACTS: dict[str, Span] = {
+    "approved": ("approved", "success"),
+    "continued": ("planning goes on", "warning"),
+    "unasked": ("nobody to approve it", "warning"),
+}
+
+
+def _plan_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
+    """Return what the user made of it."""
+    facts: list[Span] = []
+    for view in _views(item, PlanView)[:1]:
+        facts += [_PLAN_FACTS[view.outcome]] if view.outcome in _PLAN_FACTS else []
+        if view.outcome == "approved" and view.mode is not None:
+            facts.append((f" {frame.glyphs.middle} mode {view.mode}", "dim"))
+        if view.edited:
+            facts.append((f" {frame.glyphs.middle} edited by you" if facts else "edited by you", "dim"))
+    return facts
+
+
+def _plan_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
+    """Return the plan itself, then what the user said to it."""
+    parts: list[Part] = []
+    for view in _views(item, PlanView)[:1]:
+        parts += [Plan(view.text), Words(view.feedback, "You: ")] if view.feedback else [Plan(view.text)]
+    return parts or _output(item)
+
+
+TOOL_RENDERERS: dict[str, ToolRenderer] = {
+    "read": ToolRenderer(title="Read", subject=_range, facts=_lines_fact, body=_only_unfolded),
+    "write": ToolRenderer(title="Write", subject=_path, facts=_diff_facts, body=_diff_body),
+    "edit": ToolRenderer(title="Edit", subject=_path, facts=_diff_facts, body=_diff_body),
+    "bash": ToolRenderer(
+        title="Bash", subject=lambda given: argument(given, "command"), facts=_shell_facts, body=_shell_body
+    ),
+    "grep": ToolRenderer(
+        title="Grep",
+        subject=lambda given: argument(given, "pattern"),
+        facts=_grep_facts,
+        body=lambda item, _unfolded: [Matches(_result_text(item))],
+    ),
+    "glob": ToolRenderer(
+        title="Glob", subject=lambda given: argument(given, "pattern"), facts=_glob_facts, body=_output
+    ),
+    "todo": ToolRenderer(title="Todo", subject=None, facts=_todo_facts, body=_todo_body),
+    "plan": ToolRenderer(
+        title="Plan",
+        subject=lambda given: first_heading(argument(given, "plan")),
+        facts=_plan_facts,
+        body=_plan_body,
+    ),
+    "fetch": ToolRenderer(
+        title="Fetch", subject=lambda given: argument(given, "url"), facts=_page_facts, body=_only_unfolded
+    ),
+    "recall": ToolRenderer(
+        title="Recall", subject=lambda given: argument(given, "query", "seq"), facts=_lines_fact, body=_only_unfolded
+    ),
+}
+"""Every built-in tool has its own; all others are shown by `_unknown`."""
+
+
+def _unknown(name: str) -> ToolRenderer:
+    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, facts=_no_facts, body=_output)
+
+
+def _pairs(arguments: Arguments) -> str:
+    pairs = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return f"({pairs})" if pairs else ""
+
+
+# --- a call in whatever state it is ---
+
+
+def render_tool(item: ToolItem, frame: Frame) -> list[Line]:
+    """Return the lines of a tool call in whatever state it is."""
+    whole = frame.unfolded or item.state == "waiting"
+    mark = "error" if item.unresolved else f"tool.{item.state}"
+    return [
+        *head(_mark(item, frame), mark, _head(item, frame, whole=whole), frame, whole=whole),
+        *below([line for part in _body(item, unfolded=frame.unfolded) for line in part.lines(frame)]),
+    ]
+
+
+def tool_height(item: ToolItem, frame: Frame) -> int:
+    """Return about how many rows `render_tool` would give, at the cost of counting line ends."""
+    rows = sum(part.height(frame) for part in _body(item, unfolded=frame.unfolded))
+    if not (frame.unfolded or item.state == "waiting"):
+        return rows + 1
+    return rows + wrapped_rows(f"{_renderer(item).title} {_subject(item, whole=True)}", frame.width)
+
+
+def has_body(item: ToolItem) -> bool:
+    """Return whether something stands below a call's head, judged without drawing it."""
+    return any(part.text.strip("\n") for part in _body(item, unfolded=not item.folded))
+
+
+def tool_name(item: ToolItem) -> str:
+    """Return what a call is called: its tool, and what it is about."""
+    return f"{_renderer(item).title} {_subject(item, whole=True)}".rstrip()
+
+
+def tool_text(item: ToolItem, head_line: str = "") -> str:
+    """Return what search and copy see of a call: its head as `tool_name` gives it, and everything below."""
+    return "\n".join((head_line or tool_name(item), *(part.text for part in _body(item, unfolded=True))))
+
+
+def copied_tool(item: ToolItem) -> str:
+    """Return what copying the whole call gives: a command as one types it, everything else as it is searched."""
+    return tool_text(item, f"$ {_subject(item, whole=True)}" if item.name == "bash" else "")
+
+
+def _renderer(item: ToolItem) -> ToolRenderer:
+    return TOOL_RENDERERS.get(item.name) or _unknown(item.name)
+
+
+def _mark(item: ToolItem, frame: Frame) -> str:
+    glyphs = frame.glyphs
+    return {
+        "writing": glyphs.ring,
+        "ready": glyphs.ring,
+        "waiting": glyphs.question,
+        "running": glyphs.dot,
+        "done": glyphs.dot,
+        "failed": glyphs.failed,
+        "interrupted": glyphs.stopped,
+        "denied": glyphs.denied,
+    }[item.state]
+
+
+def _head(item: ToolItem, frame: Frame, *, whole: bool) -> list[Span]:
+    facts: list[Span] = []
+    for fact in _facts(item, frame):
+        facts.extend(((f" {frame.glyphs.middle} ", "dim"), *fact))
+    spans: list[Span] = [(_renderer(item).title, "tool.name")]
+    subject = _subject(item, whole=whole)
+    if subject:
+        # A long command is cut, never what became of it.
+        taken = sum(cell_width(text) for text, _style in (*spans, *facts)) + 1
+        room = max(frame.width - taken, frame.width // 3)
+        text = subject if whole else truncate(subject, room, frame.glyphs.ellipsis)
+        path = _arguments(item.arguments).get("path") if item.name in FILE_TOOLS else None
+        link = f" {file_link(path)}" if isinstance(path, str) and path else ""
+        spans.extend(((" ", "text"), (text, f"tool.subject{link}")))
+    return [*spans, *facts]
+
+
+def _subject(item: ToolItem, *, whole: bool) -> str:
+    """Return what a call is about; a command keeps its own lines where there is room for them."""
+    make = _renderer(item).subject
+    if make is None:
+        return ""
+    own = make(_arguments(item.arguments))
+    text = own or item.summary if item.name in TOOL_RENDERERS else item.summary or own
+    return sanitize_for_terminal(text).strip() if whole else sanitize_line(text)
+
+
+def _facts(item: ToolItem, frame: Frame) -> list[Sequence[Span]]:
+    """Return what stands behind the subject: the state in words where it is not plain success, counts, time."""
+    own = _renderer(item).facts
+    match item.state:
+        case "writing":
+            return [[(f"writing {format_count(item.characters)} characters", "dim")]] if item.characters else []
+        case "ready":
+            return []
+        case "waiting":
+            return [[("waiting for your answer", "warning")]]
+        case "running":
+            elapsed = frame.now - item.started if item.started else 0.0
+            return (
+                [[(format_seconds(float(int(elapsed))).replace(".0s", "s"), "dim")]] if elapsed >= ELAPSED_AFTER else []
+            )
+        case "done":
+            facts = [own(item, frame)]
+        case "failed":
+            failed = "error" if item.unresolved else "muted"
+            facts = [(own(item, frame) if item.name == "bash" else ()) or [("failed", failed)]]
+        case "interrupted":
+            facts: list[Sequence[Span]] = [[("interrupted", "warning")]]
+        case "denied":
+            facts = [[("denied", "warning")]]
+    if item.seconds >= LONG_AFTER:
+        facts.append([(format_seconds(item.seconds), "dim")])
+    return [fact for fact in facts if fact]
+
+
+def _body(item: ToolItem, *, unfolded: bool) -> list[Part]:
+    """Return what stands below a call's head."""
+    match item.state:
+        case "writing" | "ready" | "waiting":
+            return []
+        case "running":
+            return [last_lines(item.output, LIVE_TAIL, unfolded=unfolded)]
+        case "done":
+            parts = _renderer(item).body(item, unfolded)
+        case "failed":
+            # The model often recovers by itself: told quietly, in full on demand.
+            has_run = bool(_views(item, ShellView))
+            parts = _renderer(item).body(item, unfolded) if has_run else [Words(_result_text(item), style="muted")]
+        case "interrupted":
+            # The head says that it was; what there was of it is shown as if it had ended.
+            parts = [_command_output(item, output_before(_result_text(item)))]
+        case "denied" if unfolded:
+            parts = [Output(_result_text(item), style="muted")]
+        case "denied":
+            parts = [Words(view.feedback, "your reason: ") for view in _views(item, DenialView)]
+    if unfolded and item.result is not None and item.result.output_path:
+        path = item.result.output_path
+        parts = [*parts, Words(path, "whole output: ", f"path {file_link(sanitize_line(path))}")]
+    return list(parts)
