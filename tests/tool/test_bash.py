@@ -14,6 +14,7 @@ from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import text_of
+from tenuto.session.results import shown_text
 from tenuto.session.running import RunningCommand
 from tenuto.tool.process.collector import Collector
 from tenuto.tool.process.process import session_members, shell_environment
@@ -42,7 +43,9 @@ async def test_output_exit_code_and_directory_are_in_the_result(bench: Bench) ->
     result = await bench.call("bash", command="echo out; echo err >&2; exit 3")
     assert text_of(result.parts) == f"out\nerr\n[Exit code 3 · {bench.work}]"
     assert result.is_error
-    assert result.ui == (ShellView(command="echo out; echo err >&2; exit 3", exit_code=3),)
+    ending = f"[Exit code 3 · {bench.work}]"
+    assert result.ui == (ShellView(command="echo out; echo err >&2; exit 3", exit_code=3, ending=ending),)
+    assert shown_text(result) == "out\nerr"
     result = await bench.call("bash", command="kill -9 $$")
     assert "[Exit code 137 ·" in text_of(result.parts)
     assert "(no output)" in await bench.text("bash", command="true")

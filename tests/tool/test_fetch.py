@@ -10,7 +10,7 @@ import pytest
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
-from tenuto.protocol.message import ToolResultMessage
+from tenuto.protocol.message import PageView, ToolResultMessage
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.fetch import TOO_DEEP, html_to_text, is_private_address, is_private_name
 from tenuto.tool.run.runner import PreparedCall
@@ -73,6 +73,7 @@ async def test_errors_sizes_types_and_charsets(bench: Bench) -> None:
         assert "only the first 5.0 MB" in text_of(result.parts)
         assert len(text_of(result.parts)) < 31_000
         assert result.output_size < 5_100_000
+        assert result.ui == (PageView(status=200, media_type="text/plain", size=5_000_000, partial=True),)
         assert "no text" in await bench.error("fetch", url=base + "/bin")
         assert "café" in await bench.text("fetch", url=base + "/latin")
         assert "café" in await bench.text("fetch", url=base + "/odd")

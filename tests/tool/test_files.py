@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
-from tenuto.protocol.message import DiffView
+from tenuto.protocol.message import DiffView, LinesView
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.image import image_facts
 from tenuto.tool.run.runner import PreparedCall
@@ -21,7 +21,9 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x
 async def test_read_numbers_lines_and_pages(bench: Bench) -> None:
     bench.write("f.txt", "".join(f"line {number}\n" for number in range(1, 101)))
     assert await bench.text("read", path="f.txt", offset=99) == "99\tline 99\n100\tline 100"
-    text = await bench.text("read", path="f.txt", offset=5, limit=2)
+    result = await bench.call("read", path="f.txt", offset=5, limit=2)
+    text = text_of(result.parts)
+    assert result.ui == (LinesView(count=2),)
     assert text.startswith("5\tline 5\n6\tline 6\n")
     assert "94 more lines of 100; go on with offset=7" in text
     assert "past its end" in await bench.error("read", path="f.txt", offset=101)

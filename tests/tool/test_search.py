@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import text_of
 from tenuto.tool.run.base import ToolError
 from tenuto.tool.search import ripgrep, search
@@ -63,6 +64,18 @@ async def test_grep_options(tree: Bench, source: str) -> None:
     assert await tree.text("grep", pattern="-needle") == "No matches."
 
 
+async def test_how_much_was_found_is_told_to_the_screen(tree: Bench, source: str) -> None:
+    for asked, view in (
+        ({}, FoundView(files=4, lines=5)),
+        ({"output": "files"}, FoundView(files=4)),
+        ({"output": "count", "path": "src"}, FoundView(files=1)),
+        ({"path": "bin.dat"}, FoundView()),
+    ):
+        assert (await tree.call("grep", pattern="needle", **asked)).ui == (view,)
+    assert (await tree.call("glob", pattern="*.py")).ui == (FoundView(files=1),)
+    assert (await tree.call("glob", pattern="*.rs")).ui == (FoundView(),)
+
+
 async def test_grep_errors_say_what_is_wrong(tree: Bench, source: str) -> None:
     assert "could not be done" in await tree.error("grep", pattern="((")
     assert "does not exist" in await tree.error("grep", pattern="x", path="nope")
@@ -76,6 +89,7 @@ async def test_grep_limits_name_the_totals_and_where_all_of_it_is(bench: Bench, 
     assert "10:hit 9\n[" in text
     assert "11:" not in text
     assert "1,000 matching lines in 1 files" in text
+    assert result.ui == (FoundView(files=1, lines=1_000, partial=True),)
     assert Path(result.output_path).read_text().splitlines()[-1] == "f.txt:1000:hit 999"
 
 
@@ -107,6 +121,7 @@ async def test_glob_limit_keeps_the_whole_list(bench: Bench, source: str) -> Non
     result = await bench.call("glob", pattern="*.txt", limit=5)
     assert result.truncated
     assert "[The 5 newest of 30 files" in text_of(result.parts)
+    assert result.ui == (FoundView(files=30, partial=True),)
     assert len(Path(result.output_path).read_text().splitlines()) == 30
 
 

@@ -149,11 +149,41 @@ class TodoView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
 
 class ShellView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="shell", tag_field="kind"):
-    """How a command ended; `exit_code` is `None` for a background job or a kill."""
+    """How a command ended; `exit_code` is `None` for a background job or a kill.
+
+    `ending` is the line of the result's text that says it to the model; who says it otherwise leaves that line out.
+    """
 
     command: str
     exit_code: int | None = None
     background: bool = False
+    ending: str = ""
+
+
+class FoundView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="found", tag_field="kind"):
+    """What a search found in all: `files`, and where lines were looked for the matching `lines` in them.
+
+    `partial`: the result does not show all of it, or the search was stopped early.
+    """
+
+    files: int = 0
+    lines: int = 0
+    partial: bool = False
+
+
+class PageView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="page", tag_field="kind"):
+    """What an address answered with. `size` is bytes; `partial`: there was more than was taken."""
+
+    status: int
+    media_type: str = ""
+    size: int = 0
+    partial: bool = False
+
+
+class LinesView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="lines", tag_field="kind"):
+    """How many lines of a file are in the result."""
+
+    count: int
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="plan", tag_field="kind"):
@@ -177,7 +207,8 @@ class DenialView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     feedback: str
 
 
-ResultView = DiffView | TodoView | ShellView | PlanView | DenialView
+ResultView = DiffView | TodoView | ShellView | FoundView | PageView | LinesView | PlanView | DenialView
+"""An older version leaves out a view that it does not know."""
 
 
 class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):

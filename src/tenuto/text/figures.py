@@ -64,6 +64,11 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}es" if noun.endswith(("ch", "s", "x")) else f"{number:,} {noun}s"
 
 
+def count_lines(text: str) -> int:
+    """Return how many lines a text has, a last empty one not counted."""
+    return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
+
+
 RUNG_WORDS = {
     "hide": "old results hidden",
     "remote": "by the provider",

@@ -69,9 +69,10 @@ class BashTool(BuiltinTool):
                 raise
         if run.problem:
             raise ToolError(f"{run.problem} (working directory {context.cwd})")
+        ending = "" if run.interrupted or run.timed_out else _ending(run)
         return ToolOutput(
             parts=(TextPart(text=_report(run)),),
-            ui=(ShellView(command=run.command, exit_code=run.exit_code),),
+            ui=(ShellView(command=run.command, exit_code=run.exit_code, ending=ending),),
             is_error=run.exit_code != 0,
             interrupted=run.interrupted,
             truncated=run.truncated,
@@ -97,15 +98,18 @@ def _git_concerns(words: list[str], context: ToolContext) -> tuple[str, ...]:
     return ()
 
 
+def _ending(run: ShellRun) -> str:
+    ending = f"Exit code {run.exit_code}"
+    if run.timed_out:
+        ending = f"Stopped after {run.timeout:g} s (time limit): the command and everything it had started was killed."
+    return f"[{ending} · {run.cwd}]"
+
+
 def _report(run: ShellRun) -> str:
     """Return the output and a last line that says how it ended and where it ran; of an interrupted one a first line."""
     if run.interrupted:
         return interruption(run.output, run.lines)
-    if run.timed_out:
-        ending = f"Stopped after {run.timeout:g} s (time limit): the command and everything it had started was killed."
-    else:
-        ending = f"Exit code {run.exit_code}"
-    lines = [run.output.rstrip("\n") or "(no output)", f"[{ending} · {run.cwd}]"]
+    lines = [run.output.rstrip("\n") or "(no output)", _ending(run)]
     if run.left_behind:
         log = f" Its output goes on in {run.output_path}." if run.output_path else ""
         lines.append(

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import msgspec
 
 from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import PageView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
@@ -387,15 +388,17 @@ def _show(page: Page, raw: bool, context: ToolContext) -> ToolOutput:
     if page.is_cut:
         head += f" (only the first {format_size(MAX_BYTES)} were taken)"
     failed = page.status >= 400
+    view = PageView(status=page.status, media_type=page.media_type, size=len(page.data), partial=page.is_cut)
     image = image_facts(page.data)
     if image is not None and not page.is_cut and len(page.data) <= MAX_IMAGE_BYTES:
-        return ToolOutput(parts=(TextPart(text=head), context.store_image(page.data, image)), is_error=failed)
+        parts = (TextPart(text=head), context.store_image(page.data, image))
+        return ToolOutput(parts=parts, ui=(view,), is_error=failed)
     if page.data and not _is_text(page):
         raise ToolError(f"{head}\nThis is no text. Download it with bash (curl -o FILE) if you need it.")
     text = _decode(page)
     if not raw and ("html" in page.media_type or text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))):
         text = html_to_text(text, page.url)
-    return ToolOutput(parts=(TextPart(text=f"{head}\n\n{text or '(empty)'}"),), is_error=failed)
+    return ToolOutput(parts=(TextPart(text=f"{head}\n\n{text or '(empty)'}"),), ui=(view,), is_error=failed)
 
 
 def _is_text(page: Page) -> bool:

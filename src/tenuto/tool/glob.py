@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
 from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
@@ -48,16 +49,17 @@ def _search(arguments: GlobArguments, context: ToolContext, source: Source, stop
     prefix = show_path(base, context)
     rows = [name if prefix == "." else f"{prefix}/{name}" for name in names]
     late = f"\n[Stopped after {SEARCH_SECONDS:g} s; there may be more.]" if stop.is_late else ""
-    if not rows:
-        return ToolOutput.of_text(f"No files match.{late}")
+    view = FoundView(files=len(rows), partial=len(rows) > arguments.limit or stop.is_late)
     if len(rows) <= arguments.limit:
-        return ToolOutput.of_text(clean_text("\n".join(rows)) + late)
+        text = clean_text("\n".join(rows)) if rows else "No files match."
+        return ToolOutput(parts=(TextPart(text=text + late),), ui=(view,))
     whole = clean_text("\n".join(rows)) + "\n"
     stored = context.store_output(context.call_id, whole)
     shown = clean_text("\n".join(rows[: arguments.limit]))
     notice = f"[The {arguments.limit:,} newest of {len(rows):,} files; all of them are in {stored}]"
     return ToolOutput(
         parts=(TextPart(text=f"{shown}\n{notice}{late}"),),
+        ui=(view,),
         truncated=True,
         output_path=str(stored),
         output_size=len(whole.encode("utf-8", "replace")),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import boundary_after, boundary_before, shorten
 from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
@@ -61,11 +62,12 @@ def _search(arguments: GrepArguments, context: ToolContext, source: Source, stop
     prefix = show_path(query.base, context)
     report = _Report("" if prefix == "." else prefix + "/", arguments.limit, context)
     try:
-        if arguments.output == "lines":
+        is_lines = arguments.output == "lines"
+        if is_lines:
             report.take_lines(source.lines(query, stop))
         else:
             report.take_counts(source.counts(query, stop), counts=arguments.output == "count")
-        return report.output(is_late=stop.is_late)
+        return report.output(is_lines=is_lines, is_late=stop.is_late)
     finally:
         report.close()
 
@@ -116,11 +118,11 @@ class _Report:
         """Let go of the file."""
         self._whole.close()
 
-    def output(self, *, is_late: bool) -> ToolOutput:
+    def output(self, *, is_lines: bool, is_late: bool) -> ToolOutput:
         """Return the answer."""
         if not self._matches:
             late = f" in the first {SEARCH_SECONDS:g} seconds" if is_late else ""
-            return ToolOutput.of_text(f"No matches{late}.")
+            return ToolOutput(parts=(TextPart(text=f"No matches{late}."),), ui=(FoundView(),))
         notices: list[str] = []
         total = f"{self._matches:,} matching lines in {self._files:,} files"
         if self._is_stopped or is_late:
@@ -140,8 +142,11 @@ class _Report:
         text = "\n".join(self._rows)
         if notices:
             text += f"\n[{' '.join(notices)}]"
+        partial = left_out or self._is_stopped or is_late
+        view = FoundView(files=self._files, lines=self._matches if is_lines else 0, partial=partial)
         return ToolOutput(
             parts=(TextPart(text=clean_text(text)),),
+            ui=(view,),
             truncated=bool(path) or self._is_stopped or is_late,
             output_path=path,
             output_size=self._whole.size if path else 0,

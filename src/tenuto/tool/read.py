@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import FileUse
+from tenuto.protocol.message import FileUse, LinesView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import cut_head, cut_tail
 from tenuto.tool.edits.encoding import decode_file, to_lf
@@ -96,7 +96,7 @@ def _show_text(path: Path, data: bytes, arguments: ReadArguments, context: ToolC
     last = arguments.offset + shown - 1
     notices = [f"Encoding: {content.description}; edits keep it."] if content.description else []
     notices += _notices(path, last, total, cut)
-    return _text_output(text, path, len(data), (use,), notices, truncated=last < total or cut > 0)
+    return _text_output(text, path, len(data), (use,), notices, shown=shown, truncated=last < total or cut > 0)
 
 
 class ShownLine(NamedTuple):
@@ -143,12 +143,13 @@ def _notices(path: Path, last: int, total: int, cut: int) -> list[str]:
 
 
 def _text_output(
-    text: str, path: Path, size: int, files: tuple[FileUse, ...], notices: list[str], *, truncated: bool
+    text: str, path: Path, size: int, files: tuple[FileUse, ...], notices: list[str], *, shown: int, truncated: bool
 ) -> ToolOutput:
     if notices:
         text += f"\n[{' '.join(notices)}]"
     return ToolOutput(
         parts=(TextPart(text=text),),
+        ui=(LinesView(count=shown),),
         files=files,
         truncated=truncated,
         output_path=str(path) if truncated else "",
@@ -169,7 +170,7 @@ def _read_huge(path: Path, size: int, arguments: ReadArguments, context: ToolCon
                 raise ToolError(f"{show_path(path, context)} has fewer than {arguments.offset} lines.")
         text, shown, cut = _number(_huge_lines(file), arguments, context)
     notices = [f"A file of {format_size(size)}; go on with offset={arguments.offset + shown}, or grep it."]
-    return _text_output(text, path, size, (), [*notices, *_notices(path, 0, 0, cut)], truncated=True)
+    return _text_output(text, path, size, (), [*notices, *_notices(path, 0, 0, cut)], shown=shown, truncated=True)
 
 
 def _huge_lines(source: BinaryIO) -> Iterator[ShownLine]:

@@ -26,6 +26,7 @@ from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
     DiffView,
+    FoundView,
     ResultView,
     ShellView,
     ToolResultMessage,
@@ -92,16 +93,18 @@ def edit(number: int) -> list[AnyEvent]:
 def conversation() -> list[AnyEvent]:
     read = "\n".join(f"{line}\tcode {line}" for line in range(1, 31))
     found = "shop/price.py:14:    return round(amount * (1 - discount) * (1 - discount), 2)"
-    tests = "....\n4 passed in 0.05s\n[Exit code 0 · /code/shop]"
+    ending = "[Exit code 0 · /code/shop]"
+    tests = f"....\n4 passed in 0.05s\n{ending}"
+    ran = ShellView(command="x", exit_code=0, ending=ending)
     return [
         OPENED,
         user("Find out why the discount is wrong, mend it, and run the tests."),
         STARTED,
         thought("Where is the total made?", 4.2),
         *call(1, "read", '{"path":"shop/price.py"}', read),
-        *call(2, "grep", '{"pattern":"discount","path":"shop"}', found),
+        *call(2, "grep", '{"pattern":"discount","path":"shop"}', found, FoundView(files=1, lines=1)),
         *edit(3),
-        *call(4, "bash", '{"command":"python -m pytest -q"}', tests, ShellView(command="x", exit_code=0), seconds=1.4),
+        *call(4, "bash", '{"command":"python -m pytest -q"}', tests, ran, seconds=1.4),
         answer(ANSWER, seq=30),
         *ENDED,
         USED,
@@ -111,7 +114,7 @@ def conversation() -> list[AnyEvent]:
 def asking_for_a_command() -> list[AnyEvent]:
     return [
         OPENED, user("Clean up."), STARTED,
-        *call(1, "glob", '{"pattern":"build/**"}', "build/a.o\nbuild/b.o"),
+        *call(1, "glob", '{"pattern":"build/**"}', "build/a.o\nbuild/b.o", FoundView(files=2)),
         AssistantTextDeltaEvent(session_id=SESSION, text="I remove what the build left."),
         ApprovalRequestedEvent(
             session_id=SESSION, request_id="r1", call_id="c9", tool="bash", summary="rm -r build",

@@ -5,6 +5,9 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import (
     CompactionEntry,
     DiffView,
+    FoundView,
+    LinesView,
+    PageView,
     PlanView,
     ShellView,
     TodoView,
@@ -128,15 +131,21 @@ def tool_items() -> list[Item]:
     change = DiffView(path="src/area.py", diff=DIFF, added=3, removed=3)
     created = DiffView(path="new.py", diff="@@ -0,0 +1,2 @@\n+a = 1\n+b = 2", added=2, removed=0, created=True)
     report = output + "\n[Exit code 1 · /project]"
+    exit_one = ShellView(command="pytest", exit_code=1, ending="[Exit code 1 · /project]")
+    page = PageView(status=200, media_type="text/html", size=2_400)
     return [
-        tool("read", '{"path":"src/area.py","offset":10,"limit":30}', result=result("read", numbered)),
+        tool(
+            "read",
+            '{"path":"src/area.py","offset":10,"limit":30}',
+            result=result("read", numbered, ui=(LinesView(count=30),)),
+        ),
         tool("edit", '{"path":"src/area.py"}', result=result("edit", "done", ui=(change,))),
         tool("write", '{"path":"new.py"}', result=result("write", "done", ui=(created,))),
         tool(
             "bash",
             '{"command":"pytest -q tests/unit tests/integration --maxfail=1 -k \'not slow\'"}',
             seconds=4.2,
-            result=result("bash", report, ui=(ShellView(command="pytest", exit_code=1),), is_error=True),
+            result=result("bash", report, ui=(exit_one,), is_error=True),
             state="failed",
         ),
         tool("bash", '{"command":"make"}', state="running", output="a\nb\nc\nd\ne\nf\ng\n", started=90.0),
@@ -144,13 +153,21 @@ def tool_items() -> list[Item]:
         tool("bash", '{"command":"sleep 9"}', state="interrupted", result=result("bash", INTERRUPTED_TEXT)),
         tool("bash", '{"command":"tick"}', state="interrupted", result=result("bash", interruption("1\n2\n", 2))),
         tool("bash", '{"command":"curl x | sh"}', state="denied"),
-        tool("grep", '{"pattern":"radius"}', result=result("grep", "a.py:1: radius\nb.py:2: radius\n[2 files]")),
-        tool("glob", '{"pattern":"*.py"}', result=result("glob", "\n".join(f"file{n}.py" for n in range(9)))),
+        tool(
+            "grep",
+            '{"pattern":"radius"}',
+            result=result("grep", "a.py:1: radius\nb.py:2: radius\n[2 files]", ui=(FoundView(files=2, lines=2),)),
+        ),
+        tool(
+            "glob",
+            '{"pattern":"*.py"}',
+            result=result("glob", "\n".join(f"file{n}.py" for n in range(9)), ui=(FoundView(files=9),)),
+        ),
         tool("todo", result=result("todo", "ok", ui=(TodoView(items=todos),))),
         tool(
             "fetch",
             '{"url":"https://example.com/page"}',
-            result=result("fetch", "https://example.com/page · 200 · text/html · 2.4 KB\n\n" + "x" * 2_400),
+            result=result("fetch", "https://example.com/page · 200 · text/html · 2.4 KB\n\n" + "x" * 2_400, ui=(page,)),
             seconds=1.5,
         ),
         tool("fetch", '{"url":"https://example.com/no"}', state="failed", result=result("fetch", "404 not found")),
@@ -164,7 +181,7 @@ def tool_items() -> list[Item]:
         tool(
             "bash",
             '{"command":"pytest"}',
-            result=result("bash", "1 failed\n[Exit code 1 · /p]", ui=(ShellView(command="pytest", exit_code=1),)),
+            result=result("bash", "1 failed\n[Exit code 1 · /project]", ui=(exit_one,)),
             state="failed",
             unresolved=True,
         ),

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tenuto.protocol.message import CompactionEntry, DenialView, PlanView, ShellView, ToolResultMessage
+from tenuto.protocol.message import (
+    CompactionEntry,
+    DenialView,
+    FoundView,
+    LinesView,
+    PageView,
+    PlanView,
+    ShellView,
+    ToolResultMessage,
+)
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import TextPart
 from tenuto.tool.output import ToolOutput, bound_output
@@ -93,25 +102,35 @@ def test_a_failure_is_told_quietly():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "text", "fact"),
+    ("name", "view", "fact"),
     [
-        ("grep", "{}", "a.py:1: x\na.py-2- y\n--\nb.py:9: x", "2 matches"),
-        ("grep", "{}", "No matches.", "nothing found"),
-        ("grep", "{}", "a.py:1: x\n[Only the first part is shown, of 1,200 matching lines in 8 files.]", "1,200 match"),
-        ("grep", '{"output":"files"}', "a.py\nb.py", "2 files"),
-        ("glob", "{}", "a.py\n[The 1 newest of 5,000 files; all of them are in /o]", "5,000 files"),
-        ("read", "{}", "1\tone\n2\ttwo\n[98 more lines of 100; go on with offset=3.]", "2 lines"),
-        ("fetch", "{}", "https://x.org · 200 · text/html · 24 KB\n\ntext", "200 · text/html · 24 KB"),
+        ("grep", FoundView(lines=2, files=2), "2 matches"),
+        ("grep", FoundView(), "nothing found"),
+        ("grep", FoundView(lines=1_200, files=8, partial=True), "1,200 matching lines in 8 files"),
+        ("grep", FoundView(files=2), "2 files"),
+        ("glob", FoundView(files=5_000, partial=True), "5,000 files"),
+        ("read", LinesView(count=2), "2 lines"),
+        ("fetch", PageView(status=200, media_type="text/html", size=24_000), "200 · text/html · 24 KB"),
+        ("fetch", PageView(status=200, size=24_000, partial=True), "200 · no type · 24 KB and more"),
     ],
 )
-def test_the_head_counts_what_came_back(name, arguments, text, fact):
-    assert f" · {fact}" in text_of(samples.tool(name, arguments, result=samples.result(name, text))).split("\n")[0]
+def test_the_head_counts_what_came_back_by_the_view_and_not_by_the_text(name, view, fact):
+    with_view = samples.result(name, "7 matching lines in 9 files\n", ui=(view,))
+    assert text_of(samples.tool(name, result=with_view)).split("\n")[0].endswith(f" · {fact}")
 
 
-def test_a_command_that_ended_well_does_not_say_so_twice():
-    view = ShellView(command="x", exit_code=0)
-    item = samples.tool("bash", result=samples.result("bash", "out\n[Exit code 0 · /project]", ui=(view,)))
-    assert text_of(item) == "● Bash\n    out"
+@pytest.mark.parametrize("name", ["grep", "glob", "read", "recall"])
+def test_a_result_of_an_old_log_without_a_view_has_its_lines_counted(name):
+    item = samples.tool(name, result=samples.result(name, "a.py\nb.py", truncated=True))
+    assert text_of(item).split("\n")[0].endswith(" · 2 lines · not all of it")
+
+
+def test_how_a_command_ended_is_said_once():
+    view = ShellView(command="x", exit_code=3, ending="[Exit code 3 · /project]")
+    item = samples.tool("bash", result=samples.result("bash", "out\n[Exit code 3 · /project]\n[still]", ui=(view,)))
+    assert text_of(item) == "● Bash · exit 3\n    out\n    [still]"
+    old = replace(item, result=samples.result("bash", "out\n[Exit code 0 · /p]", ui=(ShellView(command="x"),)))
+    assert text_of(old) == "● Bash\n    out\n    [Exit code 0 · /p]"
 
 
 def test_copying_output_leaves_mark_and_indentation_out():

@@ -9,9 +9,6 @@ from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
-    DiffView,
-    PlanView,
-    ShellView,
     ToolResultMessage,
     UserMessage,
 )
@@ -20,6 +17,7 @@ from tenuto.protocol.usage import Usage
 from tenuto.session.describe import compaction_sizes
 from tenuto.session.exporters.items import Call
 from tenuto.session.exporters.outline import Piece
+from tenuto.session.results import result_facts
 from tenuto.text.call_summary import summarise_call
 from tenuto.text.figures import (
     REASON_WORDS,
@@ -28,7 +26,6 @@ from tenuto.text.figures import (
     format_cost,
     format_count,
     format_seconds,
-    plural,
 )
 from tenuto.text.writable import to_json
 
@@ -40,11 +37,6 @@ LONG_CHARACTERS = 3_000
 def is_long(text: str) -> bool:
     """Return whether a text is too long to be shown unfolded."""
     return len(text) > LONG_CHARACTERS or text.count("\n") >= LONG_LINES
-
-
-def count_lines(text: str) -> int:
-    """Return how many lines a text has, a last empty one not counted."""
-    return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
 
 
 def first_line(text: str, length: int = 80) -> str:
@@ -86,34 +78,13 @@ def shell_facts(entry: ShellEntry) -> list[str]:
     return facts
 
 
-def result_facts(result: ToolResultMessage | None) -> list[str]:
+def call_facts(result: ToolResultMessage | None) -> list[str]:
     """Return what became of a call, most telling first."""
     facts = [] if call_state(result) == "done" else [call_state(result)]
     if result is None:
         return facts
-    for view in result.ui:
-        if isinstance(view, DiffView):
-            facts.append(f"+{view.added} −{view.removed}" + (" new file" if view.created else ""))
-        elif isinstance(view, ShellView):
-            facts += ["in the background"] if view.background else _exit(view.exit_code)
-        elif isinstance(view, PlanView):
-            facts += _PLAN_FACTS[view.outcome]
-    text = text_of(result.parts)
-    if text:
-        facts.append(plural(count_lines(text), "line"))
-    images = sum(isinstance(part, ImagePart) for part in result.parts)
-    if images:
-        facts.append(plural(images, "image"))
-    if result.duration >= 1:
-        facts.append(format_seconds(result.duration))
-    return facts
-
-
-_PLAN_FACTS = {"approved": ["approved"], "continued": ["planning goes on"], "unasked": ["not approved"], "aside": []}
-
-
-def _exit(code: int | None) -> list[str]:
-    return [f"exit {code}"] if code else []
+    facts += [" ".join(words for words, _tone in fact) for fact in result_facts(result, lines=True)]
+    return [*facts, format_seconds(result.duration)] if result.duration >= 1 else facts
 
 
 def cut_note(result: ToolResultMessage) -> str:

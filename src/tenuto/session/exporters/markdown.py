@@ -24,20 +24,20 @@ from tenuto.session.exporters.items import Answer, Call, Item, arrange
 from tenuto.session.exporters.labels import (
     answer_facts,
     branch_name,
+    call_facts,
     call_subject,
     compaction_facts,
-    count_lines,
     cut_note,
     describe_arguments,
     image_name,
     is_long,
-    result_facts,
     shell_facts,
 )
 from tenuto.session.exporters.outline import read_outline
 from tenuto.session.exporters.source import Source, format_time
 from tenuto.session.exporters.spending import Share, read_shares
-from tenuto.text.figures import format_cost, plural
+from tenuto.session.results import shown_text
+from tenuto.text.figures import count_lines, format_cost, plural
 
 _TODO_MARKS = {"pending": "[ ]", "in_progress": "[ ] ▸", "done": "[x]", "cancelled": "[x] ✗"}
 
@@ -105,7 +105,7 @@ def _item(item: Item, undone: frozenset[int]) -> Iterator[str]:
             yield _heading(kind_of(item).who, item.seq, item.ts)
             yield from _said(item.parts)
         case ToolResultMessage():
-            yield f"**{plain(item.name)}** · {plain(' · '.join(['a result without its call', *result_facts(item)]))}"
+            yield f"**{plain(item.name)}** · {plain(' · '.join(['a result without its call', *call_facts(item)]))}"
             yield from _result(item)
         case ShellEntry():
             yield from _shell(item)
@@ -163,7 +163,7 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _call(call: Call) -> Iterator[str]:
-    words = [f"**{plain(call.part.name)}**", code(call_subject(call)), plain(" · ".join(result_facts(call.result)))]
+    words = [f"**{plain(call.part.name)}**", code(call_subject(call)), plain(" · ".join(call_facts(call.result)))]
     yield " · ".join(word for word in words if word)
     has_diff = call.result is not None and any(isinstance(view, DiffView) for view in call.result.ui)
     if not has_diff:
@@ -179,12 +179,8 @@ def _result(result: ToolResultMessage) -> Iterator[str]:
             yield fence(view.diff, "diff")
         elif isinstance(view, TodoView):
             yield "\n".join(f"- {_TODO_MARKS[item.status]} {plain(item.text)}" for item in view.items)
-    for part in result.parts:
-        match part:
-            case TextPart():
-                yield _output(sanitize_output(part.text), "")
-            case ImagePart():
-                yield _image(part)
+    yield _output(sanitize_output(shown_text(result)), "")
+    yield from (_image(part) for part in result.parts if isinstance(part, ImagePart))
     if result.truncated:
         yield f"*{plain(cut_note(result))}*"
 

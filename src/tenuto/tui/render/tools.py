@@ -16,13 +16,14 @@ from msgspec import Struct
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
-from tenuto.protocol.part import ImagePart, text_of
+from tenuto.protocol.part import text_of
+from tenuto.session.results import Tone, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
 from tenuto.text.call_summary import Arguments, argument, first_heading, read_arguments
-from tenuto.text.figures import format_count, format_seconds, plural
+from tenuto.text.figures import format_count, format_seconds
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.ansi import ansi_lines
-from tenuto.tui.render.diff import FOLDED_ROWS, diff_height, diff_lines, diff_summary
+from tenuto.tui.render.diff import FOLDED_ROWS, diff_height, diff_lines
 from tenuto.tui.render.frame import Frame, Output, Part, Words, below, head, last_lines, more_row, wrapped_rows
 from tenuto.tui.render.line import Line, Span, indent
 from tenuto.tui.render.links import file_link
@@ -154,18 +155,15 @@ class ToolRenderer(Struct, frozen=True, kw_only=True):
     """How calls of one tool are shown.
 
     `subject` is what a call is about (`None`: its title says that); for an empty one the summary of the call stands.
-    `facts` are what the head says of a result, `body` is what stands below the head of a call that ran: all of it when
-    unfolded, else what shows folded, which is nothing for a quiet tool.
+    `body` is what stands below the head of a call that ran: all of it when unfolded, else what shows folded, which is
+    nothing for a quiet tool. The facts in the head are those of the result (`session/results.py`), and with `lines` how
+    many there are where nothing else is counted.
     """
 
     title: str
     subject: Callable[[Arguments], str] | None
-    facts: Callable[[ToolItem, Frame], Sequence[Span]]
+    lines: bool
     body: Callable[[ToolItem, bool], Sequence[Part]]
-
-
-def _no_facts(_item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    return ()
 
 
 def _output(item: ToolItem, _unfolded: bool = True) -> Sequence[Part]:
@@ -188,91 +186,17 @@ def _range(arguments: Arguments) -> str:
     return f"{path}:{begin}-" if begin > 1 else path
 
 
-_NUMBERED = re.compile(r"^ *\d+[\t|:]", re.MULTILINE)
-
-
-def _count_lines(text: str) -> int:
-    return text.count("\n") + (0 if text.endswith("\n") or not text else 1)
-
-
-def _lines_fact(item: ToolItem, frame: Frame) -> Sequence[Span]:
-    for part in item.result.parts if item.result else ():
-        if isinstance(part, ImagePart):
-            return [(f"{part.width}{frame.glyphs.times}{part.height} image" if part.width else "image", "dim")]
-    text = _result_text(item)
-    numbered = sum(1 for _match in _NUMBERED.finditer(text))
-    spans: list[Span] = [(plural(numbered or _count_lines(text), "line"), "dim")] if text else []
-    if item.result is not None and item.result.truncated:
-        spans.append((f" {frame.glyphs.middle} not all of it", "dim"))
-    return spans
-
-
-def _diff_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
-    for view in _views(item, DiffView):
-        if view.created:
-            return [(f"+{view.added}", "diff.plus"), (f" {frame.glyphs.middle} new file", "dim")]
-        return diff_summary(view, frame.glyphs)
-    return ()
-
-
 def _diff_body(item: ToolItem, unfolded: bool) -> Sequence[Part]:
     changes = [Change(view) for view in _views(item, DiffView) if view.diff]
     return changes or _only_unfolded(item, unfolded)
 
 
-_ENDING = re.compile(r"\n\[Exit code -?\d+ · [^\n]*\](?=\n\[|\Z)")
-
-
-def _shell_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    for view in _views(item, ShellView):
-        if view.background:
-            return [("in the background", "dim")]
-        if view.exit_code:
-            return [(f"exit {view.exit_code}", "warning")]
-    return ()
-
-
 def _shell_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
-    # The head already says how it ended.
-    text = _ENDING.sub("", _result_text(item)) if _views(item, ShellView) else _result_text(item)
-    return [_command_output(item, text)]
+    return [_command_output(item, shown_text(item.result) if item.result is not None else "")]
 
 
 def _command_output(item: ToolItem, text: str) -> Part:
     return Output(text, SHELL_HEAD, SHELL_TAIL, is_cut=item.result is not None and item.result.truncated)
-
-
-_NOTICE = 1_000
-"""Characters at the end of a result in which its own notices stand."""
-_GREP_MATCH = re.compile(r"^(?:[^\n:]+:)?\d+:", re.MULTILINE)
-_GREP_TOTAL = re.compile(r"([\d,]+ matching lines in [\d,]+ files)")
-_GLOB_TOTAL = re.compile(r"newest of ([\d,]+ files)")
-
-
-def _grep_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    text = _result_text(item)
-    if total := _GREP_TOTAL.search(text, len(text) - _NOTICE):
-        return [(total[1], "dim")]
-    if _arguments(item.arguments).get("output", "lines") != "lines":
-        return _count(text, "file")
-    return _count("\n".join(_GREP_MATCH.findall(text)), "match")
-
-
-def _glob_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    text = _result_text(item)
-    total = _GLOB_TOTAL.search(text, len(text) - _NOTICE)
-    return [(total[1], "dim")] if total else _count(text, "file")
-
-
-def _count(text: str, noun: str) -> Sequence[Span]:
-    hits = sum(1 for line in text.split("\n") if line and not line.startswith(_NO_HIT))
-    return [(plural(hits, noun) if hits else "nothing found", "dim")]
-
-
-def _page_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    """Return status, type and size, which the first line of a page names behind its address."""
-    _address, _dot, facts = _result_text(item).partition("\n")[0].partition(" · ")
-    return [(sanitize_line(facts), "dim")] if facts else []
 
 
 _TODO_STYLES = {"pending": "todo.pending", "in_progress": "todo.active", "done": "todo.done", "cancelled": "todo.done"}
@@ -304,33 +228,8 @@ def _todo_mark(item: TodoItem, glyphs: Glyphs) -> str:
     return f"{marks[item.status]} "
 
 
-def _todo_facts(item: ToolItem, _frame: Frame) -> Sequence[Span]:
-    todos = [todo for view in _views(item, TodoView) for todo in view.items]
-    done = sum(todo.status == "done" for todo in todos)
-    return [(f"{done} of {len(todos)} done", "dim")] if todos else []
-
-
 def _todo_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
     return [Todos(view.items) for view in _views(item, TodoView) if view.items] or _output(item)
-
-
-_PLAN_FACTS: dict[str, Span] = {
-    "approved": ("approved", "success"),
-    "continued": ("planning goes on", "warning"),
-    "unasked": ("nobody to approve it", "warning"),
-}
-
-
-def _plan_facts(item: ToolItem, frame: Frame) -> Sequence[Span]:
-    """Return what the user made of it."""
-    facts: list[Span] = []
-    for view in _views(item, PlanView)[:1]:
-        facts += [_PLAN_FACTS[view.outcome]] if view.outcome in _PLAN_FACTS else []
-        if view.outcome == "approved" and view.mode is not None:
-            facts.append((f" {frame.glyphs.middle} mode {view.mode}", "dim"))
-        if view.edited:
-            facts.append((f" {frame.glyphs.middle} edited by you" if facts else "edited by you", "dim"))
-    return facts
 
 
 def _plan_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
@@ -342,40 +241,36 @@ def _plan_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
 
 
 TOOL_RENDERERS: dict[str, ToolRenderer] = {
-    "read": ToolRenderer(title="Read", subject=_range, facts=_lines_fact, body=_only_unfolded),
-    "write": ToolRenderer(title="Write", subject=_path, facts=_diff_facts, body=_diff_body),
-    "edit": ToolRenderer(title="Edit", subject=_path, facts=_diff_facts, body=_diff_body),
-    "bash": ToolRenderer(
-        title="Bash", subject=lambda given: argument(given, "command"), facts=_shell_facts, body=_shell_body
-    ),
+    "read": ToolRenderer(title="Read", subject=_range, lines=True, body=_only_unfolded),
+    "write": ToolRenderer(title="Write", subject=_path, lines=False, body=_diff_body),
+    "edit": ToolRenderer(title="Edit", subject=_path, lines=False, body=_diff_body),
+    "bash": ToolRenderer(title="Bash", subject=lambda given: argument(given, "command"), lines=False, body=_shell_body),
     "grep": ToolRenderer(
         title="Grep",
         subject=lambda given: argument(given, "pattern"),
-        facts=_grep_facts,
+        lines=True,
         body=lambda item, _unfolded: [Matches(_result_text(item))],
     ),
-    "glob": ToolRenderer(
-        title="Glob", subject=lambda given: argument(given, "pattern"), facts=_glob_facts, body=_output
-    ),
-    "todo": ToolRenderer(title="Todo", subject=None, facts=_todo_facts, body=_todo_body),
+    "glob": ToolRenderer(title="Glob", subject=lambda given: argument(given, "pattern"), lines=True, body=_output),
+    "todo": ToolRenderer(title="Todo", subject=None, lines=False, body=_todo_body),
     "plan": ToolRenderer(
         title="Plan",
         subject=lambda given: first_heading(argument(given, "plan")),
-        facts=_plan_facts,
+        lines=False,
         body=_plan_body,
     ),
     "fetch": ToolRenderer(
-        title="Fetch", subject=lambda given: argument(given, "url"), facts=_page_facts, body=_only_unfolded
+        title="Fetch", subject=lambda given: argument(given, "url"), lines=False, body=_only_unfolded
     ),
     "recall": ToolRenderer(
-        title="Recall", subject=lambda given: argument(given, "query", "seq"), facts=_lines_fact, body=_only_unfolded
+        title="Recall", subject=lambda given: argument(given, "query", "seq"), lines=True, body=_only_unfolded
     ),
 }
 """Every built-in tool has its own; all others are shown by `_unknown`."""
 
 
 def _unknown(name: str) -> ToolRenderer:
-    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, facts=_no_facts, body=_output)
+    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, lines=False, body=_output)
 
 
 def _pairs(arguments: Arguments) -> str:
@@ -471,7 +366,6 @@ def _subject(item: ToolItem, *, whole: bool) -> str:
 
 def _facts(item: ToolItem, frame: Frame) -> list[Sequence[Span]]:
     """Return what stands behind the subject: the state in words where it is not plain success, counts, time."""
-    own = _renderer(item).facts
     match item.state:
         case "writing":
             return [[(f"writing {format_count(item.characters)} characters", "dim")]] if item.characters else []
@@ -485,17 +379,39 @@ def _facts(item: ToolItem, frame: Frame) -> list[Sequence[Span]]:
                 [[(format_seconds(float(int(elapsed))).replace(".0s", "s"), "dim")]] if elapsed >= ELAPSED_AFTER else []
             )
         case "done":
-            facts = [own(item, frame)]
+            facts = _own_facts(item, frame)
         case "failed":
             failed = "error" if item.unresolved else "muted"
-            facts = [(own(item, frame) if item.name == "bash" else ()) or [("failed", failed)]]
+            facts = (_own_facts(item, frame) if _views(item, ShellView) else []) or [[("failed", failed)]]
         case "interrupted":
             facts: list[Sequence[Span]] = [[("interrupted", "warning")]]
         case "denied":
             facts = [[("denied", "warning")]]
     if item.seconds >= LONG_AFTER:
         facts.append([(format_seconds(item.seconds), "dim")])
-    return [fact for fact in facts if fact]
+    return facts
+
+
+_TONES: dict[Tone, str] = {
+    "plain": "dim",
+    "good": "success",
+    "warning": "warning",
+    "added": "diff.plus",
+    "removed": "diff.minus",
+}
+
+
+def _own_facts(item: ToolItem, frame: Frame) -> list[Sequence[Span]]:
+    if item.result is None:
+        return []
+    facts: list[Sequence[Span]] = []
+    for fact in result_facts(item.result, lines=_renderer(item).lines):
+        spans: list[Span] = []
+        for words, tone in fact:
+            shown = words.replace("−", frame.glyphs.minus).replace("×", frame.glyphs.times)
+            spans += [(" ", "dim"), (shown, _TONES[tone])] if spans else [(shown, _TONES[tone])]
+        facts.append(spans)
+    return facts
 
 
 def _body(item: ToolItem, *, unfolded: bool) -> list[Part]:

@@ -36,22 +36,22 @@ from tenuto.session.exporters.items import Answer, Call, Item, arrange
 from tenuto.session.exporters.labels import (
     answer_facts,
     branch_name,
+    call_facts,
     call_state,
     call_subject,
     compaction_facts,
-    count_lines,
     cut_note,
     describe_arguments,
     first_line,
     image_name,
     is_long,
-    result_facts,
     shell_facts,
 )
 from tenuto.session.exporters.outline import Outline, read_outline
 from tenuto.session.exporters.source import Source, format_machine_time, format_time
 from tenuto.session.exporters.spending import Share, read_shares
-from tenuto.text.figures import format_bytes, format_cost, format_seconds, plural
+from tenuto.session.results import shown_text
+from tenuto.text.figures import count_lines, format_bytes, format_cost, format_seconds, plural
 from tenuto.version import __version__
 
 _TEMPLATE = Path(__file__).parent / "page.html"
@@ -77,7 +77,7 @@ def write_page(source: Source) -> Iterator[str]:
     if source.state.queue:
         yield "<h2>Not sent yet</h2>\n"
     for entry in source.state.queue:
-        yield blocks.block("user", "You, not sent yet", entry, *blocks.contents(entry.parts, "said"))
+        yield blocks.block("user", "You, not sent yet", entry, *blocks.contents(entry.parts))
     for number, piece in enumerate(outline.branches, 1):
         summary = element("summary", Markup("Branch: "), line(branch_name(piece)))
         yield f"{opening('details', class_='branch', id=f'b{number}')}{summary}\n"
@@ -199,9 +199,9 @@ class _Blocks:
                 return self._answer(item)
             case UserMessage() | ExtensionEntry():
                 kind = "user" if isinstance(item, UserMessage) else "extension"
-                return self.block(kind, kind_of(item).who, item, *self.contents(item.parts, "said"))
+                return self.block(kind, kind_of(item).who, item, *self.contents(item.parts))
             case ToolResultMessage():
-                facts = " · ".join(["a result without its call", *result_facts(item)])
+                facts = " · ".join(["a result without its call", *call_facts(item)])
                 return self._tool(item.name, "", facts, item)
             case ShellEntry():
                 command = preformatted(f"$ {item.command}", "output")
@@ -232,13 +232,10 @@ class _Blocks:
         )
         return element("article", head, *body, class_=f"block {kind}", id=anchor)
 
-    def contents(self, parts: tuple[ContentPart, ...], kind: str) -> Iterator[Markup]:
-        """Yield texts and images in order; `kind` is "said" for what somebody wrote, "output" for a program's."""
+    def contents(self, parts: tuple[ContentPart, ...]) -> Iterator[Markup]:
+        """Yield texts and images that somebody sent, in order."""
         for part in parts:
-            if isinstance(part, ImagePart):
-                yield self._image(part)
-            else:
-                yield preformatted(part.text, kind) if kind == "said" else _output(part.text)
+            yield self._image(part) if isinstance(part, ImagePart) else preformatted(part.text, "said")
 
     def _anchor(self, seq: int) -> str | None:
         if seq < 1 or seq in self._anchored:
@@ -282,7 +279,7 @@ class _Blocks:
             body.append(fold(Markup("arguments"), block) if is_aside else block)
         if call.part.fault:
             body.append(_note(f"The arguments could not be read: {call.part.fault}"))
-        facts = " · ".join(result_facts(call.result))
+        facts = " · ".join(call_facts(call.result))
         return self._tool(call.part.name or "tool", call_subject(call), facts, call.result, *body)
 
     def _tool(self, name: str, subject: str, facts: str, result: ToolResultMessage | None, *body: Markup) -> Markup:
@@ -298,7 +295,8 @@ class _Blocks:
                 yield _diff(view)
             elif isinstance(view, TodoView):
                 yield preformatted("\n".join(f"{_TODO_MARKS[item.status]} {item.text}" for item in view.items), "plain")
-        yield from self.contents(result.parts, "output")
+        yield _output(shown_text(result))
+        yield from (self._image(part) for part in result.parts if isinstance(part, ImagePart))
         if result.truncated:
             yield _note(cut_note(result))
 
