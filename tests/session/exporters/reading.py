@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 VOID = frozenset({"meta", "br", "hr", "img"})
 _ELEMENTS = """
 html head meta title style script body nav main section header footer article details summary
-div span p a b mark code pre time ol ul li h1 h2 h3 h4 h5 h6 em strong s blockquote table thead tbody
+div span p a b i mark code pre time ol ul li h1 h2 h3 h4 h5 h6 em strong s blockquote table thead tbody
 tr th td br hr img
 """
 _ATTRIBUTES = """

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry, LabelEntry, TitleEntry, UndoEntry, ViewEdit, ViewEditEntry
-from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResultMessage, UserMessage
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
@@ -78,6 +78,16 @@ def test_every_kind_of_entry_gives_a_well_formed_page() -> None:
         assert page.all("article", kind), kind
     assert "+1 −1" in shown and "exit 1" in shown and "failed" in shown
     assert "all of it (1.2 MB) is in outputs/name" in shown
+
+
+def test_the_lines_of_a_change_have_numbers_and_signs() -> None:
+    diff = "@@ -7,2 +7,2 @@\n same\n-total = 1\n+total = 2\n"
+    view = DiffView(path="a.py", diff=diff, added=1, removed=1)
+    result = ToolResultMessage(call_id="c1", name="edit", parts=text("done"), ui=(view,))
+    page = "".join(write_page(source_of(number([HeaderEntry(session_id="s", cwd="/"), result]))))
+    (shown,) = Page(page).all("pre", "diff")
+    assert shown.text.split("\n")[1:-1] == ["7  same", "8 -total = 1", "8 +total = 2"]
+    assert re.findall(r'<span class="(\w+)"><i>', page) == ["context", "removed", "added"]
 
 
 def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> None:
@@ -162,7 +172,7 @@ def test_prose_keeps_its_form() -> None:
     assert {"h3", "ul", "ol", "li", "blockquote", "table", "td", "s", "em", "strong", "hr", "pre", "code"} <= tags
     assert [one.attributes["start"] for one in page.all("ol") if "start" in one.attributes] == ["3"]
     assert [one.text for one in page.all("td", "right")] == ["2"]
-    assert [one.text for one in page.all("span", "s1")] == ["'y'"]
+    assert [one.text for one in page.all("span", "code-string")] == ["'y'"]
 
 
 def test_a_text_that_is_no_prose_is_shown_as_it_stands() -> None:

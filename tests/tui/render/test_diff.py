@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.message import DiffView
-from tenuto.tui.render.diff import changed_words, diff_lines, diff_summary, parse_diff
+from tenuto.session.diff_rows import changed_words, parse_diff
+from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.line import copy_text
 from tenuto.tui.render.options import UNICODE
 
@@ -158,7 +159,7 @@ def test_what_is_left_out_of_a_diff_is_said():
 def test_a_folded_diff_compares_the_words_of_what_it_shows(monkeypatch: pytest.MonkeyPatch):
     compared: list[str] = []
     monkeypatch.setattr(
-        "tenuto.tui.render.diff.changed_words",
+        "tenuto.session.diff_rows.changed_words",
         lambda before, after: compared.append(before) or changed_words(before, after),
     )
     lines = [f"-the old line {n} of it\n+the new line {n} of it\n same {n}" for n in range(500)]

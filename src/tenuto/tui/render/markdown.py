@@ -1,7 +1,7 @@
 """Markdown to lines. Blocks are parsed by markdown-it, inline text only when its block is rendered.
 
 What a block looks like depends on its own source lines and on link definitions, on nothing else: that is what lets
-`stream.py` freeze blocks and list items while the text still grows. So a list has no looseness of its own: there is a
+`live.py` freeze blocks and list items while the text still grows. So a list has no looseness of its own: there is a
 blank row between two siblings inside a container where the source has one, and always between top-level blocks.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from msgspec import Struct, field
 
 from tenuto.guard.terminal import sanitize_for_terminal
-from tenuto.tui.render.code import code_lines
+from tenuto.text.lexer import highlight
 from tenuto.tui.render.line import EMPTY, Line, Span, indent
 from tenuto.tui.render.links import file_in_code, linked_spans
 from tenuto.tui.render.options import (
@@ -27,8 +27,8 @@ from tenuto.tui.render.options import (
     text_width,
     wide_width,
 )
-from tenuto.tui.render.width import cell_width
-from tenuto.tui.render.wrap import wrap
+from tenuto.tui.render.width import cell_width, pad
+from tenuto.tui.render.wrap import wrap, wrap_code
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType
 
 
+CODE_INDENT = 2
+MAX_LINE = 4_000
+"""Characters; code with a longer line is data, which nobody reads: it stays plain."""
 CACHED_CHARACTERS = 4_000
 PIECE_CHARACTERS = 800
 PIECE_TRIES = 4
@@ -406,7 +409,10 @@ class BlockRenderer(Struct, frozen=True):
     def code(self, code: str, info: str) -> list[Line]:
         """Return the lines of code; the first word of `info` names its language."""
         words = info.replace("{", " ").replace(",", " ").split()
-        return code_lines(code, words[0] if words else "", self.wide, self.glyphs.continued)
+        language = words[0] if words and all(len(line) <= MAX_LINE for line in code.split("\n")) else ""
+        room = max(self.wide - CODE_INDENT, 4)
+        blank, mark = (" " * CODE_INDENT, "code"), (pad(self.glyphs.continued, CODE_INDENT), "faint")
+        return [row for spans in highlight(code, language) for row in indent(wrap_code(spans, room), blank, mark)]
 
     def items(self, extent: Extent) -> list[Extent]:
         """Return the extents of a list's items."""

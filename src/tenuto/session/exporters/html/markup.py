@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, NewType, cast
 
 from tenuto.guard.terminal import blank_for_terminal, sanitize_line
 from tenuto.session.exporters.fencing import MAX_BRACKETS, MAX_CHARACTERS, clean
-from tenuto.text.lexer import find_lexer
+from tenuto.text.lexer import highlight
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
-    from pygments.formatters.html import HtmlFormatter
 
 Markup = NewType("Markup", str)
 EMPTY = Markup("")
@@ -112,19 +111,13 @@ def _settle(token: Token) -> None:
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Return a block of code as markup, coloured where its language is known and it is short enough."""
-    from pygments import format as format_tokens
-
     name = language.partition(",")[0].strip("{}.").lower()[:40]
     is_short = len(code) <= MAX_CODE and all(len(row) <= MAX_LINE for row in code.split("\n"))
-    lexer = find_lexer(name) if name and is_short else None
-    if lexer is None:
-        return f"<pre><code>{escape(code)}</code></pre>"
-    tokens = ((kind, value) for _, kind, value in lexer.get_tokens_unprocessed(code))
-    return f"<pre><code>{format_tokens(tokens, _formatter())}</code></pre>"
+    rows = ("".join(_coloured(*span) for span in spans) for spans in highlight(code, name if is_short else ""))
+    return "<pre><code>" + "\n".join(rows) + "</code></pre>"
 
 
-@lru_cache(maxsize=1)
-def _formatter() -> HtmlFormatter[str]:
-    from pygments.formatters.html import HtmlFormatter
-
-    return HtmlFormatter(nowrap=True)  # 0.4 ms: it builds its whole style
+def _coloured(words: str, style: str) -> str:
+    """Return a piece of code; its class is its style's name (`code-keyword`), plain code has none."""
+    made = escape(words)
+    return made if style == "code" else f'<span class="{style.replace(".", "-")}">{made}</span>'

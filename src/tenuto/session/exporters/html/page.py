@@ -31,6 +31,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.session.describe import Place, is_shown, kind_of, line_of
+from tenuto.session.diff_rows import DIFF_SIGNS, DiffRow, parse_diff
 from tenuto.session.exporters.html.markup import EMPTY, Markup, element, fold, line, opening, preformatted, prose, text
 from tenuto.session.exporters.items import Answer, Call, Item, arrange
 from tenuto.session.exporters.labels import (
@@ -360,11 +361,18 @@ def _is_diff(view: object) -> bool:
 
 
 def _diff(view: DiffView) -> Markup:
-    """Return a folded diff; its rows have their kind by their sign."""
+    """Return a folded diff with the numbers and signs of its lines. No element comes from what a line says."""
     head = line(f"{view.path} +{view.added} −{view.removed}{' new file' if view.created else ''}")
-    kinds = {"+": "added", "-": "removed", "@": "hunk"}
-    rows = (
-        element("span", text(f"{row}\n"), class_=kinds.get(row[:1], "same"))
-        for row in view.diff.removesuffix("\n").split("\n")
-    )
-    return fold(head, element("pre", Markup("\n"), *rows, class_="diff")) if view.diff else _note(head)
+    rows = parse_diff(view.diff, marked=0)
+    if not rows:
+        return fold(head, preformatted(view.diff, "diff")) if view.diff else _note(head)
+    digits = len(str(max((max(row.old, row.new) for row in rows), default=1)))
+    return fold(head, element("pre", Markup("\n"), *(_diff_row(row, digits) for row in rows), class_="diff"))
+
+
+def _diff_row(row: DiffRow, digits: int) -> Markup:
+    if row.kind in ("hunk", "note"):
+        return element("span", text(f"{'… ' if row.kind == 'hunk' else ''}{row.text}\n"), class_="hunk")
+    number = element("i", text(f"{row.new or row.old:>{digits}} "))
+    ending = f" ← {row.ending}" if row.ending else ""
+    return element("span", number, text(f"{DIFF_SIGNS[row.kind]}{row.text}{ending}\n"), class_=row.kind)
