@@ -12,8 +12,7 @@ from tenuto.command.file_commands import parse_wish
 from tenuto.command.outcome import Say
 from tenuto.core.errors import UsageError
 from tenuto.protocol.event import CompactionEndEvent
-from tenuto.session.exporters.export import Export, Wish
-from tenuto.session.exporters.target import FORMATS
+from tenuto.session.exporters.export import FORMATS, Export, Wish
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Reply, Request, ScriptedServer, Tokens
 from tests.session.exporters.reading import check_page

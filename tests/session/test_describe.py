@@ -19,7 +19,7 @@ from tenuto.protocol.entry import (
 )
 from tenuto.protocol.message import CompactionEntry, FilesEntry, HistoryEvent
 from tenuto.session.describe import Place, is_shown, kind_of, line_of, pieces_of
-from tenuto.session.exporters.items import arrange
+from tenuto.session.exporters.source import arrange
 from tests.session.exporters.samples import everything, number
 
 OTHERS = (

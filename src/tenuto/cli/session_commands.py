@@ -18,8 +18,7 @@ from tenuto.exit_codes import FAILED
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.protocol.message import CompactionEntry
 from tenuto.session.errors import SessionAmbiguous, SessionError
-from tenuto.session.exporters.export import Export, Wish
-from tenuto.session.exporters.target import FORMATS, ExportRefused, choose_format
+from tenuto.session.exporters.export import FORMATS, Export, ExportRefused, Wish, choose_format
 from tenuto.session.library.catalog import (
     SessionSummary,
     bin_directory,

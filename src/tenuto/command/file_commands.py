@@ -24,8 +24,7 @@ from tenuto.private_files import make_directory
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionError
-from tenuto.session.exporters.export import Export, Wish
-from tenuto.session.exporters.target import FORMATS
+from tenuto.session.exporters.export import FORMATS, Export, Wish
 from tenuto.session.session import Session
 from tenuto.text.figures import format_bytes, plural
 

@@ -18,7 +18,7 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.session.exporters.html.page import write_page
+from tenuto.session.exporters.html import write_page
 from tests.session.exporters.reading import ELEMENTS
 from tests.session.exporters.samples import call, everything, number, source_of, text
 from tests.session.exporters.test_html import HOSTILE

@@ -11,8 +11,16 @@ import pytest
 
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, TitleEntry
 from tenuto.session.errors import SessionUnreadable
-from tenuto.session.exporters.export import Export, Wish, copy_log, copy_path
-from tenuto.session.exporters.target import ExportFailed, ExportRefused, choose_format, default_name
+from tenuto.session.exporters.export import (
+    Export,
+    ExportFailed,
+    ExportRefused,
+    Wish,
+    choose_format,
+    copy_log,
+    copy_path,
+    default_name,
+)
 from tenuto.session.log.record import encode
 from tenuto.session.session import Session
 from tenuto.session.view.state import SessionState

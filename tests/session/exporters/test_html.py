@@ -17,8 +17,8 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView,
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
-from tenuto.session.exporters.html import page as page_module
-from tenuto.session.exporters.html.page import write_page
+from tenuto.session.exporters import html as page_module
+from tenuto.session.exporters.html import write_page
 from tests.session.exporters.reading import Page, check_page
 from tests.session.exporters.samples import IMAGE, PNG, call, everything, long_session, number, source_of, text
 

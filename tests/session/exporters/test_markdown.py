@@ -11,8 +11,7 @@ from markdown_it import MarkdownIt
 
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.session.exporters.fencing import code, embed, fence, plain, quote
-from tenuto.session.exporters.markdown import write_markdown
+from tenuto.session.exporters.markdown import code, embed, fence, plain, quote, write_markdown
 from tests.session.exporters.samples import call, everything, number, source_of, text
 from tests.session.exporters.test_html import HOSTILE
 

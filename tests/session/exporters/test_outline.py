@@ -13,9 +13,9 @@ from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.describe import Place, is_shown
-from tenuto.session.exporters.html.page import write_page
+from tenuto.session.exporters.html import write_page
 from tenuto.session.exporters.markdown import write_markdown
-from tenuto.session.exporters.outline import ROOT, read_outline
+from tenuto.session.exporters.source import ROOT, read_outline
 from tenuto.session.log.history import History
 from tenuto.session.log.log import UNKNOWN_END
 from tenuto.session.view.tree import Tree

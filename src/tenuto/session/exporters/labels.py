@@ -15,8 +15,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.describe import compaction_sizes
-from tenuto.session.exporters.items import Call
-from tenuto.session.exporters.outline import Piece
+from tenuto.session.exporters.source import Call, Piece
 from tenuto.session.results import result_facts
 from tenuto.text.call_summary import summarise_call
 from tenuto.text.figures import (

@@ -1,17 +1,234 @@
-"""What an export is made from: the entries in file order and what they add up to."""
+"""What an export is made from: the entries in file order, the path and the branches beside it, and what it all cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from tenuto.guard.terminal import sanitize_line
-from tenuto.protocol.entry import ForkOrigin, HeaderEntry
-from tenuto.protocol.message import HistoryEvent
+from tenuto.protocol.entry import (
+    BranchEntry,
+    BranchSummaryEntry,
+    ForkOrigin,
+    HeaderEntry,
+    UndoEntry,
+    UsageEntry,
+    ViewEditEntry,
+)
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage
+from tenuto.protocol.part import ToolCallPart
+from tenuto.protocol.usage import Usage
+from tenuto.session.describe import Place, is_shown
 from tenuto.session.log.log import Damage
+from tenuto.session.view.projection import compaction_of_edits, standing_marks
 from tenuto.session.view.state import SessionState, apply_entry
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """A call and its result, `None` when there is none."""
+
+    part: ToolCallPart
+    result: ToolResultMessage | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of a model and what its calls came to, in the order of the calls."""
+
+    message: AssistantMessage
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def seq(self) -> int:
+        """The answer's own seq."""
+        return self.message.seq
+
+    @property
+    def ts(self) -> float:
+        """When it was complete, in seconds since the epoch."""
+        return self.message.ts
+
+
+Item = Answer | HistoryEvent
+
+
+def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
+    """Return the items of a path or a piece of one, in order; a result stands with its call.
+
+    A compaction that only edits the view is shown as one. What only keeps state (queue, titles, labels, todo, usage)
+    is left out: it shows in the page's own parts.
+    """
+    items: list[Item] = []
+    waiting: dict[str, list[Call]] = {}
+    for entry in entries:
+        match entry:
+            case AssistantMessage():
+                calls = tuple(Call(part=part) for part in entry.parts if isinstance(part, ToolCallPart))
+                waiting = {}
+                for call in calls:
+                    waiting.setdefault(call.part.id, []).append(call)
+                items.append(Answer(message=entry, calls=calls))
+            case ToolResultMessage() if waiting.get(entry.call_id):
+                waiting[entry.call_id].pop(0).result = entry
+            case ViewEditEntry() if entry.rung:
+                items.append(compaction_of_edits(entry))
+            case _ if is_shown(entry, Place.EXPORT):
+                items.append(entry)
+            case _:
+                continue
+    return items
+
+
+def find_undone(path: Sequence[HistoryEvent]) -> frozenset[int]:
+    """Return the seqs of the compactions, view edits and undos that an undo on the path took back."""
+    standing = {mark.seq for mark in standing_marks(path)}
+    marks = (entry.seq for entry in path if isinstance(entry, (CompactionEntry, ViewEditEntry, UndoEntry)))
+    return frozenset(seq for seq in marks if seq not in standing)
+
+
+ROOT = -1
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries that follow one another. `parent` is the piece that it leaves, `after` the position there (-1: root).
+
+    `positions` are places in the file order, one for each entry.
+    """
+
+    entries: tuple[HistoryEvent, ...]
+    positions: tuple[int, ...]
+    parent: int = ROOT
+    after: int = ROOT
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """All pieces in which something is to be seen. The first is the active path, the others are what was left."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def path(self) -> tuple[HistoryEvent, ...]:
+        """The entries from the root to the leaf, without header and branches."""
+        return self.pieces[0].entries
+
+    @property
+    def undone(self) -> frozenset[int]:
+        """The seqs of what was taken back on the path, or on the branch that it stands on."""
+        return frozenset(seq for piece in self.pieces for seq in find_undone(piece.entries))
+
+    @property
+    def branches(self) -> tuple[Piece, ...]:
+        """What is not on the active path."""
+        return self.pieces[1:]
+
+
+class _Runs:
+    """The stretches that `branch` entries cut the file into, each with the position of its parent."""
+
+    def __init__(self, entries: Sequence[HistoryEvent]) -> None:
+        self.starts = [0]
+        self.parents = [ROOT]
+        positions: dict[int, int] = {}
+        for position, entry in enumerate(entries):
+            positions.setdefault(entry.seq, position)
+            if isinstance(entry, BranchEntry):
+                self.starts.append(position + 1)
+                self.parents.append(_find_parent(entries, positions, entry.parent, position))
+        self.ends = [*self.starts[1:], len(entries)]
+
+    def at(self, position: int) -> int:
+        """Return the run that a position lies in."""
+        return bisect_right(self.starts, position) - 1
+
+
+def _find_parent(entries: Sequence[HistoryEvent], positions: dict[int, int], seq: int, before: int) -> int:
+    """Return the position of `seq`, or of the nearest entry before it when its line was damaged."""
+    if seq > 0 and seq in positions:
+        return positions[seq]
+    for position in range(before, -1, -1):
+        if 0 < entries[position].seq < seq:
+            return position
+    return ROOT
+
+
+def read_outline(entries: Sequence[HistoryEvent]) -> Outline:
+    """Return the active path and everything beside it. The cost is that of the entries, whatever the branches."""
+    runs = _Runs(entries)
+    taken = _active_ends(runs)
+    stretches = [range(runs.starts[run], end) for run, end in sorted(taken.items())]
+    owners = [0] * len(entries)
+    pieces = [_piece(entries, [at for stretch in stretches for at in stretch])]
+    for run, (start, end) in enumerate(zip(runs.starts, runs.ends, strict=True)):
+        begin = taken.get(run, start)
+        after = begin - 1 if run in taken else runs.parents[run]
+        piece = _piece(entries, range(begin, end), owners[after] if after != ROOT else ROOT, after)
+        if any(is_shown(entry, Place.EXPORT) for entry in piece.entries):
+            owners[begin:end] = [len(pieces)] * (end - begin)
+            pieces.append(piece)
+        else:
+            owners[begin:end] = [max(piece.parent, 0)] * (end - begin)
+    return Outline(pieces=tuple(pieces))
+
+
+def _active_ends(runs: _Runs) -> dict[int, int]:
+    """Return where each run of the active path stops being on it."""
+    run, end = len(runs.starts) - 1, runs.ends[-1]
+    taken = {run: end}
+    while runs.parents[run] != ROOT:
+        end = runs.parents[run] + 1
+        run = runs.at(end - 1)
+        taken[run] = end
+    return taken
+
+
+def _piece(entries: Sequence[HistoryEvent], places: Sequence[int], parent: int = ROOT, after: int = ROOT) -> Piece:
+    shown = [at for at in places if not isinstance(entries[at], (HeaderEntry, BranchEntry))]
+    return Piece(entries=tuple(entries[at] for at in shown), positions=tuple(shown), parent=parent, after=after)
+
+
+SUMMARIES = "summaries"
+UNNAMED = "(model not named)"
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one model, or one purpose, used in `calls` calls."""
+
+    name: str
+    calls: int
+    usage: Usage
+
+
+def read_shares(entries: Iterable[HistoryEvent]) -> list[Share]:
+    """Return what each model used, what summaries and unfinished calls used, and with more than one the sum."""
+    sums: dict[str, Share] = {}
+    for entry in entries:
+        match entry:
+            case AssistantMessage():
+                name = entry.model or UNNAMED
+            case CompactionEntry() | BranchSummaryEntry():
+                name = SUMMARIES
+            case UsageEntry():
+                name = entry.purpose or entry.model or "other"
+            case _:
+                continue
+        if entry.usage is not None:
+            share = sums.get(name, Share(name, 0, Usage()))
+            sums[name] = Share(name, share.calls + 1, share.usage + entry.usage)
+    shares = list(sums.values())
+    if len(shares) > 1:
+        shares.append(Share("all", sum(share.calls for share in shares), add_up(shares)))
+    return shares
+
+
+def add_up(shares: Iterable[Share]) -> Usage:
+    """Return the sum of shares."""
+    total = Usage()
+    for share in shares:
+        total += share.usage
+    return total
+
 
 _TITLE_LENGTH = 120
 
