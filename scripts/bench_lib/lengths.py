@@ -63,7 +63,7 @@ def session_of(lab: Lab, label: str) -> Path:
 def main(directory: Path) -> None:
     """Do everything once and print the figures; the session is left as it was."""
     from tenuto.session.session import Session
-    from tenuto.tool.search.recalling import Question, recall
+    from tenuto.tool.recall import Question, recall
     from tenuto.tool.search.search import Stop
 
     figures: Figures = {}

@@ -7,7 +7,7 @@ from tenuto.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tenuto.api import Agent, Answer
-    from tenuto.compaction.conversation import convert_to_llm, serialize_conversation
+    from tenuto.compaction.summary.serialize import convert_to_llm, serialize_conversation
     from tenuto.extension.api import ExtensionApi
 
 __all__ = ["Agent", "Answer", "ExtensionApi", "__version__", "convert_to_llm", "serialize_conversation"]
@@ -16,8 +16,8 @@ _HOMES = {
     "Agent": "tenuto.api",
     "Answer": "tenuto.api",
     "ExtensionApi": "tenuto.extension.api",
-    "convert_to_llm": "tenuto.compaction.conversation",
-    "serialize_conversation": "tenuto.compaction.conversation",
+    "convert_to_llm": "tenuto.compaction.summary.serialize",
+    "serialize_conversation": "tenuto.compaction.summary.serialize",
 }
 """The module that each public name is resolved from."""
 

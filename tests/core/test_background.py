@@ -10,7 +10,7 @@ import asyncio
 
 import pytest
 
-from tenuto.compaction.ways.preparing import prepare
+from tenuto.compaction.ways.preview import prepare
 from tenuto.core.compacting import preparation
 from tenuto.core.compacting.preparation import PURPOSE
 from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, UsageEntry, ViewEdit, ViewEditEntry

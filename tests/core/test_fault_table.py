@@ -122,8 +122,8 @@ CASES = [
 async def test_a1_a3_a8_a_fault_is_named_at_once_and_repeated_only_where_that_helps(
     tmp_path: Path, protocol: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenuto.model.retry.FIRST_DELAY", 0.01)
-    monkeypatch.setattr("tenuto.model.retry.FIRST_RATE_DELAY", 0.01)
+    monkeypatch.setattr("tenuto.protocol.model.FIRST_DELAY", 0.01)
+    monkeypatch.setattr("tenuto.protocol.model.FIRST_RATE_DELAY", 0.01)
     fault = FAULTS[name]
     script = [of_protocol(fault.reply, protocol)] * 3
     async with agent(tmp_path, script, model=f"{protocol}/test", environ={"TENUTO_REQUEST__RETRIES": "1"}) as running:

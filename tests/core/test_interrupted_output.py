@@ -27,8 +27,8 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.operation import InterruptOperation, RunShellOperation
 from tenuto.protocol.part import ToolCallPart, text_of
-from tenuto.session.running import RunningCommand, found_result
 from tenuto.session.session import Session
+from tenuto.session.store import RunningCommand, found_result
 from tenuto.session.view.pairing import interruption, output_before
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, ScriptedServer

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tenuto.core.transcript.replay import SHOWN_ENTRIES, earlier_events
+from tenuto.core.transcript import SHOWN_ENTRIES, earlier_events
 from tenuto.protocol.event import EarlierEntriesEvent, UserMessageEvent
 from tenuto.protocol.message import CompactionEntry, UserMessage
 from tenuto.protocol.operation import CompactSessionOperation, ShowEarlierOperation
 from tenuto.protocol.part import text_of
 from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
-from tenuto.tool.search.recalling import Question, Span, recall
+from tenuto.tool.recall import Question, Span, recall
 from tenuto.tool.search.search import Stop
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.core.harness import reopened

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.core.agent.task import TOLD_AT, RepeatedCalls, Repetition
-from tenuto.model.wire.calls import check_arguments
+from tenuto.model.wire.conversation import check_arguments
 from tenuto.protocol.event import NoticeEvent, TaskFinishedEvent
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.wire.calls import check_arguments, unique_id, wire_call_id, wire_name
+from tenuto.model.wire.conversation import check_arguments, unique_id, wire_call_id, wire_name
 from tenuto.protocol.part import ToolCallPart
 from tests.model.decoding import calls_of, decode
 from tests.model.streams import DONE, anthropic_end, anthropic_start, block_delta, block_start, block_stop, call, chunk

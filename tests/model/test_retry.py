@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.retry import MAX_DELAY, MAX_RETRY_AFTER, next_delay
-from tenuto.protocol.model import RETRYABLE, ErrorKind, ModelError
+from tenuto.protocol.model import MAX_DELAY, MAX_RETRY_AFTER, RETRYABLE, ErrorKind, ModelError, next_delay
 
 
 @pytest.mark.parametrize("kind", get_args(ErrorKind))

@@ -272,7 +272,7 @@ async def connected(transport: HttpTransport) -> object:
 
 def test_heavy_modules_wait_for_the_first_request():
     code = (
-        "import sys; import tenuto.model.registry, tenuto.model.retry, tenuto.model.anthropic.client,"
+        "import sys; import tenuto.model.registry, tenuto.protocol.model, tenuto.model.anthropic.client,"
         " tenuto.model.openai.responses,"
         " tenuto.model.openai.chat; heavy = {'httpx', 'pydantic', 'anthropic', 'openai', 'genai_prices',"
         " 'tenuto.model.error_text'} & set(sys.modules); assert not heavy, heavy"

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from tenuto.core.transcript.replay import replay
+from tenuto.core.transcript import replay
 from tenuto.protocol.entry import (
     DequeuedEntry,
     MovedEntry,

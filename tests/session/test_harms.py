@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.core.opening import close_session
-from tenuto.core.transcript.replay import replay
+from tenuto.core.transcript import replay
 from tenuto.protocol.entry import BranchEntry, ModeEntry, ModelEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage
 from tenuto.session.errors import SessionLocked, SessionUnreadable

@@ -15,7 +15,7 @@ from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
 from tenuto.session.library import meta
 from tenuto.session.library.meta import META_NAME
 from tenuto.session.log import history as block
-from tenuto.session.log.index import INDEX_NAME
+from tenuto.session.log.history import INDEX_NAME
 from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, new_session, reopen, text, user

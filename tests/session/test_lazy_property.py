@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tenuto.protocol.entry import BranchEntry
 from tenuto.session.library.meta import META_NAME
 from tenuto.session.log import history
-from tenuto.session.log.index import INDEX_NAME
+from tenuto.session.log.history import INDEX_NAME
 from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
 from tests.examples import few_examples

@@ -15,9 +15,8 @@ from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import text_of
 from tenuto.session.results import shown_text
-from tenuto.session.running import RunningCommand
-from tenuto.tool.process.collector import Collector
-from tenuto.tool.process.process import session_members, shell_environment
+from tenuto.session.store import RunningCommand
+from tenuto.tool.process.process import Collector, session_members, shell_environment
 from tenuto.tool.run.runner import PreparedCall
 from tenuto.tool.shell import LiveOutput, ShellRun, run_shell
 from tests.tool.support import Bench

@@ -15,7 +15,6 @@ import msgspec
 import pytest
 
 from tenuto.tool.process import left_running
-from tenuto.tool.process.collector import Collector
 from tenuto.tool.process.left_running import (
     VARIABLE,
     RunningRecord,
@@ -26,13 +25,13 @@ from tenuto.tool.process.left_running import (
     start_ticks,
     started_at,
 )
-from tenuto.tool.process.process import start_command
+from tenuto.tool.process.process import Collector, start_command
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at /proc")
 OWNER = """
 import asyncio, os, sys
 from pathlib import Path
-from tenuto.tool.process.collector import Collector
+from tenuto.tool.process.process import Collector
 from tenuto.tool.process.process import start_command
 
 async def run():

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, NoticeEntry, ShellEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
+from tenuto.tool.search import line_matcher
 from tests.tool.support import Bench, make_bench
 
 
@@ -156,6 +157,14 @@ async def test_a_regular_expression_that_never_ends_is_stopped_by_a_cancel(bench
     async with asyncio.timeout(60):  # the expression itself would take years
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+async def test_a_matching_program_that_ends_is_an_error_and_not_an_empty_answer(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user(bench, "apple")
+    monkeypatch.setattr(line_matcher, "__file__", str(tmp_path / "missing.py"))
+    assert "The search failed" in await bench.error("recall", query="appl.", regex=True)
 
 
 async def test_words_that_never_stand_together_are_counted(bench: Bench) -> None:

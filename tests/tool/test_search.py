@@ -8,9 +8,9 @@ import pytest
 
 from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import text_of
-from tenuto.tool.run.base import ToolError
+from tenuto.tool.run.context import ToolError
 from tenuto.tool.search import ripgrep, search
-from tenuto.tool.search.walk import Walker, expand_braces, path_matcher
+from tenuto.tool.search.search import Walker, expand_braces, path_matcher
 from tests.tool.support import Bench
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, get_args
 
 from tenuto.cli.parsing import Parser, complain, parse
-from tenuto.evaluation.driving import Case, Figures, measure
+from tenuto.evaluation.driving import Case, Figures, Report, describe, measure
 from tenuto.evaluation.phrases import SET_NAMES
-from tenuto.evaluation.report import Report, describe
 from tenuto.evaluation.scripted import SUMMARISERS
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.terminal import write_text

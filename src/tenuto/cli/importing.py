@@ -16,17 +16,19 @@ import msgspec
 from tenuto.cli.parsing import Parser, parse, say_json
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
-from tenuto.session.importers.formats import (
+from tenuto.session.importers.import_session import (
     FORMATS,
+    Imported,
     Mark,
     NotImportable,
     Source,
+    describe_import,
     find_marks,
     find_sources,
+    import_source,
     matching_marks,
     open_source,
 )
-from tenuto.session.importers.import_session import Imported, describe_import, import_source
 
 LONG = 20_000_000
 """Bytes of a source from which on a user is told what takes its time."""

@@ -30,9 +30,9 @@ from tenuto.session.library.catalog import (
     take_from_bin,
 )
 from tenuto.session.library.meta import META_NAME, current_meta
-from tenuto.session.library.rejoining import Way, rejoin
-from tenuto.session.log.index import INDEX_NAME
+from tenuto.session.log.history import INDEX_NAME
 from tenuto.session.log.log import LOG_NAME, Damage, read_log
+from tenuto.session.moving import Way, rejoin
 from tenuto.session.session import Session
 from tenuto.text.figures import format_bytes, format_cost, plural
 

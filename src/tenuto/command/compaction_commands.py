@@ -33,8 +33,8 @@ from tenuto.protocol.part import text_of
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_count
 from tenuto.tool.output import clean_text
-from tenuto.tool.run.base import ToolError
-from tenuto.tool.search.recalling import Question, Span, recall
+from tenuto.tool.recall import Question, Span, recall
+from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.search import run_stoppable
 
 UNDO = re.compile(r"(?:undo|redo|undo fork|undo drop|undo up-to(?: #?\d+)?)\Z")

@@ -10,8 +10,8 @@ from itertools import takewhile
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, RowFilter, Say
 from tenuto.command.session_commands import age
-from tenuto.core.branching.destination import find_destination, is_anything_left, is_present, prompt_of
 from tenuto.core.branching.files_back import count_ways_back, restore_files, undo_turn
+from tenuto.core.branching.navigation import find_destination, is_anything_left, is_present, prompt_of
 from tenuto.core.errors import TaskFailedError, UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.entry import LabelEntry, UndoEntry, ViewEditEntry

@@ -15,7 +15,7 @@ from tenuto.core.opening import Opener
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.task_manager import Body, RunningTask, TaskKind, TaskManager
-from tenuto.core.transcript.replay import earlier_events
+from tenuto.core.transcript import earlier_events
 from tenuto.protocol.entry import FAILED_KIND, DequeuedEntry, ModeEntry, NoticeEntry, QueueEditEntry, TitleEntry
 from tenuto.protocol.event import (
     ModeChangedEvent,
@@ -318,7 +318,7 @@ class Executor:
 
     async def _find_earlier(self, operation: FindEarlierOperation) -> None:
         """Look for words in what was not sent so far."""
-        from tenuto.core.transcript.search import find_earlier
+        from tenuto.core.transcript import find_earlier
 
         live = self._opener.live(operation.session_id)
         self._bus.publish(await asyncio.to_thread(find_earlier, live, operation))

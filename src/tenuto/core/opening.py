@@ -21,7 +21,7 @@ from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState
 from tenuto.core.state.task_state import TaskState
 from tenuto.core.state.windows import ModelChange, change_model, split_model
-from tenuto.core.transcript.replay import recent_events
+from tenuto.core.transcript import recent_events
 from tenuto.guard.terminal import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry

@@ -19,8 +19,7 @@ from tenuto.model import error_text as grammar
 from tenuto.model import error_text as words
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.error_text import Said, read_error, read_error_object
-from tenuto.model.retry import MAX_RETRY_AFTER
-from tenuto.protocol.model import ErrorKind, ModelError
+from tenuto.protocol.model import MAX_RETRY_AFTER, ErrorKind, ModelError
 from tenuto.text.bounding import shorten
 
 MIN_WINDOW = 256

@@ -13,18 +13,20 @@ import msgspec
 from tenuto.config.settings import Settings
 from tenuto.model import catalogue, model_list
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.endpoints import Endpoints, LocalServer, find_local_servers
-from tenuto.model.offline import FACTS as OFFLINE_FACTS
-from tenuto.model.offline import OfflineClient
-from tenuto.model.store import (
+from tenuto.model.endpoints import (
     LIST_MAX_AGE,
     LOCAL_LIST_MAX_AGE,
+    Endpoints,
     LearnedWindows,
+    LocalServer,
     ModelList,
+    find_local_servers,
     list_path,
     read_json,
     write_json,
 )
+from tenuto.model.offline import FACTS as OFFLINE_FACTS
+from tenuto.model.offline import OfflineClient
 from tenuto.model.wire.conversation import LoadBlob
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts
 

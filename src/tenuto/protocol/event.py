@@ -1,7 +1,7 @@
 """What the core tells every front-end. Every event has its `session_id`.
 
 Events are what a front-end shows. A resumed transcript is made by replaying the events that the log's entries stand
-for (`core/transcript/replay.py`), so live and resumed transcripts are the same.
+for (`core/transcript.py`), so live and resumed transcripts are the same.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
@@ -10,37 +11,105 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from tenuto.private_files import is_temporary, make_directory, make_new_directory, remove_temporaries
+from tenuto.private_files import (
+    is_temporary,
+    make_directory,
+    make_new_directory,
+    open_private,
+    remove_temporaries,
+    write_all,
+)
 from tenuto.protocol.entry import (
     FORMAT_VERSION,
     BranchEntry,
+    DequeuedEntry,
     Entry,
     ForkOrigin,
     HeaderEntry,
     ModeEntry,
     ModelEntry,
     QueuedEntry,
+    UnknownEntry,
     UsageEntry,
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
-from tenuto.session.library.fork import write_fork
 from tenuto.session.library.meta import META_NAME, Keeping, Loaded, Meta, load_session
-from tenuto.session.log.history import History, LoadCount
-from tenuto.session.log.index import INDEX_NAME, StoredIndex
+from tenuto.session.log.history import INDEX_NAME, History, LoadCount, StoredIndex
 from tenuto.session.log.lock import LOCK_NAME, SessionLock
 from tenuto.session.log.log import LOG_NAME, Damage, Durability, LogWriter
 from tenuto.session.log.record import encode
 from tenuto.session.paths import folder_identity, new_session_id, project_directory, temporary_directory
-from tenuto.session.running import found_result, missing_shells
-from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, Store
+from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, Store, found_result, missing_shells
 from tenuto.session.view.pairing import interrupted_result
-from tenuto.session.view.path import EntryPath
 from tenuto.session.view.projection import LiveView, Reading
 from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
-from tenuto.session.view.tree import Tree
+from tenuto.session.view.tree import EntryPath, Tree, of_kind
 from tenuto.text.writable import path_text, text_path
+
+_BATCH_BYTES = 1 << 20
+
+
+def write_fork(log: Path, header: HeaderEntry, tree: Tree, end: int) -> None:
+    """Write the log of a fork: its header and the lines of the path that ends at the seq `end`, as they stand.
+
+    Queued texts that were not sent on this path are left out. Raises `OSError`, and `SessionUnreadable` when the lines
+    cannot be read; then there is no log.
+    """
+    make_directory(log.parent)
+    descriptor = open_private(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        batch = bytearray(encode(header)[1])
+        for line in _copied_lines(tree, end):
+            batch += line + b"\n"
+            if len(batch) > _BATCH_BYTES:
+                write_all(descriptor, bytes(batch))
+                batch.clear()
+        write_all(descriptor, bytes(batch))
+    except (OSError, SessionUnreadable):
+        log.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _copied_lines(tree: Tree, end: int) -> Iterator[bytes]:
+    ranges = tree.path_ranges(end)
+    settled = _settled(EntryPath(tree.history, ranges))
+    for run in ranges:
+        for entry, line in _lines(tree.history, run):
+            if not isinstance(entry, QueuedEntry) or entry.seq in settled:
+                yield line
+
+
+def _settled(path: EntryPath) -> set[int]:
+    """Return the seqs of the queued texts that were sent or taken back on the path."""
+    return {
+        entry.from_queued if isinstance(entry, UserMessage) else entry.target
+        for entry in of_kind(path, UserMessage, DequeuedEntry)
+    }
+
+
+def _lines(history: History, run: range) -> Iterator[tuple[HistoryEvent, bytes]]:
+    """Yield entries and their lines; what waits for a disk that failed is encoded anew."""
+    position = run.start
+    while position < run.stop:
+        number = history.block_at(position)
+        first = history.block_start(number)
+        entries = history.block_entries(number)
+        records = list(history.block_records(number))
+        for index in range(position - first, min(run.stop - first, len(entries))):
+            entry = entries[index]
+            record = records[index] if index < len(records) else None
+            same = record is not None and record.entry.seq == entry.seq
+            yield entry, record.raw if record is not None and same else _encode(entry)
+        position = first + len(entries)
+
+
+def _encode(entry: HistoryEvent) -> bytes:
+    return entry.raw if isinstance(entry, UnknownEntry) else encode(entry)[1].rstrip(b"\n")
+
 
 _FILES = frozenset({LOG_NAME, META_NAME, INDEX_NAME, LOCK_NAME})
 _FOLDERS = frozenset({OUTPUTS, BLOBS, RUNNING, PROCESSES})

@@ -12,14 +12,12 @@ from tenuto.guard.git import configured_programs
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import TextPart
-from tenuto.session.running import RunningCommand
+from tenuto.session.store import RunningCommand
 from tenuto.session.view.pairing import interruption
 from tenuto.text.bounding import shorten
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.process.collector import Collector
-from tenuto.tool.process.process import start_command
-from tenuto.tool.run.base import BuiltinTool, ToolError
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.process.process import Collector, start_command
+from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.shell import ShellRun, run_shell
 
 if TYPE_CHECKING:

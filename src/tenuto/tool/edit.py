@@ -30,8 +30,7 @@ from tenuto.tool.edits.files import (
     similar_paths,
 )
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.run.base import BuiltinTool, ToolError
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import EditArguments

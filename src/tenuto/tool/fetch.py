@@ -18,8 +18,7 @@ from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
 from tenuto.tool.output import ToolOutput, format_size
-from tenuto.tool.run.base import BuiltinTool, ToolError
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.version import __version__
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import boundary_after, boundary_before, shorten
 from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
 from tenuto.tool.output import ToolOutput, clean_text, format_size
-from tenuto.tool.process.collector import Collector
-from tenuto.tool.run.base import BuiltinTool, ToolError
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.process.process import Collector
+from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.search.ripgrep import choose_source
 from tenuto.tool.search.search import SEARCH_SECONDS, Found, Query, Source, Stop, run_stoppable
 

@@ -8,8 +8,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.text.bounding import replace_surrogates
 from tenuto.text.call_summary import first_heading
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.run.base import BuiltinTool, ToolError
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import PlanArguments

@@ -17,8 +17,7 @@ from tenuto.tool.edits.encoding import decode_file, to_lf
 from tenuto.tool.edits.files import read_bytes, read_subject, resolve, show_path, similar_paths
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
 from tenuto.tool.output import ToolOutput, format_size
-from tenuto.tool.run.base import BuiltinTool, ToolError
-from tenuto.tool.run.context import ToolContext, digest_of
+from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError, digest_of
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import ReadArguments

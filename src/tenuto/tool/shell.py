@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from tenuto.guard.terminal import sanitize_for_terminal
-from tenuto.session.running import RunningCommand
+from tenuto.session.store import RunningCommand
 from tenuto.text.bounding import cut_tail
-from tenuto.tool.process.collector import Collector
-from tenuto.tool.process.process import DRAIN_SECONDS, Command, start_command
+from tenuto.tool.process.process import DRAIN_SECONDS, Collector, Command, start_command
 from tenuto.tool.run.context import ToolContext
 
 _FLUSH_SECONDS = 0.1

@@ -11,8 +11,7 @@ from tenuto.protocol.message import TodoView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.run.base import BuiltinTool
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import BuiltinTool, ToolContext
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import TodoArguments

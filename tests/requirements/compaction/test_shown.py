@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.core.transcript.replay import compaction_end
+from tenuto.core.transcript import compaction_end
 from tenuto.protocol.event import (
     AnyEvent,
     CompactionEndEvent,

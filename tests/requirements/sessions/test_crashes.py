@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.core.transcript.replay import replay
+from tenuto.core.transcript import replay
 from tenuto.protocol.event import ReplayFinishedEvent
 from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session

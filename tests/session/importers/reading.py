@@ -15,8 +15,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ToolCallPart, text_of
-from tenuto.session.importers.formats import open_source
-from tenuto.session.importers.import_session import Imported, import_source
+from tenuto.session.importers.import_session import Imported, import_source, open_source
 from tenuto.session.session import Session
 from tests.session.importers.sources import Line, write_lines
 

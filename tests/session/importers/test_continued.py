@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenuto.protocol.event import NoticeEvent, UserMessageEvent
-from tenuto.session.importers.formats import open_source
-from tenuto.session.importers.import_session import import_source
+from tenuto.session.importers.import_session import import_source, open_source
 from tenuto.session.library.catalog import find_session
 from tests.core.compacting import compact
 from tests.core.harness import PROTOCOLS, agent

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from tenuto.session.importers.builder import Assembler
 from tenuto.session.importers.format import Context
-from tenuto.session.importers.formats import FORMATS, NotImportable, open_source
-from tenuto.session.importers.import_session import import_source
-from tenuto.session.importers.json_access import read_lines
-from tenuto.session.importers.report import Report
+from tenuto.session.importers.import_session import FORMATS, NotImportable, import_source, open_source
+from tenuto.session.importers.json_access import Report, read_lines
 from tenuto.session.session import Session
 from tenuto.session.view.projection import project
 from tests.session.importers import sources

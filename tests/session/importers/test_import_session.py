@@ -15,15 +15,17 @@ import pytest
 
 from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.message import ToolResultMessage
-from tenuto.session.importers.formats import (
+from tenuto.session.importers.import_session import (
     FORMATS,
+    MAX_RESULT_CHARACTERS,
+    STAGING,
     NotImportable,
     find_marks,
     find_sources,
+    import_source,
     matching_marks,
     open_source,
 )
-from tenuto.session.importers.import_session import MAX_RESULT_CHARACTERS, STAGING, import_source
 from tenuto.session.library.catalog import list_sessions
 from tenuto.session.session import Session
 from tests.session.importers import sources
@@ -206,7 +208,7 @@ def test_a_source_of_200_megabytes_is_read_as_a_stream(tmp_path):
     code = (
         "import resource, sys\nfrom pathlib import Path\n"
         "from tenuto.session.importers.import_session import import_source\n"
-        "from tenuto.session.importers.formats import open_source\n"
+        "from tenuto.session.importers.import_session import open_source\n"
         "made = import_source(open_source(Path(sys.argv[1])), Path(sys.argv[2]))\n"
         "print(made.report.calls, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, made.directory)\n"
     )

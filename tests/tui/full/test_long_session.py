@@ -10,8 +10,7 @@ from typing import cast
 import pytest
 
 from tenuto.core.state.live import LiveSession
-from tenuto.core.transcript.replay import earlier_events, recent_events
-from tenuto.core.transcript.search import find_earlier
+from tenuto.core.transcript import earlier_events, find_earlier, recent_events
 from tenuto.protocol.event import ReplayFinishedEvent
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.session.session import Session
@@ -28,7 +27,7 @@ WORDS = ("part 49 of", "Answer 1", "result 2", "hippopotamus", "summary")
 
 @pytest.fixture
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LiveSession:
-    monkeypatch.setattr("tenuto.core.transcript.replay.SHOWN_ENTRIES", 60)
+    monkeypatch.setattr("tenuto.core.transcript.SHOWN_ENTRIES", 60)
     monkeypatch.setattr("tenuto.tui.machine.reading.KEPT_PARTS", 3)
     directory = write_session(tmp_path / "home", tmp_path, 1_500, 750_000, "openai-chat/test")
     session = Session.open(directory, read_only=True)

@@ -11,8 +11,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from tenuto.core.state.live import LiveSession
-from tenuto.core.transcript.replay import SHOWN_ENTRIES, earlier_events, recent_events, replay
-from tenuto.core.transcript.search import find_earlier
+from tenuto.core.transcript import SHOWN_ENTRIES, earlier_events, find_earlier, recent_events, replay
 from tenuto.protocol.event import ReplayFinishedEvent
 from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation

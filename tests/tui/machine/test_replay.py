@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tenuto.core.transcript.replay import replay
+from tenuto.core.transcript import replay
 from tenuto.protocol.entry import NoticeEntry, ShellEntry
 from tenuto.protocol.event import (
     AnyEvent,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.transcript.replay import compaction_end
+from tenuto.core.transcript import compaction_end
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,

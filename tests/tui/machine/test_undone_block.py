@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.core.transcript.replay import replay
+from tenuto.core.transcript import replay
 from tenuto.protocol.entry import UndoEntry
 from tenuto.protocol.event import CompactionEndEvent, EarlierEntriesEvent, ReplayFinishedEvent
 from tenuto.protocol.message import CompactionEntry

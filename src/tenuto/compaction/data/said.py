@@ -12,7 +12,7 @@ import msgspec
 from tenuto.compaction.images import image_placeholder
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart
-from tenuto.session.view.path import find_on, newest_of_kind
+from tenuto.session.view.tree import find_on, newest_of_kind
 
 USER_ORIGINS = frozenset({"typed", "command"})
 MAX_TEXTS = 5_000

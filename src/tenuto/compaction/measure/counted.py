@@ -18,8 +18,8 @@ from tenuto.compaction.measure.weight import Calibration, Vector, add, vector_of
 from tenuto.protocol.entry import BranchEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, Message, SystemMessage
 from tenuto.protocol.part import ThinkingPart
-from tenuto.session.view.path import find_on, newest_of_kind
 from tenuto.session.view.projection import cancelled_by_undo, show_entry, standing_marks
+from tenuto.session.view.tree import find_on, newest_of_kind
 from tenuto.text.estimate import CHARS_PER_TOKEN, estimate_text
 
 REACH = 200

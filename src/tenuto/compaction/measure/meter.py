@@ -55,8 +55,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.session.view.path import newest_of_kind
 from tenuto.session.view.projection import frame_branch_summary
+from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text
 
 CALIBRATION_ENTRIES = 5

@@ -17,8 +17,8 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.session.view.path import newest_of_kind
 from tenuto.session.view.projection import is_usable
+from tenuto.session.view.tree import newest_of_kind
 
 Visible = (
     UserMessage

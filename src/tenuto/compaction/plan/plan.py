@@ -47,7 +47,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.session.view.path import newest_of_kind
+from tenuto.session.view.tree import newest_of_kind
 
 NOTHING_NEW = "nothing has been said since the last compaction"
 LEAST_GAIN = 0.1

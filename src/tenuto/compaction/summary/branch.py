@@ -19,7 +19,7 @@ from tenuto.compaction.summary.view import Surroundings
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.message import CompactionDetails, CompactionEntry, HistoryEvent
 from tenuto.protocol.usage import Usage
-from tenuto.session.view.path import EntryPath, since
+from tenuto.session.view.tree import EntryPath, since
 from tenuto.text.estimate import estimate_text
 
 OUTPUT = 2_048

@@ -13,14 +13,33 @@ from typing import Any
 import msgspec
 
 from tenuto.compaction.images import image_placeholder
-from tenuto.compaction.plan.entries import Visible
+from tenuto.compaction.plan.entries import Visible, visible_entry
 from tenuto.compaction.summary.summary import LONGEST_NAME, MAX_EXACT_NAMES, exact_names
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, ShellEntry
-from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    HistoryEvent,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+)
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart
+from tenuto.session.view.projection import show_entry
 from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
 from tenuto.text.writable import keep_within
+
+
+def convert_to_llm(entries: Iterable[HistoryEvent]) -> list[Message]:
+    """Return the messages that entries are to the model; what it does not see (state, notices) is left out."""
+    return [message for message in map(show_entry, entries) if message is not None]
+
+
+def serialize_conversation(messages: Iterable[HistoryEvent]) -> str:
+    """Return messages, or entries as they are, as one bounded text: something to report on, not to go on with."""
+    return serialize(entry for entry in map(visible_entry, messages) if entry is not None)
+
 
 SEPARATOR = "\n\n"
 _ERROR_WORDS = ("Error:", "error:", "FAILED", "Exception", "panicked", "fatal:")

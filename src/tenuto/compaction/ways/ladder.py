@@ -16,7 +16,7 @@ import msgspec
 from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.ways.environment import BoundContext, accept
-from tenuto.compaction.ways.preparing import use_prepared
+from tenuto.compaction.ways.preview import use_prepared
 from tenuto.compaction.ways.remote import compact_remotely, is_chosen
 from tenuto.compaction.ways.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.compaction.ways.same_prefix import same_prefix_rungs

@@ -1,13 +1,19 @@
-"""Recovery from a request that is too long: the overflow decision tree (seed 001, DESIGN section 6).
+"""What a request has to pass, and recovery from one that is too long: the overflow decision tree (seed 001, DESIGN 6).
 
-Compact and repeat the same step, at most three times, each time with less; where that is not possible shorten results
-that are over the ceiling, once; then condense without a model; then an error that names the sizes. The chain of a step
-ends when a request of that step is accepted.
+Before: no result of the view is longer than the window's ceiling. A result is bounded when it is made, by the window
+of that moment (`tool/output.py`). After a switch to a smaller one, or in a session that came from elsewhere, older ones
+can be over the ceiling: one edit of the view shortens them. Between two steps with the same window this costs a
+comparison.
+
+Behind a refusal: compact and repeat the same step, at most three times, each time with less; where that is not possible
+shorten results that are over the ceiling, once; then condense without a model; then an error that names the sizes. The
+chain of a step ends when a request of that step is accepted.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tenuto.compaction.images import image_bytes, images_of
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
@@ -15,10 +21,40 @@ from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.windows import describe_sizes, doubt_window, learn_window, names_window, where_learned
 from tenuto.protocol.entry import ViewEditEntry
-from tenuto.protocol.message import AssistantMessage
+from tenuto.protocol.message import AssistantMessage, HistoryEvent, ToolResultMessage
 from tenuto.protocol.model import ErrorKind, ModelError, ModelRequest
 from tenuto.session.session import Session
 from tenuto.session.view.projection import cancelled_by_undo
+from tenuto.session.view.tree import find_on
+
+
+def pass_door(live: LiveSession, submission_id: str = "") -> None:
+    """Shorten what is over the ceiling if the window is smaller than at the last request, or nobody has looked yet.
+
+    Does nothing where automatic compaction is switched off (R-015). What the user undid stays undone.
+    """
+    window, checked = live.budget().window, live.compaction.checked_window
+    live.compaction.checked_window = window
+    if (checked and window >= checked) or not live.settings.compaction.enabled:
+        return
+    if not any(isinstance(message, ToolResultMessage) for message in live.session.get_llm_history()):
+        return
+    from tenuto.core.compacting.view_edits import shorten_oversized_results  # 2 ms that a new session need not wait for
+
+    path = live.session.path()
+    reason = "model_switch" if _last_model(path) not in ("", live.facts.id) else "threshold"
+    shorten_oversized_results(live, reason, submission_id, untouched=_undone_targets(path))
+
+
+def _last_model(path: Sequence[HistoryEvent]) -> str:
+    return next((entry.model for entry in reversed(path) if isinstance(entry, AssistantMessage)), "")
+
+
+def _undone_targets(path: Sequence[HistoryEvent]) -> set[int]:
+    """Return the results whose shortening the user undid."""
+    undone = (find_on(path, seq) for seq in cancelled_by_undo(path))
+    return {edit.target for entry in undone if isinstance(entry, ViewEditEntry) for edit in entry.edits}
+
 
 MAX_COMPACTIONS = 3
 MIN_USEFUL_OUTPUT = 1_024

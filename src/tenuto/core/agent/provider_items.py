@@ -16,7 +16,7 @@ from tenuto.core.compacting.environment import bind_context
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
-from tenuto.core.transcript.replay import compaction_end
+from tenuto.core.transcript import compaction_end
 from tenuto.protocol.entry import UndoEntry
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest

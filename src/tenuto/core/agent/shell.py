@@ -13,7 +13,7 @@ from tenuto.core.state.task_state import FinishedCommand
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import ShellFinishedEvent, ShellOutputEvent, ShellStartedEvent
 from tenuto.protocol.operation import RunShellOperation
-from tenuto.session.running import RunningCommand
+from tenuto.session.store import RunningCommand
 from tenuto.tool.shell import ShellRun, run_shell
 
 

@@ -15,8 +15,14 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
-from tenuto.core.agent.overflow import ImageRecovery, OverflowChain, concerns_images, is_overflow, leaves_no_room
-from tenuto.core.compacting.preflight import pass_door
+from tenuto.core.agent.overflow import (
+    ImageRecovery,
+    OverflowChain,
+    concerns_images,
+    is_overflow,
+    leaves_no_room,
+    pass_door,
+)
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.pins import tell_pins
@@ -31,7 +37,6 @@ from tenuto.core.state.reminders import (
 )
 from tenuto.core.state.request import build_request, tell_dropped, tell_edit, tell_ignored
 from tenuto.core.state.windows import learn_window, note_served
-from tenuto.model.retry import next_delay
 from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
@@ -49,6 +54,7 @@ from tenuto.protocol.model import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    next_delay,
 )
 from tenuto.protocol.part import TextPart
 

@@ -18,7 +18,7 @@ from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.live import READ_ONLY, SessionServices
 from tenuto.protocol.entry import RESTORED_KIND
 from tenuto.protocol.message import FilesEntry, FileUse, HistoryEvent, ToolResultMessage, UserMessage
-from tenuto.session.view.path import newest_of_kind, since
+from tenuto.session.view.tree import newest_of_kind, since
 from tenuto.text.figures import plural
 
 Outcome = Literal["restored", "removed", "same", "changed since", "not kept", "failed"]
@@ -147,7 +147,7 @@ def _take_one_back(way: WayBack, load: Callable[[str], bytes], keep: Callable[[b
 
 def _write(path: Path, data: bytes) -> None:
     from tenuto.tool.edits.files import replace_file
-    from tenuto.tool.run.base import ToolError
+    from tenuto.tool.run.context import ToolError
 
     try:
         replace_file(path, data)

@@ -28,7 +28,6 @@ from tenuto.compaction.summary.branch import (
 from tenuto.compaction.summary.summarise import Summariser, SummaryContext
 from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.compaction.ways.environment import CompactionEnvironment, Progress
-from tenuto.core.branching.destination import Destination, find_destination, is_anything_left, is_present
 from tenuto.core.branching.files_back import restore_files
 from tenuto.core.compacting.compact import drop_pending
 from tenuto.core.compacting.environment import bind_context
@@ -38,18 +37,83 @@ from tenuto.core.errors import MoveRefusedError, TaskFailedError, describe_failu
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import changed_files_message
-from tenuto.core.transcript.replay import compaction_end, compaction_of_branch
-from tenuto.protocol.entry import MOVED_KIND, BranchEntry, BranchSummaryEntry
+from tenuto.core.transcript import compaction_end, compaction_of_branch
+from tenuto.protocol.entry import (
+    MOVED_KIND,
+    BranchEntry,
+    BranchSummaryEntry,
+    HeaderEntry,
+    PinEntry,
+    PlanEntry,
+    TodoEntry,
+    UndoEntry,
+    UnpinEntry,
+    ViewEditEntry,
+)
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.hooks import SuppliedBranchSummary
-from tenuto.protocol.message import DeveloperMessage, HistoryEvent, ToolResultMessage
+from tenuto.protocol.message import CompactionEntry, DeveloperMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import CompactFromOperation, MoveLeafOperation, Operation
-from tenuto.protocol.part import text_of
+from tenuto.protocol.part import ContentPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.session import Session
-from tenuto.session.view.path import newest_of_kind
+from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_change
+
+USER_ORIGINS = frozenset({"typed", "command", "skill"})
+"""Messages that are the user's own words: whoever goes back to one wants to say it differently."""
+_PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, TodoEntry, PlanEntry)
+
+
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
+    """`leaf` is the seq after which the conversation goes on (0: the root), `parts` what goes into the prompt."""
+
+    leaf: int
+    parts: tuple[ContentPart, ...] = ()
+
+
+def find_destination(session: Session, seq: int) -> Destination:
+    """Return where choosing the entry `seq` leads. Raises `TaskFailedError` when there is no such entry.
+
+    A message of the user leads to what came before it, with its text to be sent anew; everything else to itself, or
+    to the end of its step.
+    """
+    entry = session.find(seq)
+    if entry is None or isinstance(entry, HeaderEntry | BranchEntry):
+        raise TaskFailedError(f"there is no entry {seq} to go to; /tree lists them")
+    prompt = prompt_of(entry)
+    if prompt is None:
+        return Destination(leaf=session.end_of_step(seq))
+    path = session.path_to(seq)
+    before = path[-2].seq if len(path) > 1 else 0
+    return Destination(leaf=session.end_of_step(before) if before else 0, parts=prompt.parts)
+
+
+def prompt_of(entry: HistoryEvent) -> UserMessage | None:
+    """Return `entry` if it is something that the user said."""
+    return entry if isinstance(entry, UserMessage) and entry.origin in USER_ORIGINS else None
+
+
+def is_present(session: Session, leaf: int) -> bool:
+    """Say whether the conversation stands at `leaf` already: nothing that counts has come after it."""
+    path, target = session.path(), session.path_to(leaf)
+    ancestor = common_ancestor(path, target)
+    return ancestor == (target[-1].seq if target else 0) and not any(
+        _is_said(entry) or isinstance(entry, _PATH_STATE) for entry in path.since(ancestor + 1)
+    )
+
+
+def is_anything_left(session: Session, leaf: int) -> bool:
+    """Say whether going to `leaf` leaves anything of the conversation behind."""
+    path = session.path()
+    ancestor = common_ancestor(path, session.path_to(leaf))
+    return any(_is_said(entry) for entry in path.since(ancestor + 1))
+
+
+def _is_said(entry: HistoryEvent) -> bool:
+    """Say whether an entry is part of the conversation; what the harness tells the model beside it is not."""
+    return visible_entry(entry) is not None and not isinstance(entry, DeveloperMessage)
 
 
 async def write_notes(

@@ -31,7 +31,7 @@ from tenuto.core.state.compaction_state import CompactionRequest, ProposedCompac
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.prompt import refreshed_system_entry
 from tenuto.core.state.windows import ModelChange, change_model, describe_sizes
-from tenuto.core.transcript.replay import compaction_end
+from tenuto.core.transcript import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
@@ -39,8 +39,8 @@ from tenuto.protocol.hooks import SuppliedCompaction
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
-from tenuto.session.view.path import find_on
 from tenuto.session.view.projection import cancelled_by_undo, compaction_of_edits
+from tenuto.session.view.tree import find_on
 
 FIRST_ROUND_TOLD = 5
 PREPARING = "finishing the summary that was begun beside the work"

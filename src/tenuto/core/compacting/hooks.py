@@ -35,7 +35,7 @@ from tenuto.protocol.hooks import (
     TreePreparation,
 )
 from tenuto.protocol.message import CompactionEntry, HistoryEvent
-from tenuto.session.view.path import since
+from tenuto.session.view.tree import since
 
 NOTES_DIVISOR = 20
 """Of the window, at most this part is spent on texts that extensions add, and as much on what they ask to stress."""

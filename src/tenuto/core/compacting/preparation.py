@@ -16,7 +16,7 @@ from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.summary.summarise import MAX_WAIT, Patience
 from tenuto.compaction.ways.environment import BoundContext, still_holds
 from tenuto.compaction.ways.ladder import LadderCompaction
-from tenuto.compaction.ways.preparing import prepare
+from tenuto.compaction.ways.preview import prepare
 from tenuto.compaction.ways.remote import is_chosen
 from tenuto.compaction.ways.rungs import hide_if_it_pays
 from tenuto.core.compacting.environment import CACHE_LIFETIME, bind_context, cache_state, present_standing

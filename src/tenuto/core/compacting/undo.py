@@ -18,8 +18,8 @@ from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, Vi
 from tenuto.protocol.event import UndoneEvent
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
 from tenuto.session.session import Session
-from tenuto.session.view.path import find_on, newest_of_kind, since
 from tenuto.session.view.projection import cancelled_by_undo, is_usable, project, standing_marks
+from tenuto.session.view.tree import find_on, newest_of_kind, since
 from tenuto.text.figures import format_change
 
 NOTICE_KIND = "undo"

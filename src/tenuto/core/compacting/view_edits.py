@@ -19,7 +19,7 @@ from tenuto.compaction.plan.truncation import (
 )
 from tenuto.compaction.ways.validate import Standing, find_flaw, weigh
 from tenuto.core.state.live import LiveSession
-from tenuto.core.transcript.replay import compaction_end
+from tenuto.core.transcript import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionStartEvent

@@ -34,7 +34,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, Message, NoticeEntry
 from tenuto.protocol.model import ModelFacts, ToolSchema
 from tenuto.session.session import Session
-from tenuto.session.view.path import newest_of_kind
+from tenuto.session.view.tree import newest_of_kind
 from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tenuto.protocol.entry import PinEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage
 from tenuto.session.session import Session
-from tenuto.session.view.path import of_kind
+from tenuto.session.view.tree import of_kind
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
 

@@ -15,7 +15,7 @@ from tenuto.protocol.entry import PinEntry, UnpinEntry
 from tenuto.protocol.message import AssistantMessage, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.session import Session
-from tenuto.session.view.path import newest_of_kind
+from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text
 
 PIN_SHARE = 20

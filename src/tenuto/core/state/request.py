@@ -10,7 +10,7 @@ from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.entry import Level
 from tenuto.protocol.message import Message, NoticeEntry
 from tenuto.protocol.model import ModelRequest, RemoteCompactor, RemoteWay, ServerContext, ServerEdit
-from tenuto.session.view.path import newest_of_kind
+from tenuto.session.view.tree import newest_of_kind
 
 MIN_CLEAR_OVER = 50_000
 """Tokens: in a smaller request old results are not worth the prefix cache that leaving them out costs."""

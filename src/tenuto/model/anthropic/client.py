@@ -28,9 +28,8 @@ from tenuto.model.anthropic.stream import AnthropicDecoder
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Transport
 from tenuto.model.model_list import facts_from_list, nearest_effort
-from tenuto.model.wire.calls import taken_ids
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
-from tenuto.model.wire.conversation import Encoded, LoadBlob, Run
+from tenuto.model.wire.conversation import Encoded, LoadBlob, Run, taken_ids
 from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
 VERSION = "2026-10-21"

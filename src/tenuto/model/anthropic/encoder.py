@@ -10,8 +10,7 @@ import msgspec
 
 from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
-from tenuto.model.wire.calls import arguments_object, wire_call_id, wire_name
-from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource
+from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_call_id, wire_name
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ServerEdit, ToolSchema
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart

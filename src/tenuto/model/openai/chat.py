@@ -14,9 +14,8 @@ from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.openai.chat_encoder import ChatEncoder
 from tenuto.model.openai.chat_stream import ChatDecoder
-from tenuto.model.wire.calls import taken_ids
 from tenuto.model.wire.client import Call, WireClient, join_array, join_object
-from tenuto.model.wire.conversation import Encoded, LoadBlob
+from tenuto.model.wire.conversation import Encoded, LoadBlob, taken_ids
 from tenuto.protocol.model import ModelError, ModelFacts, ModelRequest, StreamPart
 
 

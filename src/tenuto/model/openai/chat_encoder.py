@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from tenuto.model import json_access
-from tenuto.model.wire.calls import arguments_object, wire_name
-from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource
+from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_name
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of

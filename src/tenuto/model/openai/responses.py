@@ -23,9 +23,8 @@ from tenuto.model.openai.responses_encoder import (
     the_one,
 )
 from tenuto.model.openai.responses_stream import ResponsesDecoder, normal_usage
-from tenuto.model.wire.calls import taken_ids
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
-from tenuto.model.wire.conversation import Encoded, LoadBlob
+from tenuto.model.wire.conversation import Encoded, LoadBlob, taken_ids
 from tenuto.model.wire.stream import priced
 from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 

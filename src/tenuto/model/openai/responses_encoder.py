@@ -10,8 +10,7 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_dict, as_list
 from tenuto.model.openai.chat_encoder import data_url
-from tenuto.model.wire.calls import arguments_object, wire_call_id, wire_name
-from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource
+from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_call_id, wire_name
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ToolSchema
 from tenuto.protocol.part import ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart

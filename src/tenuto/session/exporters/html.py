@@ -40,12 +40,15 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.session.describe import Place, is_shown, kind_of, line_of
 from tenuto.session.diff_rows import DIFF_SIGNS, DiffRow, parse_diff
-from tenuto.session.exporters.labels import (
+from tenuto.session.exporters.markdown import (
+    MAX_BRACKETS,
+    MAX_CHARACTERS,
     answer_facts,
     branch_name,
     call_facts,
     call_state,
     call_subject,
+    clean,
     compaction_facts,
     cut_note,
     describe_arguments,
@@ -54,7 +57,6 @@ from tenuto.session.exporters.labels import (
     is_long,
     shell_facts,
 )
-from tenuto.session.exporters.markdown import MAX_BRACKETS, MAX_CHARACTERS, clean
 from tenuto.session.exporters.source import (
     Answer,
     Call,

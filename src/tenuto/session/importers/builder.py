@@ -26,8 +26,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
-from tenuto.session.importers.json_access import as_fields, text
-from tenuto.session.importers.report import Report
+from tenuto.session.importers.json_access import Report, as_fields, text
 from tenuto.session.view.pairing import interrupted_result
 from tenuto.text.writable import tagged
 

@@ -15,6 +15,8 @@ from tenuto.session.importers.builder import EXTENSION, Piece
 from tenuto.session.importers.json_access import (
     Fields,
     KeepImage,
+    Kind,
+    Report,
     as_fields,
     base64_image,
     data_image,
@@ -22,7 +24,6 @@ from tenuto.session.importers.json_access import (
     raw_json,
     text,
 )
-from tenuto.session.importers.report import Kind, Report
 
 MAX_KIND = 40
 

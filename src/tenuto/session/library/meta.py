@@ -17,8 +17,7 @@ import msgspec
 from tenuto.private_files import replace_file
 from tenuto.protocol.entry import BranchEntry, HeaderEntry
 from tenuto.protocol.usage import Usage
-from tenuto.session.log.history import History
-from tenuto.session.log.index import IndexWriter, StoredIndex, log_check, read_index, remove_index
+from tenuto.session.log.history import History, IndexWriter, StoredIndex, log_check, read_index, remove_index
 from tenuto.session.log.log import LOG_NAME, Damage, LogLine, LogWriter, Place, read_log, scan_log
 from tenuto.session.log.record import DamagedLine, decode
 from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state

@@ -34,7 +34,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ContentPart, TextPart, text_of
 from tenuto.session.view.pairing import Memo, PairedMessages
-from tenuto.session.view.path import EntryPath, find_on, newest_of_kind, since
+from tenuto.session.view.tree import EntryPath, find_on, newest_of_kind, since
 from tenuto.text.writable import keep_within, tagged
 
 OMITTED_TEXT = "(left out of the context)"

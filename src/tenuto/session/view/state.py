@@ -42,7 +42,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
-from tenuto.session.view.path import newest_of_kind, of_kind
+from tenuto.session.view.tree import newest_of_kind, of_kind
 
 _TEXT_LENGTH = 240
 _BRANCH = " (git branch "

@@ -17,8 +17,7 @@ from tenuto.guard.subject import ApprovalSubject, SubjectKind, has_name_outside,
 from tenuto.protocol.message import DiffView, FileUse
 from tenuto.tool.edits.diff import diff_view
 from tenuto.tool.edits.encoding import TextFile, decode_file
-from tenuto.tool.run.base import ToolError
-from tenuto.tool.run.context import ToolContext, digest_of
+from tenuto.tool.run.context import ToolContext, ToolError, digest_of
 
 MAX_EDIT_BYTES = 32_000_000
 _SHOWN_CHANGE_CHARS = 8_000

@@ -11,7 +11,7 @@ import msgspec
 from tenuto.protocol.model import ToolSchema
 
 if TYPE_CHECKING:
-    from tenuto.tool.run.base import Tool
+    from tenuto.tool.run.context import Tool
 
 _SCHEMA_FILE = Path(__file__).with_name("schemas.json")
 _BUILTIN = {

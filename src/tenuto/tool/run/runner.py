@@ -14,12 +14,11 @@ from tenuto.protocol.message import FileUse, ToolResultMessage
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart
 from tenuto.text.bounding import shorten
 from tenuto.tool.output import ToolOutput, bound_output, clean_text
-from tenuto.tool.run.base import PlacedTool, ToolError
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import PlacedTool, ToolContext, ToolError
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from tenuto.tool.run.base import Tool
+    from tenuto.tool.run.context import Tool
 
 _ECHO_CHARS = 300
 

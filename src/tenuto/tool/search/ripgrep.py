@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from tenuto.tool.run.base import ToolError
-from tenuto.tool.search.search import Found, Query, Source, Stop
-from tenuto.tool.search.walk import Walker, path_matcher
+from tenuto.tool.run.context import ToolError
+from tenuto.tool.search.search import Found, Query, Source, Stop, Walker, path_matcher
 
 _COMMON = ("--no-config", "--no-messages", "--color", "never", "--hidden", "--no-require-git", "--glob", "!.git")
 _RECORD = re.compile(rb"(\d+)(?::(\d+):|-)", re.DOTALL)

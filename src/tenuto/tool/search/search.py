@@ -1,9 +1,15 @@
-"""What the two ways of searching share: the question, the answers, and how a search is stopped."""
+"""Searching files: what both ways share, and our own walk for a machine without ripgrep.
+
+The walk honours ignore files and uses Python's regular expressions. File patterns: `*.py` at any depth,
+`src/**/*.{ts,tsx}` from the top.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import re
 import subprocess
 import threading
 import time
@@ -12,6 +18,11 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
+from pathspec import GitIgnoreSpec
+
+from tenuto.config.project import RefusedFileError, read_regular
+from tenuto.tool.edits.encoding import decode_file
+from tenuto.tool.run.context import ToolError
 
 T = TypeVar("T")
 SEARCH_SECONDS = 60.0
@@ -101,3 +112,192 @@ async def run_stoppable(work: Callable[[Stop], T]) -> T:
         raise
     finally:
         late.cancel()
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_MAX_ALTERNATIVES = 200
+_TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Return the patterns that `{a,b}` stands for. Raises `ToolError` when there are too many."""
+    done: list[str] = []
+    pending = [pattern]
+    while pending:
+        if len(pending) + len(done) > _MAX_ALTERNATIVES:
+            raise ToolError(f"The pattern {pattern[:80]} has too many alternatives in braces.")
+        present = pending.pop()
+        found = _BRACES.search(present)
+        if found is None:
+            done.append(present)
+        else:
+            pending += [present[: found.start()] + choice + present[found.end() :] for choice in found[1].split(",")]
+    return done
+
+
+def path_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return whether a relative path (with `/`) matches. Raises `ToolError` for a pattern that leads elsewhere."""
+    pattern = pattern.strip().removeprefix("./")
+    if not pattern:
+        raise ToolError("The pattern is empty.")
+    if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
+        raise ToolError(f"The pattern {pattern[:80]} must be relative; name the directory to search in path.")
+    rules = [_translate(choice) for choice in expand_braces(pattern)]
+    whole = re.compile("|".join(f"(?:{rule})" for rule in rules), re.DOTALL)
+    return lambda path: whole.fullmatch(path) is not None
+
+
+def _translate(pattern: str) -> str:
+    """Return the regular expression of one pattern; one without a slash matches names at any depth."""
+    if pattern.endswith("/"):
+        pattern += "**"
+    prefix = "" if "/" in pattern else "(?:.*/)?"
+    out: list[str] = []
+    for token in _TOKEN.findall(pattern):
+        if token == "**/":
+            out.append("(?:.*/)?")
+        elif token == "**":
+            out.append(".*")
+        elif token == "*":
+            out.append("[^/]*")
+        elif token == "?":
+            out.append("[^/]")
+        elif len(token) > 2 and token[0] == "[":
+            inner = token[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+            out.append(f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]")
+        else:
+            out.append(re.escape(token))
+    return prefix + "".join(out)
+
+
+_IGNORE_FILES = (".gitignore", ".ignore")
+_LARGEST_FILE = 32_000_000
+_SNIFFED = 8_192
+
+
+class _Rules:
+    """The ignore files that hold in a directory: its own first, then its parents'."""
+
+    def __init__(self, directory: Path, parent: _Rules | None) -> None:
+        self._directory = directory
+        self._parent = parent
+        lines: list[str] = []
+        for name in (*_IGNORE_FILES, ".git/info/exclude"):
+            try:
+                lines += read_regular(directory / name, (directory,)).decode("utf-8", "replace").splitlines()
+            except (OSError, RefusedFileError):
+                continue
+        self._spec = GitIgnoreSpec.from_lines(lines) if lines else None
+
+    def ignore(self, path: Path, *, is_directory: bool) -> bool:
+        """Whether a path below is ignored; the nearest file that says anything decides."""
+        rules: _Rules | None = self
+        while rules is not None:
+            if rules._spec is not None:
+                relative = path.relative_to(rules._directory).as_posix() + ("/" if is_directory else "")
+                verdict = rules._spec.check_file(relative).include
+                if verdict is not None:
+                    return verdict
+            rules = rules._parent
+        return False
+
+
+def _rules_for(base: Path) -> _Rules:
+    """Return the rules of a directory, with those of its parents up to the top of the work tree."""
+    chain = [base]
+    while not (chain[-1] / ".git").exists() and chain[-1].parent != chain[-1]:
+        chain.append(chain[-1].parent)
+    if not (chain[-1] / ".git").exists():
+        chain = [base]
+    rules: _Rules | None = None
+    for directory in reversed(chain):
+        rules = _Rules(directory, rules)
+    return rules if rules is not None else _Rules(base, None)
+
+
+class Walker:
+    """The way to search that is always there."""
+
+    def files(self, base: Path, stop: Stop) -> Iterator[str]:
+        """Yield all files that are not ignored, sorted within each directory. Links to directories are not followed."""
+        yield from self._walk(base, base, _rules_for(base), stop)
+
+    def _walk(self, base: Path, directory: Path, rules: _Rules, stop: Stop) -> Iterator[str]:
+        try:
+            with os.scandir(directory) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError:
+            return
+        for entry in entries:
+            if stop.is_due():
+                return
+            is_directory = entry.is_dir(follow_symlinks=False)
+            path = directory / entry.name
+            if entry.name == ".git" or rules.ignore(path, is_directory=is_directory):
+                continue
+            if is_directory:
+                yield from self._walk(base, path, _Rules(path, rules), stop)
+            elif entry.is_file(follow_symlinks=False):
+                yield path.relative_to(base).as_posix()
+
+    def lines(self, query: Query, stop: Stop) -> Iterator[Found | None]:
+        """Yield matches with their context in path order."""
+        pattern = _compile(query)
+        first = True
+        for name, lines in self._texts(query, stop):
+            hits = {index: found.start() for index, line in enumerate(lines) if (found := pattern.search(line))}
+            last = -1
+            for index in sorted({place for hit in hits for place in _around(hit, query.context, len(lines))}):
+                if query.context and index != last + 1 and not first:
+                    yield None
+                yield Found(name, index + 1, lines[index], hits.get(index))
+                last, first = index, False
+
+    def counts(self, query: Query, stop: Stop) -> Iterator[tuple[str, int]]:
+        """Yield each file with its number of matching lines."""
+        pattern = _compile(query)
+        for name, lines in self._texts(query, stop):
+            count = sum(pattern.search(line) is not None for line in lines)
+            if count:
+                yield name, count
+
+    def _texts(self, query: Query, stop: Stop) -> Iterator[tuple[str, list[str]]]:
+        """Yield every text file that the query asks for, as lines."""
+        wanted = path_matcher(query.glob) if query.glob else None
+        for name in [query.only] if query.only else self.files(query.base, stop):
+            if stop.is_due():
+                return
+            if wanted is None or wanted(name):
+                lines = _read_lines(query.base / name)
+                if lines is not None:
+                    yield name, lines
+
+
+def _read_lines(path: Path) -> list[str] | None:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            return None
+        with path.open("rb") as file:
+            start = file.read(_SNIFFED)
+            content = decode_file(start + file.read()) if b"\0" not in start or start[:1] in b"\xff\xfe" else None
+    except OSError:
+        return None
+    if content is None:
+        return None
+    lines = content.text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _around(hit: int, context: int, total: int) -> range:
+    return range(max(hit - context, 0), min(hit + context + 1, total))
+
+
+def _compile(query: Query) -> re.Pattern[str]:
+    """Raises `ToolError` for a pattern that is none."""
+    text = re.escape(query.pattern) if query.literal else query.pattern
+    try:
+        return re.compile(text, re.IGNORECASE if query.ignore_case else 0)
+    except re.error as error:
+        raise ToolError(f"The search could not be done: not a regular expression: {error}") from None

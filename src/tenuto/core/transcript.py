@@ -1,8 +1,14 @@
-"""From entries to the events that they stand for, so that a resumed transcript is the live one (DESIGN section 2)."""
+"""The transcript: entries as the events that they stand for, and searching entries that no screen has loaded.
+
+A resumed transcript is the live one (DESIGN section 2). A search goes by the log's bytes; only entries that may have
+the words are decoded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 from tenuto.core.state.live import SessionServices
 from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
@@ -11,6 +17,7 @@ from tenuto.protocol.event import (
     AssistantMessageEvent,
     CompactionEndEvent,
     EarlierEntriesEvent,
+    EarlierFoundEvent,
     NoticeEvent,
     ShellFinishedEvent,
     ToolResultEvent,
@@ -19,10 +26,11 @@ from tenuto.protocol.event import (
     UserMessageEvent,
 )
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
-from tenuto.protocol.operation import ShowEarlierOperation
+from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import ToolCallPart
-from tenuto.session.view.path import EntryPath
 from tenuto.session.view.projection import compaction_of_edits
+from tenuto.session.view.tree import EntryPath
+from tenuto.text.matching import count_in_prose, may_contain
 
 
 def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:
@@ -176,3 +184,43 @@ def _first_boundary(entries: Sequence[HistoryEvent]) -> int:
             if isinstance(entry, kind):
                 return index
     return 0
+
+
+BYTES_AT_A_TIME = 32 << 20
+"""Bytes of the log that are looked through before there is an answer, so that whoever asked can stop asking."""
+
+
+def find_earlier(services: SessionServices, question: FindEarlierOperation) -> EarlierFoundEvent:
+    """Return the nearest entry that has the words, or what is left to look through. Raises `SessionUnreadable`."""
+    answer = partial(EarlierFoundEvent, session_id=services.id, query=question.query, upto=question.upto)
+    path = services.session.path()
+    outputs = services.session.store.outputs
+    looked_at = 0
+    may_have = partial(may_contain, query=question.query)
+    for part in path.parts(question.after + 1, question.before - 1, may_have, newest=question.newest):
+        looked_at += part.size
+        for entry in part.entries:
+            if question.after < entry.seq < question.before and _says(entry, question.query, outputs):
+                return answer(seq=entry.seq)
+        if looked_at >= BYTES_AT_A_TIME:
+            if question.newest:
+                return answer(after=question.after, before=part.first)
+            return answer(after=part.last, before=question.before)
+    return answer()
+
+
+def _says(entry: HistoryEvent, query: str, outputs: Path) -> bool:
+    return any(count_in_prose(text, query) for text in _texts(entry, outputs))
+
+
+def _texts(entry: HistoryEvent, outputs: Path) -> Iterator[str]:
+    """Yield what the screen shows of an entry, near enough."""
+    from tenuto.protocol.message import DiffView
+    from tenuto.session.describe import Place, is_shown, pieces_of
+
+    if not is_shown(entry, Place.SCREEN):
+        return
+    for piece in pieces_of(entry, outputs):
+        yield piece.text
+    if isinstance(entry, ToolResultMessage):
+        yield from (view.diff for view in entry.ui if isinstance(view, DiffView))

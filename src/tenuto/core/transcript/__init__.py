@@ -1,1 +1,0 @@
-"""Entries as events again: a resumed session, older pages, a search."""
