@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.file_commands import parse_wish
+from tenuto.command.file_commands import parse_export
 from tenuto.command.outcome import Say
 from tenuto.core.errors import UsageError
 from tenuto.protocol.event import CompactionEndEvent
-from tenuto.session.exporters.export import FORMATS, Export, Wish
+from tenuto.session.exporters.export import FORMATS, Export, ExportRequest
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Reply, Request, ScriptedServer, Tokens
 from tests.session.exporters.reading import check_page
@@ -115,24 +115,27 @@ async def test_an_empty_and_a_temporary_session_can_be_exported(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("argument", "wish"),
     [
-        ("", Wish()),
-        ("a b.html", Wish(output="a b.html")),
-        ('"a b.html"', Wish(output="a b.html")),
-        ("md", Wish(format="md")),
-        ("md --force", Wish(format="md", force=True)),
-        ("--force  jsonl --active-path  x y", Wish(output="x y", format="jsonl", force=True, active_path=True)),
-        ("x.html --force", Wish(output="x.html", force=True)),
-        ("x--force", Wish(output="x--force")),
-        ("html md", Wish(output="md", format="html")),
+        ("", ExportRequest()),
+        ("a b.html", ExportRequest(output="a b.html")),
+        ('"a b.html"', ExportRequest(output="a b.html")),
+        ("md", ExportRequest(format="md")),
+        ("md --force", ExportRequest(format="md", force=True)),
+        (
+            "--force  jsonl --active-path  x y",
+            ExportRequest(output="x y", format="jsonl", force=True, active_path=True),
+        ),
+        ("x.html --force", ExportRequest(output="x.html", force=True)),
+        ("x--force", ExportRequest(output="x--force")),
+        ("html md", ExportRequest(output="md", format="html")),
     ],
 )
-def test_what_is_typed_behind_it(argument: str, wish: Wish) -> None:
-    assert parse_wish(argument) == wish
+def test_what_is_typed_behind_it(argument: str, wish: ExportRequest) -> None:
+    assert parse_export(argument) == wish
 
 
 def test_an_unknown_flag_is_refused() -> None:
     with pytest.raises(UsageError, match="--path"):
-        parse_wish("--path x")
+        parse_export("--path x")
 
 
 FILLER = "some words that fill the window " * 600
@@ -175,7 +178,7 @@ async def test_r028_t43_a_compacted_session_exports_the_same_after_a_restart(tmp
     log.write_bytes(b"".join(strip(line) for line in log.read_bytes().splitlines(keepends=True)))
     stripped = Export.of_directory(log.parent)
     for form in FORMATS:
-        again = stripped.write(Wish(output=f"stripped.{form}"), tmp_path).path.read_bytes()
+        again = stripped.write(ExportRequest(output=f"stripped.{form}"), tmp_path).path.read_bytes()
         assert all(f"prompt {number}".encode() in again for number in range(4))
         assert form == "jsonl" or b"Compacted" in again
 

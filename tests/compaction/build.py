@@ -10,7 +10,7 @@ import msgspec
 from tenuto.compaction.measure.budget import Budget, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
-from tenuto.compaction.ways.validate import Proposal, Standing, find_flaw, weigh
+from tenuto.compaction.ways.validate import CurrentContext, Proposal, evaluate, find_flaw
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import (
@@ -114,9 +114,9 @@ class History:
         return plan
 
 
-def standing(plan: CompactionPlan, model: str = MODEL) -> Standing:
+def current(plan: CompactionPlan, model: str = MODEL) -> CurrentContext:
     """The context that a plan was made from."""
-    return Standing(
+    return CurrentContext(
         path=plan.path,
         view=project(plan.path, model),
         size=plan.size,
@@ -128,8 +128,8 @@ def standing(plan: CompactionPlan, model: str = MODEL) -> Standing:
 
 def gated(outcome: CompactionOutcome, plan: CompactionPlan, model: str = MODEL) -> tuple[Proposal, str]:
     """What the outcome comes to, and what is wrong with it."""
-    present = standing(plan, model)
-    proposal = weigh(outcome, present)
+    present = current(plan, model)
+    proposal = evaluate(outcome, present)
     return proposal, find_flaw(proposal, present)
 
 

@@ -17,7 +17,7 @@ from tenuto.compaction.summary.branch import (
     length_for,
     room_for,
 )
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, TodoItem
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -112,7 +112,7 @@ def test_files_add_up_over_steps_notes_and_compactions():
 def test_the_digest_has_the_usual_headings_and_the_todo_list():
     path = [user(1, "kept"), user(2, "mend the parser"), answer(3, "the port is 8443")]
     branch = leave_branch(path, path[:1], 10_000)
-    notes = digest_branch(branch, Surroundings(todo=(TodoItem(text="write tests", status="pending"),)), 1_000)
+    notes = digest_branch(branch, SessionData(todo=(TodoItem(text="write tests", status="pending"),)), 1_000)
     for text in ("## Goal", "mend the parser", "## Next Steps", "write tests", "8443", "without a model"):
         assert text in notes
     assert notes.index("## Goal") < notes.index("## Next Steps")

@@ -4,7 +4,7 @@ from tenuto.compaction.measure.budget import SUMMARY_SHARE
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summary import join_summaries
-from tenuto.compaction.summary.view import Surroundings, build_replacement
+from tenuto.compaction.summary.view import SessionData, build_replacement
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage, UserMessage
 from tests.compaction.build import History, words
@@ -20,7 +20,7 @@ def one_turn(steps: int = 12) -> History:
 
 def compact(history: History, summary: str = "summary") -> CompactionEntry:
     plan = history.planned()
-    replacement = build_replacement(plan, summary, Surroundings(), Prompts())
+    replacement = build_replacement(plan, summary, SessionData(), Prompts())
     return history.add(
         CompactionEntry(
             summary=summary, first_kept_index=plan.cut, replacement=replacement, edits=plan.edits, rung="test"
@@ -99,9 +99,9 @@ def test_a_tail_that_begins_with_an_answer_gets_one_fixed_line_before_it():
         history.step(words(1_500))
     plan = history.planned()
     assert plan.turn_message is None
-    replacement = build_replacement(plan, "s", Surroundings(), Prompts())
+    replacement = build_replacement(plan, "s", SessionData(), Prompts())
     assert [type(message) for message in replacement] == [SystemMessage, UserMessage]
-    again = build_replacement(plan, "s", Surroundings(), Prompts())
+    again = build_replacement(plan, "s", SessionData(), Prompts())
     assert replacement == again
 
 
@@ -144,6 +144,6 @@ def test_t10_a_paste_that_stays_with_its_turn_takes_nothing_from_the_notes(windo
     plan = history.planned(window)
     assert plan.turn_message == paste
     assert plan.allowance.summary >= int(SUMMARY_SHARE * plan.allowance.free), "all of the share that notes have"
-    [system, request] = build_replacement(plan, words(plan.allowance.summary), Surroundings(), Prompts())
+    [system, request] = build_replacement(plan, words(plan.allowance.summary), SessionData(), Prompts())
     assert request.parts == paste.parts, "word for word"
     assert estimate_message(system) + estimate_message(request) + plan.kept_tokens <= plan.allowance.free

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tenuto.compaction.summary.digest import CALL, MARK, digest, digest_entries, error_text, sections_of
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summary import join_summaries
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.rungs import propose_digest
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import CompactionEntry, FileUse, SystemMessage, ToolResultMessage
@@ -14,7 +14,7 @@ from tenuto.protocol.part import TextPart
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import SUMMARY, History, gated, words
 
-TODO = Surroundings(
+TODO = SessionData(
     todo=(
         TodoItem(text="read the parser", status="done"),
         TodoItem(text="write the test", status="in_progress"),
@@ -114,7 +114,7 @@ def test_files_are_in_the_digest():
     assert "<modified-files>\nsrc/parse.py\n</modified-files>" in digest(made.planned(), TODO)
 
 
-def repeated(rounds: int, answer: str, todo: Surroundings = TODO, first: str = "") -> str:
+def repeated(rounds: int, answer: str, todo: SessionData = TODO, first: str = "") -> str:
     """The digest after so many compactions without a model, one after the other."""
     made = history()
     plan = made.planned()
@@ -152,9 +152,9 @@ def test_headings_in_a_quoted_text_are_no_headings_of_the_digest():
 
 def test_r032_what_earlier_notes_call_open_yields_to_the_list():
     earlier = "## Goal\nmend it\n\n## Progress\n### In Progress\n- [ ] read the parser"
-    done = Surroundings(todo=(TodoItem(text="read the parser", status="done"),))
+    done = SessionData(todo=(TodoItem(text="read the parser", status="done"),))
     assert "- [ ] read the parser" not in repeated(1, "ok", done, first=earlier)
-    assert "- [ ] read the parser" in repeated(1, "ok", Surroundings(), first=earlier)
+    assert "- [ ] read the parser" in repeated(1, "ok", SessionData(), first=earlier)
 
 
 SAYINGS = (
@@ -169,14 +169,14 @@ SAYINGS = (
 )
 
 
-def told(*answers: str, previous: str = "", limit: int = 2_000, surroundings: Surroundings | None = None) -> str:
+def told(*answers: str, previous: str = "", limit: int = 2_000, session_data: SessionData | None = None) -> str:
     """A digest of a conversation in which the model says these things, one answer each."""
     made = History()
     for answer in answers:
         made.user("next")
         made.answer(answer)
     entries = [entry for entry in made.path if not isinstance(entry, SystemMessage)]
-    return digest_entries(entries, surroundings or Surroundings(), previous, limit)
+    return digest_entries(entries, session_data or SessionData(), previous, limit)
 
 
 def test_t4_what_is_no_statement_is_not_kept_and_what_stands_beside_it_is():
@@ -229,7 +229,7 @@ def test_t4_what_stands_behind_an_announcement_is_not_taken_for_a_part_of_it():
     made.step("x", arguments='{"path": "src/parse.py"}')
     texts = (TextPart(text="Reading src/parse.py. The lock of feed_reader is its own."),)
     made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(*texts, *made.path[-2].parts))
-    assert "The lock of feed_reader is its own." in digest_entries(made.path[1:], Surroundings(), "", 1_000)
+    assert "The lock of feed_reader is its own." in digest_entries(made.path[1:], SessionData(), "", 1_000)
 
 
 def test_t4_a_later_sentence_replaces_an_earlier_one_of_the_same_thing_only():
@@ -249,7 +249,7 @@ def test_t4_what_only_announces_the_calls_that_go_with_it_is_left_out():
     announced = made.path[-2]
     texts = (TextPart(text="I'll read src/parse.py next. I'll take care of src/lexer.py later."),)
     made.path[-2] = msgspec.structs.replace(announced, parts=(*texts, *announced.parts))
-    shown = digest_entries(made.path[1:], Surroundings(), "", 1_000)
+    shown = digest_entries(made.path[1:], SessionData(), "", 1_000)
     steps = sections_of(shown)["Next Steps"]
     assert "src/lexer.py" in steps
     assert "src/parse.py" not in steps
@@ -315,7 +315,7 @@ def test_what_begins_as_an_announcement_is_one_where_calls_go_with_it(beginning)
     )
     made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(*texts, *made.path[-2].parts))
     made.answer("ok")
-    shown = digest_entries(made.path[1:], Surroundings(), "", 1_000)
+    shown = digest_entries(made.path[1:], SessionData(), "", 1_000)
     assert "feed_reader is its own" in shown
     assert beginning not in shown
     assert "theory" not in shown
@@ -331,7 +331,7 @@ def test_what_is_settled_in_the_words_of_an_announcement_stays(saying):
         made.path[-2], parts=(TextPart(text=f"{saying}, the callers are scripts."), *made.path[-2].parts)
     )
     made.answer("ok")
-    assert saying in digest_entries(made.path[1:], Surroundings(), "", 1_000)
+    assert saying in digest_entries(made.path[1:], SessionData(), "", 1_000)
 
 
 def test_plain_words_with_hyphens_are_no_reason_to_keep_a_sentence():
@@ -381,7 +381,7 @@ def test_the_goal_is_the_latest_text_that_states_one(latest, goal):
     made.user("mend the parser of the feed")
     made.answer("ok")
     made.user(latest)
-    shown = sections_of(digest_entries(made.path[1:], Surroundings(), "", 1_000))["Goal"]
+    shown = sections_of(digest_entries(made.path[1:], SessionData(), "", 1_000))["Goal"]
     assert shown == f"- Latest request: {goal}"
 
 
@@ -394,7 +394,7 @@ def called(*calls: tuple[str, str, str], previous: str = "") -> dict[str, str]:
         asked = msgspec.structs.replace(made.path[-2].tool_calls[0], name=name)
         made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(asked,))
         made.path[-1] = msgspec.structs.replace(made.path[-1], name=name, is_error=bool(failure))
-    return sections_of(digest_entries(made.path[1:], Surroundings(), previous, 2_000))
+    return sections_of(digest_entries(made.path[1:], SessionData(), previous, 2_000))
 
 
 EDIT = '{{"file_path": "a.ts", "old_string": "{}", "new_string": "{}"}}'
@@ -432,7 +432,7 @@ def test_a_call_that_the_user_stopped_answers_no_failure():
     asked = msgspec.structs.replace(stopped[0].tool_calls[0], name="bash")
     made.path[-2] = msgspec.structs.replace(made.path[-2], parts=(asked,))
     made.path[-1] = msgspec.structs.replace(made.path[-1], name="bash", is_error=True, interrupted=True)
-    assert "ValueError: bad token" in digest_entries(made.path[1:], Surroundings(), "", 2_000)
+    assert "ValueError: bad token" in digest_entries(made.path[1:], SessionData(), "", 2_000)
 
 
 def test_the_last_calls_are_named_once_each_and_without_those_that_failed():
@@ -508,7 +508,7 @@ def rounds_of(*rounds: History, limit: int = 2_000) -> list[str]:
     """The digests of some parts of a conversation, each made upon the one before."""
     shown: list[str] = []
     for made in rounds:
-        shown.append(digest_entries(made.path[1:], Surroundings(), shown[-1] if shown else "", limit))
+        shown.append(digest_entries(made.path[1:], SessionData(), shown[-1] if shown else "", limit))
     return shown
 
 

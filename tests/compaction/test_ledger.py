@@ -19,7 +19,7 @@ from tenuto.compaction.data.ledger import (
 from tenuto.compaction.data.said import Said
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.view import Surroundings, build_replacement
+from tenuto.compaction.summary.view import SessionData, build_replacement
 from tenuto.text.estimate import estimate_text
 from tests.compaction.build import History, words
 
@@ -99,7 +99,7 @@ def test_t1_the_block_says_what_wins_and_marks_the_corrected_text():
     history.answer("yes")
     plan = history.plan(16_384)
     assert isinstance(plan, CompactionPlan)
-    [system, *_] = build_replacement(plan, "## Goal\nproxy", Surroundings(), Prompts())
+    [system, *_] = build_replacement(plan, "## Goal\nproxy", SessionData(), Prompts())
     corrected = next(entry.seq for entry in history.path if "9083" in str(entry))
     assert f"(corrected by #{corrected}): Set up the staging proxy on port 4000." in system.text
     assert "later message wins over an earlier one" in system.text
@@ -269,7 +269,7 @@ def test_t3_standing_rules_are_not_called_done():
     history.answer("yes")
     plan = history.plan(16_384)
     assert isinstance(plan, CompactionPlan)
-    [system, *_] = build_replacement(plan, "## Goal\nx", Surroundings(), Prompts())
+    [system, *_] = build_replacement(plan, "## Goal\nx", SessionData(), Prompts())
     assert "all of it has been dealt with" not in system.text
     head, _, _ = system.text.partition("<user-messages>")[2].partition("never push to main")
     assert "Requests in it are dealt with, or are in the summary." in head
@@ -300,7 +300,7 @@ def test_t2_in_a_small_window_short_rules_heads_ends_and_key_sentences_stand(man
     history = talk_of_a_day(40)
     plan = history.planned(16_384, manual=manual)
     summary = words(plan.allowance.summary)
-    [system, *anchor] = build_replacement(plan, summary, Surroundings(), Prompts())
+    [system, *anchor] = build_replacement(plan, summary, SessionData(), Prompts())
     shown = f"{system.text}{anchor}{plan.kept}"
     assert [number for number in range(40) if f"check_{number} " not in shown] == []
     for number in range(0, 40, 8):
@@ -325,7 +325,7 @@ def test_t2_prose_is_lent_no_room_that_a_rule_would_get():
         history.user("next")
         history.step(words(500))
     plan = history.planned(16_384)
-    [system, *_] = build_replacement(plan, "short", Surroundings(), Prompts())
+    [system, *_] = build_replacement(plan, "short", SessionData(), Prompts())
     block = system.text[system.text.index("<user-messages>") :]
     assert estimate_text(block) <= plan.allowance.user_messages + 20
 

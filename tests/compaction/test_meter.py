@@ -4,7 +4,7 @@ import pytest
 from tenuto.compaction.measure.meter import Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import IMAGE_TOKENS, estimate_message, estimate_tools
 from tenuto.compaction.ways.rungs import hide_results
-from tenuto.compaction.ways.validate import Standing, view_after, weigh
+from tenuto.compaction.ways.validate import CurrentContext, evaluate, view_after
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import QueuedEntry, UndoEntry, ViewEdit, ViewEditEntry
@@ -154,16 +154,16 @@ def test_t9_what_is_told_afterwards_is_made_from_the_new_view_and_not_from_what_
     meter = Meter()
     view = history.view()
     size = meter.measure_view(view, history.path, model_id=MODEL)
-    standing = Standing(path=history.path, view=view, size=size, budget=budget(), meter=meter, model_id=MODEL)
+    current = CurrentContext(path=history.path, view=view, size=size, budget=budget(), meter=meter, model_id=MODEL)
     outcome = (
         CompactionOutcome(edits=hide_results(view))
         if rung == "hide"
         else CompactionOutcome(replacement=(SystemMessage(text=words(300)),), first_kept_index=history.path[20].seq)
     )
     after = sum(
-        estimate_message(message) * (2 if digits in str(message) else 1) for message in view_after(outcome, standing)
+        estimate_message(message) * (2 if digits in str(message) else 1) for message in view_after(outcome, current)
     )
-    assert abs(weigh(outcome, standing).tokens_after / after - 1) < 0.08
+    assert abs(evaluate(outcome, current).tokens_after / after - 1) < 0.08
 
 
 def test_f7_the_fixed_parts_have_the_size_that_the_first_request_measured():

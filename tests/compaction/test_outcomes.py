@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.strategy import Message, system
 from tenuto.compaction.ways.strategies import convert_output
-from tenuto.compaction.ways.validate import Proposal, find_flaw, view_after, weigh
+from tenuto.compaction.ways.validate import Proposal, evaluate, find_flaw, view_after
 from tenuto.core.compacting.strategies import outcome_of
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import PinEntry, ViewEdit
@@ -29,10 +29,10 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.view.projection import project
 from tests.compaction.build import MODEL, text
-from tests.compaction.test_sequence import history, standing_of
+from tests.compaction.test_sequence import current_of, history
 from tests.session.build import check_pairs
 
-STANDING = standing_of(history())
+STANDING = current_of(history())
 VIEW = STANDING.view
 LEAF = STANDING.path[-1].seq
 RESULT = next(message.seq for message in VIEW if isinstance(message, ToolResultMessage))
@@ -47,7 +47,7 @@ def take(output: object) -> Proposal | None:
     outcome = read if read is None or isinstance(read, CompactionOutcome) else outcome_of(read, STANDING)
     if outcome is None:
         return None
-    proposal = weigh(outcome, STANDING)
+    proposal = evaluate(outcome, STANDING)
     flaw = find_flaw(proposal, STANDING)
     if flaw:
         raise RungError(flaw)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tenuto.command.context_rows import MAX_WIDTH, PICTURE_ROWS, context_rows
 from tenuto.compaction.measure.meter import Meter, divide, sizes_over_time
 from tenuto.compaction.measure.weight import estimate_message
-from tenuto.compaction.summary.view import Surroundings, surrounding_blocks
+from tenuto.compaction.summary.view import SessionData, session_blocks
 from tenuto.protocol.context import ContextPart, ContextReport, SizePoint
 from tenuto.protocol.entry import BranchSummaryEntry, QueuedEntry, TodoItem, ViewEditEntry
 from tenuto.protocol.message import (
@@ -32,7 +32,7 @@ SUMMARY = st.builds(
             [
                 "frame",
                 f"<summary>\n{summary}\n</summary>",
-                *surrounding_blocks(Surroundings(pins=tuple(pins), todo=tuple(TodoItem(text=one) for one in todo))),
+                *session_blocks(SessionData(pins=tuple(pins), todo=tuple(TodoItem(text=one) for one in todo))),
             ]
         )
     ),

@@ -16,7 +16,7 @@ from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.plan.entries import starts_turn, visible_items
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.rungs import propose_digest, propose_summary
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import BranchEntry, ShellEntry, UndoEntry, ViewEditEntry
@@ -62,8 +62,8 @@ def play(history: History, operation: str, value: object) -> None:
 
 def make_outcome(plan: CompactionPlan, number: int) -> CompactionOutcome:
     if number % 2:
-        return propose_digest(plan, Surroundings(), Prompts())
-    return propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
+        return propose_digest(plan, SessionData(), Prompts())
+    return propose_summary(plan, SUMMARY, SessionData(), Prompts(), None)
 
 
 def check_plan(history: History, plan: CompactionPlan) -> None:
@@ -209,7 +209,7 @@ def compact(session: Session, keep_tokens: int | None) -> None:
     plan = plan_compaction(path, view, size=size, budget=budget(), meter=meter, model_id="", keep_tokens=keep_tokens)
     if isinstance(plan, NothingToCompact):
         return
-    proposal, flaw = gated(propose_digest(plan, Surroundings(), Prompts()), plan, model="")
+    proposal, flaw = gated(propose_digest(plan, SessionData(), Prompts()), plan, model="")
     if not flaw:
         session.append(proposal.to_entry("threshold"))
         after = meter.measure(session, "")

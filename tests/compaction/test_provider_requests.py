@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.plan.plan import NothingToCompact, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.rungs import propose_digest, propose_summary
 from tenuto.protocol.entry import BranchEntry, ModelEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.message import (
@@ -81,9 +81,9 @@ def compact(session: Session, keep: int | None, *, by_model: bool) -> None:
         return
     assert not plan.kept or not isinstance(plan.kept[0], ToolResultMessage), "the cut never lands on a result"
     if by_model:
-        outcome = propose_summary(plan, SUMMARY, Surroundings(), Prompts(), None)
+        outcome = propose_summary(plan, SUMMARY, SessionData(), Prompts(), None)
     else:
-        outcome = propose_digest(plan, Surroundings(), Prompts())
+        outcome = propose_digest(plan, SessionData(), Prompts())
     proposal, flaw = gated(outcome, plan, model)
     if not flaw:
         session.append(proposal.to_entry("threshold"))

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.plan.plan import CompactionPlan
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.remote import RUNG, compact_remotely, request_before_cut
-from tenuto.compaction.ways.validate import Standing, weigh
+from tenuto.compaction.ways.validate import CurrentContext, evaluate
 from tenuto.model.anthropic import encoder
 from tenuto.model.openai import responses_encoder
 from tenuto.protocol.compaction import CompactionModel, CompactionOutcome
@@ -115,7 +115,7 @@ class RemoteConversation(Conversation):
             return
         assert outcome is not None
         self.compacted += 1
-        session.append(weigh(outcome, ctx.environment.standing).to_entry("threshold"))
+        session.append(evaluate(outcome, ctx.environment.current).to_entry("threshold"))
         self.check(outcome)
 
     def check(self, outcome: CompactionOutcome) -> None:
@@ -140,7 +140,7 @@ def context(session: Session, provider: str, compactor: Any, keep: int | None = 
     """What the core would hand to the rung."""
     model, meter, path, view = facts(provider), Meter(), session.path(), session.get_llm_history()
     size = meter.measure_view(view, path, model_id=model.id)
-    standing = Standing(path=path, view=view, size=size, budget=budget(), meter=meter, model_id=model.id)
+    current = CurrentContext(path=path, view=view, size=size, budget=budget(), meter=meter, model_id=model.id)
     request = ModelRequest(
         model=model,
         messages=tuple(view),
@@ -153,18 +153,18 @@ def context(session: Session, provider: str, compactor: Any, keep: int | None = 
         return []
 
     return BoundContext(
-        history=standing.view,
+        history=current.view,
         token_count=size.tokens,
         max_context_size=32_000,
         reserved_context_size=8_000,
         llm=CompactionModel(model, compactor),
         reason="manual",
         environment=CompactionEnvironment(
-            standing=standing,
+            current=current,
             request=request,
             summarisers=nobody,
             progress=lambda stage, tokens: None,
-            surroundings=Surroundings(pins=(PIN,)),
+            session_data=SessionData(pins=(PIN,)),
             keep_tokens=keep,
             compactor=compactor,
         ),

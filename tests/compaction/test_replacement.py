@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.view import Surroundings, build_replacement, clip_to_tokens
+from tenuto.compaction.summary.view import SessionData, build_replacement, clip_to_tokens
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import SystemMessage, UserMessage
 from tenuto.protocol.part import ImagePart
@@ -20,20 +20,20 @@ def many_turns(turns: int = 14) -> History:
     return history
 
 
-def system_text(history: History, surroundings: Surroundings | None = None, **more: object) -> str:
+def system_text(history: History, session_data: SessionData | None = None, **more: object) -> str:
     plan = history.planned(**more)
-    [system, *_rest] = build_replacement(plan, "THE SUMMARY", surroundings or Surroundings(), Prompts())
+    [system, *_rest] = build_replacement(plan, "THE SUMMARY", session_data or SessionData(), Prompts())
     assert isinstance(system, SystemMessage)
     return system.text
 
 
 def test_frame_summary_pins_todo_jobs_and_user_texts_stand_in_this_order():
-    surroundings = Surroundings(
+    session_data = SessionData(
         pins=("Never touch legacy/.",),
         todo=(TodoItem(text="parse", status="done"), TodoItem(text="old plan", status="cancelled")),
         jobs=("job 1: npm run dev",),
     )
-    shown = system_text(many_turns(), surroundings)
+    shown = system_text(many_turns(), session_data)
     marks = ["record, not a request", "<summary>\nTHE SUMMARY\n</summary>", "<pins>", "Never touch legacy/."]
     marks += ["<todo>", "- [x] parse", "- [-] cancelled: old plan", "<running-jobs>", "<user-messages>"]
     places = [shown.index(mark) for mark in marks]
@@ -51,7 +51,7 @@ def test_the_frame_names_the_last_summarised_entry_and_recall_only_where_it_exis
     cut = history.planned().cut
     assert f"up to entry {cut - 1};" in system_text(history)
     assert "recall" not in system_text(history)
-    assert "`recall`" in system_text(history, Surroundings(recall=True))
+    assert "`recall`" in system_text(history, SessionData(recall=True))
 
 
 def test_r033_user_texts_are_kept_word_for_word_in_time_order_and_marked_as_dealt_with():
@@ -72,7 +72,7 @@ def test_nothing_of_the_tail_or_the_split_turn_is_repeated():
     for _ in range(12):
         history.step(words(1_300))
     plan = history.planned()
-    replacement = build_replacement(plan, "s", Surroundings(), Prompts())
+    replacement = build_replacement(plan, "s", SessionData(), Prompts())
     assert str(replacement).count("THE SPLIT REQUEST") == 1
     assert isinstance(replacement[-1], UserMessage)
 
@@ -111,7 +111,7 @@ def test_user_texts_take_their_share_and_what_nothing_else_needs(sizes, window):
         history.answer("ok")
     plan = history.plan(window, keep_tokens=700)
     if hasattr(plan, "cut"):
-        [system, *anchor] = build_replacement(plan, "s", Surroundings(), Prompts())
+        [system, *anchor] = build_replacement(plan, "s", SessionData(), Prompts())
         start = system.text.find("<user-messages>")
         if start >= 0:
             taken = plan.kept_tokens + estimate_text(system.text[:start]) + sum(map(estimate_message, anchor))
@@ -125,7 +125,7 @@ def test_r034_a_split_turns_request_stays_whole_with_its_images():
     history.add(UserMessage(parts=(*text("like this picture"), image)))
     for _ in range(12):
         history.step(words(1_300))
-    replacement = build_replacement(history.planned(), "s", Surroundings(), Prompts())
+    replacement = build_replacement(history.planned(), "s", SessionData(), Prompts())
     assert replacement[-1].parts[-1] == image
 
 
@@ -135,6 +135,6 @@ def test_a_request_that_alone_fills_the_window_is_cut_in_its_middle():
     for _ in range(5):
         history.step(words(1_000))
     plan = history.planned(keep_tokens=1_500)
-    replacement = build_replacement(plan, "s", Surroundings(), Prompts())
+    replacement = build_replacement(plan, "s", SessionData(), Prompts())
     assert sum(map(estimate_message, replacement)) + plan.kept_tokens <= plan.allowance.free
     assert replacement[-1].parts[0].text.endswith("END")

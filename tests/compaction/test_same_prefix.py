@@ -22,7 +22,7 @@ from tenuto.protocol.compaction import CacheState, CompactionModel, CompactionOu
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelRequest, ServerContext, ToolSchema
 from tenuto.protocol.part import ImagePart, ToolCallPart
-from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, prompt_of, reply, standing, words
+from tests.compaction.build import FACTS, SUMMARY, History, ScriptedClient, budget, current, prompt_of, reply, words
 
 TOOL = ToolSchema(name="read", description="Reads a file.", parameters=msgspec.Raw(b'{"type":"object"}'))
 OTHER = msgspec.structs.replace(FACTS, name="other")
@@ -39,7 +39,7 @@ def conversation(turns: int = 12) -> History:
 
 def context(client: ScriptedClient, plan: CompactionPlan, window: int = 32_000, **changes) -> BoundContext:
     """The context of a compaction of this plan; changes go where they belong."""
-    present = standing(plan)
+    present = current(plan)
     request = ModelRequest(
         model=msgspec.structs.replace(FACTS, context_window=window),
         messages=tuple(present.view),
@@ -63,7 +63,7 @@ def context(client: ScriptedClient, plan: CompactionPlan, window: int = 32_000, 
         llm=CompactionModel(request.model, client),
         cache=changes.pop("cache", CacheState(True, 10.0)),
         environment=CompactionEnvironment(
-            standing=present,
+            current=present,
             request=request,
             summarisers=summarisers,
             progress=lambda _stage, _tokens: None,
@@ -318,5 +318,5 @@ def test_what_stays_is_named_by_its_first_words():
 
 def request_of(history: History) -> ModelRequest:
     """All that the next step would send of a conversation."""
-    messages = tuple(standing(history.planned(keep_tokens=1_000, manual=True)).view)
+    messages = tuple(current(history.planned(keep_tokens=1_000, manual=True)).view)
     return ModelRequest(model=FACTS, messages=messages, max_output_tokens=1_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.plan.plan import CompactionPlan, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.rungs import propose_digest, propose_summary
 from tenuto.protocol.entry import PinEntry, QueuedEntry, TodoEntry, TodoItem
 from tenuto.protocol.message import (
@@ -56,7 +56,7 @@ class Talk:
             tracker=session.state.files,
         )
         assert isinstance(plan, CompactionPlan), plan
-        data = Surroundings(pins=tuple(pin.text for pin in session.state.pins), todo=session.state.todo)
+        data = SessionData(pins=tuple(pin.text for pin in session.state.pins), todo=session.state.todo)
         if summary:
             outcome = propose_summary(plan, summary, data, Prompts(), None)
         else:

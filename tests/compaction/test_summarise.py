@@ -11,7 +11,7 @@ from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.serialize import serialize
 from tenuto.compaction.summary.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.summary.summary import add_identifiers
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.rungs import hide_results, propose_summary
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, ToolResultMessage
@@ -178,7 +178,7 @@ def test_a_tail_that_is_shorter_than_its_room_leaves_the_rest_to_the_summary(win
         del facts[: max(1, len(facts) // 10)]
         if not facts:
             return
-    proposal, flaw = gated(propose_summary(plan, notes, Surroundings(), Prompts()), plan)
+    proposal, flaw = gated(propose_summary(plan, notes, SessionData(), Prompts()), plan)
     assert flaw == ""
     assert proposal.tokens_after <= max(plan.budget.target, plan.kept_tokens * 2)
 
@@ -351,7 +351,7 @@ async def test_a_proposal_has_exact_names_and_a_smaller_context():
     named = msgspec.structs.replace(last, parts=text("The fault is in src/core/deep.py, see commit 3f2a9bc."))
     plan = msgspec.structs.replace(plan, history=(*plan.history[:-1], named))
     summary = await summariser(ScriptedClient(lambda _request: reply(SUMMARY))).summarise(plan)
-    outcome = propose_summary(plan, summary, Surroundings(), Prompts())
+    outcome = propose_summary(plan, summary, SessionData(), Prompts())
     proposal, flaw = gated(outcome, plan)
     assert flaw == ""
     assert proposal.tokens_after <= plan.budget.target
@@ -362,7 +362,7 @@ async def test_a_proposal_has_exact_names_and_a_smaller_context():
 
 def test_r004_a_proposal_that_saves_nothing_or_cuts_badly_is_not_written():
     plan = conversation().planned()
-    outcome = propose_summary(plan, SUMMARY, Surroundings(), Prompts())
+    outcome = propose_summary(plan, SUMMARY, SessionData(), Prompts())
     assert gated(outcome, plan)[1] == ""
     longer = SystemMessage(text="more " * 4 * plan.tokens_before)
     larger = msgspec.structs.replace(outcome, replacement=(longer,))
@@ -383,7 +383,7 @@ def test_t5_names_of_hidden_results_are_added_where_the_summary_lacks_them():
     assert not isinstance(plan, NothingToCompact)
     hidden = [entry for entry in plan.history + plan.turn_prefix if isinstance(entry, ToolResultMessage)][:14]
     assert text_of(hidden[-1].parts).startswith(words(10)), "the plan has the entries, not their placeholders"
-    outcome = propose_summary(plan, SUMMARY, Surroundings(), Prompts())
+    outcome = propose_summary(plan, SUMMARY, SessionData(), Prompts())
     assert outcome.details is not None
     assert outcome.details.names is not None
     assert outcome.details.names.found >= 2 * len(hidden)
@@ -410,7 +410,7 @@ def failing(*answered: int) -> History:
 def test_t5_open_errors_that_a_summary_lacks_are_added_word_for_word():
     """truth.md T5: a model's notes said that checks fail, and not with what."""
     notes = f"{SUMMARY}\n- the check of pool 2 ended with TimeoutError: pool 2 was not ready"
-    outcome = propose_summary(failing(1).planned(), notes, Surroundings(), Prompts())
+    outcome = propose_summary(failing(1).planned(), notes, SessionData(), Prompts())
     told = [number for number in range(4) if f"TimeoutError: pool {number} was not ready" in outcome.summary]
     assert told == [0, 2, 3], "the second one was answered by a later success"
     assert outcome.summary.count("pool 2 was not ready") == 1
@@ -426,7 +426,7 @@ def test_t5_names_that_were_added_before_stay_until_newer_ones_take_their_place(
         made.answer("fine")
     plan = made.planned()
     carried = msgspec.structs.replace(plan, previous_summary=add_identifiers(SUMMARY, ["OPS-3493", "pytest -q"]))
-    outcome = propose_summary(carried, SUMMARY, Surroundings(), Prompts())
+    outcome = propose_summary(carried, SUMMARY, SessionData(), Prompts())
     assert outcome.details is not None
     assert outcome.details.names is not None
     assert 0 <= outcome.details.names.kept <= outcome.details.names.found
@@ -446,7 +446,7 @@ def test_t5_what_is_added_takes_a_tenth_of_a_full_summary_at_most(limit, count, 
     plan = made.planned()
     plan = msgspec.structs.replace(plan, allowance=msgspec.structs.replace(plan.allowance, summary=limit))
     notes = "## Goal\nwork\n\n## Critical Context\n" + "\n".join(f"- fact number {n}" for n in range(length // 5))
-    summary = strip_file_lists(propose_summary(plan, notes, Surroundings(), Prompts()).summary)
+    summary = strip_file_lists(propose_summary(plan, notes, SessionData(), Prompts()).summary)
     assert estimate_text(summary) <= limit + 20
     kept = summary.count("- fact number")
     assert kept == notes.count("- fact number") or kept * 6 >= 0.9 * limit - 60

@@ -14,7 +14,7 @@ from tenuto.compaction.plan.truncation import (
     truncate_oversized_tool_results_in_messages,
     truncate_result,
 )
-from tenuto.compaction.ways.validate import Standing
+from tenuto.compaction.ways.validate import CurrentContext
 from tenuto.core.compacting.view_edits import truncate_oversized_tool_results_in_session
 from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
@@ -191,7 +191,7 @@ def session_with_results(home, *sizes: int) -> Session:
 def test_in_a_session_one_view_edit_shortens_them_the_history_stays_and_it_can_be_undone(tmp_path):
     session = session_with_results(tmp_path, 50_000, 100, 60_000)
     before, path = list(session.get_llm_history()), list(session.path())
-    done = truncate_oversized_tool_results_in_session(session, WINDOW, standing=standing(session))
+    done = truncate_oversized_tool_results_in_session(session, WINDOW, current=current(session))
     assert (done.truncated, done.truncated_count, done.reason) == (True, 2, "")
     entry = session.path()[-1]
     assert isinstance(entry, ViewEditEntry)
@@ -224,9 +224,9 @@ def test_a_second_smaller_window_cuts_anew_from_the_whole(tmp_path):
     session.close()
 
 
-def standing(session: Session) -> Standing:
+def current(session: Session) -> CurrentContext:
     meter = Meter()
-    return Standing(
+    return CurrentContext(
         path=session.path(),
         view=session.get_llm_history(),
         size=meter.measure(session, MODEL),

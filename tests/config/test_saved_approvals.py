@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.config.saved_approvals import StandingAnswer, StandingAnswers, StandingFileError
+from tenuto.config.saved_approvals import SavedApproval, SavedApprovals, SavedApprovalsError
 from tenuto.protocol.entry import ApprovalEntry
 
-ONE = StandingAnswer(tool="bash", pattern="make test", directory="/p")
-TWO = StandingAnswer(tool="edit", pattern="/p/src/**", directory="/p")
-ELSEWHERE = StandingAnswer(tool="bash", pattern="make test", directory="/q")
+ONE = SavedApproval(tool="bash", pattern="make test", directory="/p")
+TWO = SavedApproval(tool="edit", pattern="/p/src/**", directory="/p")
+ELSEWHERE = SavedApproval(tool="bash", pattern="make test", directory="/q")
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_answers_hold_in_their_directory_and_nowhere_else(file):
-    answers = StandingAnswers(file)
+    answers = SavedApprovals(file)
     assert answers.all() == ()
     for answer in (ONE, TWO, ELSEWHERE, ONE):
         answers.add(answer)
@@ -37,7 +37,7 @@ def test_answers_hold_in_their_directory_and_nowhere_else(file):
 
 
 def test_what_another_process_writes_is_seen(file):
-    mine, other = StandingAnswers(file), StandingAnswers(file)
+    mine, other = SavedApprovals(file), SavedApprovals(file)
     mine.add(ONE)
     other.add(TWO)
     assert mine.all() == other.all() == (ONE, TWO)
@@ -47,7 +47,7 @@ def test_what_another_process_writes_is_seen(file):
 
 
 def test_comments_of_the_user_stay(file):
-    answers = StandingAnswers(file)
+    answers = SavedApprovals(file)
     answers.add(ONE)
     file.write_text(
         file.read_text() + "\n# only on weekdays\n[[allow]]\ntool = 'bash'  # mine\npattern = 'date'\n"
@@ -63,10 +63,10 @@ def test_comments_of_the_user_stay(file):
 def test_a_broken_file_allows_nothing_and_is_not_overwritten(file, text):
     file.parent.mkdir()
     file.write_bytes(text.encode("latin-1"))
-    answers = StandingAnswers(file)
+    answers = SavedApprovals(file)
     assert answers.all() == ()
     assert str(file) in answers.problem
-    with pytest.raises(StandingFileError, match="cannot be read"):
+    with pytest.raises(SavedApprovalsError, match="cannot be read"):
         answers.add(ONE)
     assert file.read_bytes() == text.encode("latin-1")
     file.write_text("")
@@ -75,18 +75,18 @@ def test_a_broken_file_allows_nothing_and_is_not_overwritten(file, text):
 
 def test_a_home_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "home").write_text("a file")
-    with pytest.raises(StandingFileError):
-        StandingAnswers(tmp_path / "home" / "approvals.toml").add(ONE)
+    with pytest.raises(SavedApprovalsError):
+        SavedApprovals(tmp_path / "home" / "approvals.toml").add(ONE)
 
 
 @given(patterns=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4, unique=True))
 def test_every_pattern_comes_back_as_it_was(tmp_path_factory, patterns):
     file = tmp_path_factory.mktemp("home") / "approvals.toml"
-    answers = StandingAnswers(file)
+    answers = SavedApprovals(file)
     for pattern in patterns:
-        answers.add(StandingAnswer(tool="bash", pattern=pattern, directory="/p"))
-    assert [answer.pattern for answer in StandingAnswers(file).all()] == patterns
+        answers.add(SavedApproval(tool="bash", pattern=pattern, directory="/p"))
+    assert [answer.pattern for answer in SavedApprovals(file).all()] == patterns
     tomllib.loads(file.read_text() if patterns else "")
     for answer in reversed(answers.all()):
         assert answers.remove(answer)
-    assert StandingAnswers(file).all() == ()
+    assert SavedApprovals(file).all() == ()

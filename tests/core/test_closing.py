@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.cli.session_commands import run_restore
-from tenuto.core.opening import Farewell, _save_elsewhere, close_session
+from tenuto.core.opening import ClosedSession, _save_elsewhere, close_session
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.operation import NewSessionOperation
 from tenuto.session.library.catalog import list_sessions
@@ -119,7 +119,7 @@ def test_a7_a_headless_run_that_loses_entries_does_not_end_well(tmp_path, monkey
 def test_a_session_that_is_on_disk_is_left_without_a_word(tmp_path):
     session = new_session(tmp_path)
     session.append(user("one"))
-    assert close_session(session) == Farewell()
+    assert close_session(session) == ClosedSession()
 
 
 async def test_r067_not_being_saved_is_told_in_the_turn_and_the_copy_on_leaving(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.branching.files_back import plan_ways_back, restore_files, take_back
+from tenuto.core.branching.files_back import plan_restores, restore_files, restore_planned
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import FilesEntry, FileUse, ToolResultMessage
 from tenuto.tool.run.context import digest_of
@@ -162,7 +162,7 @@ def test_any_entry_can_be_gone_back_to(tmp_path_factory, changes, data):
         entries.append(ToolResultMessage(seq=seq, call_id=str(seq), name="write", parts=(), files=(use,)))
         states.append(present())
     target = data.draw(st.integers(0, len(entries)))
-    take_back(plan_ways_back(entries[target:]), kept.__getitem__, keep)
+    restore_planned(plan_restores(entries[target:]), kept.__getitem__, keep)
     assert present() == states[target]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.command.file_commands import look_at_changes
+from tenuto.command.file_commands import collect_changes
 from tenuto.core.errors import UsageError
 from tenuto.guard.git import GitFailedError, GitRefusedError, is_harmless, open_git
 from tenuto.tui.complete.paths import list_paths
@@ -40,7 +40,7 @@ def build(trap: Trap, tmp_path: Path, canary: Path) -> Path:
 
 def changes(cwd: Path) -> str:
     try:
-        return look_at_changes(cwd, ())
+        return collect_changes(cwd, ())
     except UsageError as error:
         return str(error)
 

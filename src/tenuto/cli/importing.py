@@ -40,7 +40,7 @@ def run_import(arguments: Sequence[str], home: Path, environ: Mapping[str, str])
     options = parse(_parser(), tuple(arguments))
     if isinstance(options, int):
         return options
-    desk = _Desk(options, home, environ)
+    desk = _ImportDialog(options, home, environ)
     if options.paths:
         return desk.import_paths([Path(path).expanduser() for path in options.paths])
     sources = find_sources(environ, Path(environ.get("HOME") or Path.home()))
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _Desk:
+class _ImportDialog:
     """Carries out what one command line asks for."""
 
     def __init__(self, options: argparse.Namespace, home: Path, environ: Mapping[str, str]) -> None:

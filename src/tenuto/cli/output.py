@@ -44,7 +44,7 @@ class Output(io.TextIOWrapper):
             _fail(error)
 
 
-class Remarks(io.TextIOWrapper):
+class Diagnostics(io.TextIOWrapper):
     """Standard error. A terminal gets nothing that it would obey, also of tracebacks and of what libraries say."""
 
     def write(self, text: str) -> int:
@@ -73,8 +73,8 @@ class Remarks(io.TextIOWrapper):
 
 def shield_errors() -> None:
     """Have standard error write nothing that a terminal would obey, for the rest of the program."""
-    if sys.stderr is not None and sys.stderr.isatty() and not isinstance(sys.stderr, Remarks):  # pyright: ignore[reportUnnecessaryComparison] - it was closed
-        sys.stderr = _like(sys.stderr, Remarks)
+    if sys.stderr is not None and sys.stderr.isatty() and not isinstance(sys.stderr, Diagnostics):  # pyright: ignore[reportUnnecessaryComparison] - it was closed
+        sys.stderr = _like(sys.stderr, Diagnostics)
 
 
 def write_bytes(chunks: Iterable[bytes]) -> None:
@@ -104,7 +104,7 @@ def watch_output(answer: Callable[[], int]) -> int:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - descriptor 1 is closed
         return _complain(" is closed", BAD_USAGE)
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _like(sys.stdout, Output), _like(sys.stderr, Remarks)
+    sys.stdout, sys.stderr = _like(sys.stdout, Output), _like(sys.stderr, Diagnostics)
     try:
         code = answer()
         sys.stdout.flush()
@@ -115,7 +115,7 @@ def watch_output(answer: Callable[[], int]) -> int:
         return _complain(f": {error}", FAILED) if str(error) else FAILED
     finally:
         for watched in (sys.stdout, sys.stderr):
-            if isinstance(watched, (Output, Remarks)):
+            if isinstance(watched, (Output, Diagnostics)):
                 watched.detach()  # or it would close what it is made of
         sys.stdout, sys.stderr = before
 

@@ -18,7 +18,7 @@ from tenuto.exit_codes import FAILED
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.protocol.message import CompactionEntry
 from tenuto.session.errors import SessionAmbiguous, SessionError
-from tenuto.session.exporters.export import FORMATS, Export, ExportRefused, Wish, choose_format
+from tenuto.session.exporters.export import FORMATS, Export, ExportRefused, ExportRequest, choose_format
 from tenuto.session.library.catalog import (
     SessionSummary,
     bin_directory,
@@ -360,7 +360,7 @@ def run_export(arguments: tuple[str, ...], home: Path) -> int:
     parsed = parse(build_parser(), arguments)
     if isinstance(parsed, int):
         return parsed
-    wish = Wish(
+    wish = ExportRequest(
         output=parsed.output,
         format=parsed.format,
         force=parsed.force,
@@ -389,7 +389,7 @@ def _find(name: str, home: Path) -> Export:
     return Export.of_directory(directory)
 
 
-def _print(export: Export, wish: Wish) -> int:
+def _print(export: Export, wish: ExportRequest) -> int:
     form = choose_format(wish.format, "", Path())
     write_bytes(export.chunks(form, wish))
     return 0

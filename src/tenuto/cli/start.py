@@ -145,7 +145,7 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
         return complain(cwd)
     terminal = Terminal.present()
     if not (options.print_mode or options.prompt or terminal.stdin):
-        say_what_is_awaited(os.environ)
+        announce_wait(os.environ)
     try:
         text = "" if terminal.stdin else read_input(options.prompt, note)
     except InputRefusedError as error:
@@ -286,7 +286,7 @@ def note(message: str) -> None:
     write_text(f"tenuto: {message}", to_errors=True, flush=True)
 
 
-def say_what_is_awaited(environ: Mapping[str, str]) -> None:
+def announce_wait(environ: Mapping[str, str]) -> None:
     """Say that a prompt is read where somebody waits for a screen: ssh with a command gives no terminal by itself."""
     asked_for_none = environ.get("SSH_CONNECTION") and not environ.get("SSH_TTY")
     if asked_for_none and not select.select([0], [], [], HINT_AFTER)[0]:

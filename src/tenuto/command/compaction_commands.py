@@ -212,9 +212,9 @@ async def _compact_anew(runtime: Runtime, seq: str) -> list[CommandOutcome]:
         operation = CompactSessionOperation(session_id=live.id, first_kept=int(seq), undoing=change.seq)
         await runtime.submit(operation)
         return []
-    from tenuto.core.compacting.environment import standing_without
+    from tenuto.core.compacting.environment import context_without
 
-    return [offer_messages(runtime, "undo up-to", standing_without(live, change.seq).view)]
+    return [offer_messages(runtime, "undo up-to", context_without(live, change.seq).view)]
 
 
 async def _fork_before(runtime: Runtime) -> list[CommandOutcome]:

@@ -24,7 +24,7 @@ from tenuto.private_files import make_directory
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionError
-from tenuto.session.exporters.export import FORMATS, Export, Wish
+from tenuto.session.exporters.export import FORMATS, Export, ExportRequest
 from tenuto.session.session import Session
 from tenuto.text.figures import format_bytes, plural
 
@@ -43,11 +43,11 @@ MAX_NEW_BYTES = 1_000_000
 async def run_diff(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show the changes of the project, or of the paths that are named. Raises `UsageError` where git cannot say."""
     cwd = runtime.live.session.cwd
-    text = await asyncio.to_thread(look_at_changes, cwd, argument.split())
+    text = await asyncio.to_thread(collect_changes, cwd, argument.split())
     return [Page(_write(text)) if text else Say("Nothing has changed since the last commit.")]
 
 
-def look_at_changes(cwd: Path, paths: Sequence[str]) -> str:
+def collect_changes(cwd: Path, paths: Sequence[str]) -> str:
     """Return the changes of what git tracks, then what it would track, coloured; nothing else a terminal obeys."""
     try:
         git = open_git(cwd)
@@ -103,7 +103,7 @@ _FLAGS = ("--force", "--active-path")
 
 async def run_export(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Write the session as it is now; the conversation may go on meanwhile. The file is never replaced unasked."""
-    wish = parse_wish(argument)
+    wish = parse_export(argument)
     session = runtime.live.session
     export, cwd = Export.of_session(session), session.cwd
     try:
@@ -126,7 +126,7 @@ def _own_folder(home: Path) -> str:
     return f"{folder}{os.sep}"
 
 
-def parse_wish(argument: str) -> Wish:
+def parse_export(argument: str) -> ExportRequest:
     """Read `[--force] [--active-path] [html|md|jsonl] [PATH]`; the path is the rest as it stands, spaces included.
 
     Raises `UsageError` for a flag that there is none of.
@@ -150,7 +150,7 @@ def parse_wish(argument: str) -> Wish:
             flags.add(flag)
             rest = rest.removesuffix(flag).rstrip()
     quoted = len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "\"'"
-    return Wish(
+    return ExportRequest(
         output=rest[1:-1] if quoted else rest,
         format=form,
         force="--force" in flags,
@@ -215,7 +215,7 @@ def _copy_code(runtime: Runtime, number: int) -> CommandOutcome:
 
 async def _copy_all(runtime: Runtime) -> CommandOutcome:
     export = Export.of_session(runtime.live.session)
-    chunks = await asyncio.to_thread(lambda: b"".join(export.chunks("md", Wish())))
+    chunks = await asyncio.to_thread(lambda: b"".join(export.chunks("md", ExportRequest())))
     return Copy(chunks.decode("utf-8", "replace"))
 
 
@@ -298,5 +298,5 @@ async def run_transcript(runtime: Runtime, argument: str) -> list[CommandOutcome
 
 def _begin(session: Session) -> Iterator[bytes]:
     """Return the pieces of the page, the first of which is made already: what fails, fails here."""
-    chunks = Export.of_session(session).chunks("md", Wish())
+    chunks = Export.of_session(session).chunks("md", ExportRequest())
     return chain([next(chunks, b"")], chunks)

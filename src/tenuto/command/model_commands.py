@@ -9,7 +9,7 @@ import msgspec
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.config.project import read_instructions
-from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
+from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import LiveSession
@@ -109,7 +109,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_approvals(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show what stands; `remove N` revokes one. Raises `TaskFailedError` when that cannot be written."""
-    rows = standing_rows(runtime)
+    rows = approval_rows(runtime)
     words = argument.split()
     if words[:1] == ["remove"]:
         return [_remove(runtime, rows, " ".join(words[1:]))]
@@ -127,7 +127,7 @@ async def run_approvals(runtime: Runtime, argument: str) -> list[CommandOutcome]
     return [Choose("Saved approvals: Enter revokes one", "approvals", (leave, *choices))]
 
 
-def standing_rows(runtime: Runtime) -> list[Row]:
+def approval_rows(runtime: Runtime) -> list[Row]:
     """Return what stands: this session's answers, this directory's, then those of others."""
     live = runtime.live
     here = str(live.tool_context.workspace)
@@ -154,8 +154,8 @@ def _remove(runtime: Runtime, rows: list[Row], which: str) -> Say:
         live.session.append(ApprovalEntry(tool=row.tool, pattern=row.pattern, withdrawn=True))
     else:
         try:
-            live.saved_approvals.remove(StandingAnswer(tool=row.tool, pattern=row.pattern, directory=row.directory))
-        except StandingFileError as error:
+            live.saved_approvals.remove(SavedApproval(tool=row.tool, pattern=row.pattern, directory=row.directory))
+        except SavedApprovalsError as error:
             raise TaskFailedError(f"not revoked: {error}") from error
     return Say(f"Revoked: {row.tool} {row.pattern}")
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, RowFilter, Say
 from tenuto.command.session_commands import age
-from tenuto.core.branching.files_back import count_ways_back, restore_files, undo_turn
+from tenuto.core.branching.files_back import count_restores, restore_files, undo_turn
 from tenuto.core.branching.navigation import find_destination, is_anything_left, is_present, prompt_of
 from tenuto.core.errors import TaskFailedError, UsageError
 from tenuto.core.runtime import Runtime
@@ -170,7 +170,7 @@ def _newest_messages(runtime: Runtime) -> Sequence[UserMessage]:
 
 def _count(runtime: Runtime, messages: Sequence[UserMessage]) -> dict[int, int]:
     seqs = [message.seq for message in messages]
-    return count_ways_back(runtime.live.session.entries_after(min(seqs)), seqs)
+    return count_restores(runtime.live.session.entries_after(min(seqs)), seqs)
 
 
 def _files(count: int) -> str:

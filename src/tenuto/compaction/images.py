@@ -56,11 +56,11 @@ def drop_oldest_images(
     most_bytes: int,
     *,
     original: Callable[[int], HistoryEvent | None] = lambda _seq: None,
-    standing: Mapping[int, ViewEdit] | None = None,
+    in_effect: Mapping[int, ViewEdit] | None = None,
 ) -> tuple[ViewEdit, ...]:
     """Return the edits after which the view's images take at most `most_bytes`; empty when nothing can go.
 
-    `original` finds the entry of a seq. `standing` are the edits in effect by target: what they do to a message's text
+    `original` finds the entry of a seq. `in_effect` are the edits in effect by target: what they do to a message's text
     goes on. Images in messages that are no entries of the log stay.
     """
     excess = image_bytes(view) - most_bytes
@@ -75,7 +75,7 @@ def drop_oldest_images(
             kept -= 1
         if kept < len(images):
             whole = original(message.seq) or message
-            before = (standing or {}).get(message.seq) or _whole_text(whole)
+            before = (in_effect or {}).get(message.seq) or _whole_text(whole)
             text = left_out_text(len(images_of(whole)) - kept)
             edits.append(msgspec.structs.replace(before, image_text=text, keep_images=kept))
     return tuple(edits)

@@ -23,11 +23,11 @@ _HEAD = "# What you allowed permanently, by directory. /approvals lists and revo
 _NOWHERE = (0, 0, 0)
 
 
-class StandingFileError(Exception):
+class SavedApprovalsError(Exception):
     """The file cannot be read or written; the message says why."""
 
 
-class StandingAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SavedApproval(msgspec.Struct, frozen=True, kw_only=True):
     """Calls of `tool` that match `pattern` are allowed in `directory` (a real path) and below nothing else."""
 
     tool: str
@@ -35,16 +35,16 @@ class StandingAnswer(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
 
 
-class StandingAnswers:
+class SavedApprovals:
     """The answers in one file. `problem` says why none of them counts, empty when they do."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._stamp = _NOWHERE
-        self._answers: tuple[StandingAnswer, ...] = ()
+        self._answers: tuple[SavedApproval, ...] = ()
         self.problem = ""
 
-    def all(self) -> tuple[StandingAnswer, ...]:
+    def all(self) -> tuple[SavedApproval, ...]:
         """Return all answers, in the order in which they were given."""
         stamp = self._look()
         if stamp != self._stamp:
@@ -58,14 +58,14 @@ class StandingAnswers:
         found = (answer for answer in self.all() if answer.directory == place)
         return tuple(ApprovalEntry(tool=answer.tool, pattern=answer.pattern, scope="project") for answer in found)
 
-    def add(self, answer: StandingAnswer) -> None:
-        """Write an answer; one that is there already stays alone. Raises `StandingFileError`."""
+    def add(self, answer: SavedApproval) -> None:
+        """Write an answer; one that is there already stays alone. Raises `SavedApprovalsError`."""
         with self._changing():
             if answer not in self.all():
                 replace_file(self._file, self._append(answer).encode())
 
-    def remove(self, answer: StandingAnswer) -> bool:
-        """Take an answer back; `False` when it is not there (any more). Raises `StandingFileError`."""
+    def remove(self, answer: SavedApproval) -> bool:
+        """Take an answer back; `False` when it is not there (any more). Raises `SavedApprovalsError`."""
         with self._changing():
             place = next((place for place, each in enumerate(self.all()) if each == answer), None)
             if place is None:
@@ -90,7 +90,7 @@ class StandingAnswers:
 
         try:
             values = tomllib.loads(self._file.read_text(encoding="utf-8"))
-            self._answers = msgspec.convert(values.get("allow", []), tuple[StandingAnswer, ...])
+            self._answers = msgspec.convert(values.get("allow", []), tuple[SavedApproval, ...])
         except FileNotFoundError:
             return
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
@@ -98,24 +98,24 @@ class StandingAnswers:
 
     @contextlib.contextmanager
     def _changing(self) -> Generator[None]:
-        """Keep other processes from changing the file meanwhile. Raises `StandingFileError`, also for a broken file."""
+        """Keep other processes from changing the file. Raises `SavedApprovalsError`, also for a broken file."""
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(self._file.parent):
                 self.all()
                 if self.problem:
-                    raise StandingFileError(self.problem)
+                    raise SavedApprovalsError(self.problem)
                 yield
                 self.all()
         except OSError as error:
-            raise StandingFileError(f"{self._file} cannot be written: {error}") from error
+            raise SavedApprovalsError(f"{self._file} cannot be written: {error}") from error
 
     def _document(self) -> Any:
         import tomlkit
 
         return cast("Any", tomlkit.parse(self._file.read_text(encoding="utf-8")))
 
-    def _append(self, answer: StandingAnswer) -> str:
+    def _append(self, answer: SavedApproval) -> str:
         """Return the file's text with one answer more."""
         import tomlkit
 

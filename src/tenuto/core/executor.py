@@ -169,17 +169,17 @@ class Executor:
 
         An open question is never swept away: it is answered first (R-040), and what was allowed runs to its end.
         """
-        from tenuto.core.compacting.preview import tell_needless
+        from tenuto.core.compacting.preview import explain_needless
 
         if live.task.boundary.is_awaited:
             raise TaskFailedError("a compaction waits for the running step already")
-        if await tell_needless(live, operation):
+        if await explain_needless(live, operation):
             return False
         if live.approvals.is_open:
             live.notify("The compaction waits for your answer to the open question, and for what you allow.")
             try:
                 await live.task.boundary.wait(running.finished)
-                if not running.finished.is_set() and await tell_needless(live, operation):
+                if not running.finished.is_set() and await explain_needless(live, operation):
                     return False
                 await self.stop(live)
             finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
-from tenuto.config.saved_approvals import StandingAnswers as SavedApprovals
+from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import UsageError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tenuto.core.start import Start
 
 
-class Farewell(msgspec.Struct, frozen=True):
+class ClosedSession(msgspec.Struct, frozen=True):
     """What the user has to know of a session that was closed; `text` is empty when all is well.
 
     `lost` says that entries of it are nowhere.
@@ -59,22 +59,22 @@ class Farewell(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
-def close_session(session: Session) -> Farewell:
+def close_session(session: Session) -> ClosedSession:
     """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind."""
     if session.is_read_only:
         session.close()
-        return Farewell()
+        return ClosedSession()
     if not session.has_content:
         session.discard()
-        return Farewell()
+        return ClosedSession()
     session.save_meta()
     unsaved = session.unsaved
-    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else Farewell()
+    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else ClosedSession()
     session.close()
     return farewell
 
 
-def _save_elsewhere(session: Session, unsaved: Unsaved) -> Farewell:
+def _save_elsewhere(session: Session, unsaved: Unsaved) -> ClosedSession:
     """Write the whole session to the first place that takes it; return how to bring it back from there."""
     import shlex
     import tempfile
@@ -87,9 +87,9 @@ def _save_elsewhere(session: Session, unsaved: Unsaved) -> Farewell:
         except OSError:
             continue
         back = shlex.join(["tenuto", "sessions", "restore", str(path)])
-        return Farewell(f"{lost}. All of it is in {path}; when there is room again: {back}")
+        return ClosedSession(f"{lost}. All of it is in {path}; when there is room again: {back}")
     text = f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
-    return Farewell(text, lost=True)
+    return ClosedSession(text, lost=True)
 
 
 CHECK_SECONDS = 10.0

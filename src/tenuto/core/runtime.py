@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.config.settings import load_settings
 from tenuto.core.agent.attachments import adopt_images
-from tenuto.core.agent.overflow import pass_door
+from tenuto.core.agent.overflow import run_preflight
 from tenuto.core.bus import EventBus, Listener
 from tenuto.core.errors import describe_failure
 from tenuto.core.executor import Executor
@@ -20,7 +20,7 @@ from tenuto.core.opening import Opener
 from tenuto.core.start import Start
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
-from tenuto.core.state.windows import describe_sizes, try_again, where_learned
+from tenuto.core.state.windows import describe_sizes, forget_learned_window, where_learned
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
 from tenuto.protocol.event import AnyEvent, PromptReturnedEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation, CompactSessionOperation, RunAgentOperation
@@ -79,14 +79,14 @@ def _refuse(live: LiveSession, parts: tuple[ContentPart, ...]) -> None:
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
     """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
     ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)
-    pass_door(live)
+    run_preflight(live)
     if live.is_compaction_due():
         operation = CompactSessionOperation(session_id=live.id, reason="threshold")
         finished = await executor.wait_for(await executor.submit(operation))
         if finished is not None and finished.outcome == "interrupted":
             _give_back(live, queued, "the compaction was cancelled; nothing was sent")
             return False
-    if _is_over_window(live) and not (try_again(live) and not _is_over_window(live)):
+    if _is_over_window(live) and not (forget_learned_window(live) and not _is_over_window(live)):
         _give_back(
             live,
             queued,

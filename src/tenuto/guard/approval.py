@@ -20,7 +20,7 @@ from tenuto.protocol.entry import ApprovalEntry, Mode
 __all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]
 
 _KINDRED = (frozenset({"write", "edit"}), frozenset({"read", "grep", "glob"}))
-"""Tools that one standing answer serves."""
+"""Tools that one lasting answer serves."""
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
     "with read, grep, glob and simple read-only commands, then hand the finished plan over with the plan tool: the "
@@ -28,15 +28,15 @@ _PLAN_TEXT = (
 )
 
 
-def judge(mode: Mode, subject: ApprovalSubject, standing: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
-    """Return the verdict. `workspace` is a real path; `standing` are the user's "always" answers."""
+def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
+    """Return the verdict. `workspace` is a real path; `approvals` are the user's "always" answers."""
     if subject.kind == "none":
         return Allow()
     root = str(workspace)
     if mode == "plan" and subject.kind in {"edit", "execute"} and not _reads_only(subject, root):
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
     reason = _reason_to_ask(mode, subject, root)
-    if not reason or any(_covers(entry, subject) for entry in standing):
+    if not reason or any(_covers(entry, subject) for entry in approvals):
         return Allow()
     return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
 
@@ -60,7 +60,7 @@ def refusal_text(verdict: Ask, subject: ApprovalSubject) -> str:
 
 
 def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
-    """Whether a standing answer allows a call."""
+    """Whether a lasting answer allows a call."""
     kindred = any({entry.tool, subject.tool} <= group for group in _KINDRED)
     if entry.tool != subject.tool and not kindred:
         return False

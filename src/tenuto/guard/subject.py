@@ -19,7 +19,7 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
 
     `summary` is one line, `detail` the exact text that decides (a whole command, a URL). `paths` are real paths,
     links resolved. `pattern` is what "always for this session" would allow: an exact command, a URL's origin, a path,
-    or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a standing answer covers them
+    or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a lasting answer covers them
     only when it names exactly this call. `fingerprint` names the outcome exactly (the hash of a file's new content):
     what runs later must lead to the same.
     """

@@ -240,7 +240,7 @@ class LabelEntry(Entry, frozen=True, kw_only=True, tag="label"):
 
 
 class ApprovalEntry(Entry, frozen=True, kw_only=True, tag="approval"):
-    """A standing answer of the user: calls of `tool` that match `pattern` are allowed for this session.
+    """A lasting answer of the user: calls of `tool` that match `pattern` are allowed for this session.
 
     With `withdrawn` it takes such an answer back. One of scope "project" is in no log: it stands in the user's own
     file (`config/saved_approvals.py`) and holds for every session in one directory.

@@ -222,7 +222,7 @@ def test_r053_the_oldest_images_go_first_and_only_as_many_as_must():
     assert [part for part in left[3].parts if isinstance(part, ImagePart)] == images[4:]
     assert text_of(left[1].parts).startswith("a")
     assert left[2].parts, "a result is never empty"
-    again = drop_oldest_images(left, 0, original=lambda seq: next(m for m in view if m.seq == seq), standing=edits)
+    again = drop_oldest_images(left, 0, original=lambda seq: next(m for m in view if m.seq == seq), in_effect=edits)
     assert {edit.target: edit.keep_images for edit in again} == {5: 0}
     assert "3 images" in again[0].image_text
 

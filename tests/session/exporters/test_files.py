@@ -15,7 +15,7 @@ from tenuto.session.exporters.export import (
     Export,
     ExportFailed,
     ExportRefused,
-    Wish,
+    ExportRequest,
     choose_format,
     copy_log,
     copy_path,
@@ -48,7 +48,7 @@ def test_json_lines_are_the_log_byte_for_byte_damage_included(session: Session, 
         file.write(
             b'{"seq": 8, "type": "user", "par\0\0\0\n\xff\xfe rubbish\n{"seq":9,"type":"later","x":[1, 2]}\ntorn'
         )
-    done = Export.of_directory(session.directory).write(Wish(output="all.jsonl"), tmp_path / "out")
+    done = Export.of_directory(session.directory).write(ExportRequest(output="all.jsonl"), tmp_path / "out")
     assert done.path.read_bytes() == log.read_bytes()
     assert done.size == log.stat().st_size
 
@@ -56,10 +56,10 @@ def test_json_lines_are_the_log_byte_for_byte_damage_included(session: Session, 
 def test_json_lines_of_the_active_path_alone(session: Session, tmp_path: Path) -> None:
     lines = log_of(session).read_bytes().splitlines(keepends=True)
     export = Export.of_session(session)
-    done = export.write(Wish(output="path.jsonl", active_path=True), tmp_path / "out")
+    done = export.write(ExportRequest(output="path.jsonl", active_path=True), tmp_path / "out")
     assert done.path.read_bytes() == b"".join(lines[:5] + lines[7:])
     with pytest.raises(ExportRefused, match="jsonl"):
-        export.write(Wish(output="path.html", active_path=True), tmp_path / "out")
+        export.write(ExportRequest(output="path.html", active_path=True), tmp_path / "out")
 
 
 def test_what_the_disk_did_not_take_is_exported_too() -> None:
@@ -76,7 +76,7 @@ def test_a_session_that_cannot_be_saved_can_still_be_exported(session: Session, 
     session.directory.rename(tmp_path / "moved")
     session.append(user("after the disk was gone"))
     session.directory.parent.mkdir(parents=True, exist_ok=True)
-    done = Export.of_session(session).write(Wish(format="md"), tmp_path / "out")
+    done = Export.of_session(session).write(ExportRequest(format="md"), tmp_path / "out")
     assert "after the disk was gone" in done.path.read_text(encoding="utf-8")
 
 
@@ -84,7 +84,8 @@ def test_r075_the_file_is_private_and_named_after_title_and_day(session: Session
     before = os.umask(0)
     try:
         done = [
-            Export.of_session(session).write(Wish(format=form), tmp_path / "out") for form in ("html", "md", "jsonl")
+            Export.of_session(session).write(ExportRequest(format=form), tmp_path / "out")
+            for form in ("html", "md", "jsonl")
         ]
     finally:
         os.umask(before)
@@ -130,10 +131,10 @@ def test_places(session: Session, tmp_path: Path) -> None:
     (out / "folder").mkdir()
     export = Export.of_session(session)
     name = "repair-the-roof-2023-11-14.html"
-    assert export.write(Wish(output="plain"), out).path == out / "plain.html"
-    assert export.write(Wish(output="folder"), out).path == out / "folder" / name
-    assert export.write(Wish(output=str(out / "my file.html")), tmp_path).path == out / "my file.html"
-    assert export.write(Wish(output="as.named", format="html"), out).path == out / "as.named"
+    assert export.write(ExportRequest(output="plain"), out).path == out / "plain.html"
+    assert export.write(ExportRequest(output="folder"), out).path == out / "folder" / name
+    assert export.write(ExportRequest(output=str(out / "my file.html")), tmp_path).path == out / "my file.html"
+    assert export.write(ExportRequest(output="as.named", format="html"), out).path == out / "as.named"
 
 
 def test_an_existing_file_stays_unless_forced(session: Session, tmp_path: Path) -> None:
@@ -142,9 +143,9 @@ def test_an_existing_file_stays_unless_forced(session: Session, tmp_path: Path) 
     target.chmod(0o644)
     export = Export.of_session(session)
     with pytest.raises(ExportRefused, match="exists already; add --force"):
-        export.write(Wish(output=str(target)), tmp_path)
+        export.write(ExportRequest(output=str(target)), tmp_path)
     assert target.read_text() == "mine"
-    export.write(Wish(output=str(target), force=True), tmp_path)
+    export.write(ExportRequest(output=str(target), force=True), tmp_path)
     assert "Repair the roof!" in target.read_text()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
@@ -156,8 +157,8 @@ def test_a_link_is_an_existing_file_and_what_it_points_to_stays(session: Session
         link = tmp_path / "out" / name
         link.symlink_to(points_to)
         with pytest.raises(ExportRefused):
-            Export.of_session(session).write(Wish(output=str(link)), tmp_path)
-        Export.of_session(session).write(Wish(output=str(link), force=True), tmp_path)
+            Export.of_session(session).write(ExportRequest(output=str(link)), tmp_path)
+        Export.of_session(session).write(ExportRequest(output=str(link), force=True), tmp_path)
         assert not link.is_symlink()
     assert mine.read_text() == "mine"
 
@@ -168,7 +169,7 @@ def test_nothing_may_stand_in_the_logs_place(session: Session, tmp_path: Path) -
     (tmp_path / "way").symlink_to(session.directory)
     for place in (str(log), str(session.directory), str(session.directory / "outputs" / "x.html"), "way/x.jsonl"):
         with pytest.raises(ExportRefused, match="inside the session itself"):
-            Export.of_session(session).write(Wish(output=place, force=True), tmp_path)
+            Export.of_session(session).write(ExportRequest(output=place, force=True), tmp_path)
     assert log.read_bytes() == before
 
 
@@ -176,7 +177,7 @@ def test_nothing_may_stand_in_the_logs_place(session: Session, tmp_path: Path) -
 def test_what_cannot_be_written_says_so_and_leaves_nothing(session: Session, tmp_path: Path, place: str) -> None:
     (tmp_path / "out" / "mine").write_text("a file, no folder")
     with pytest.raises((ExportFailed, ExportRefused)) as raised:
-        Export.of_session(session).write(Wish(output=place), tmp_path / "out")
+        Export.of_session(session).write(ExportRequest(output=place), tmp_path / "out")
     assert "\n" not in str(raised.value)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
 
@@ -186,5 +187,5 @@ def test_a_failure_while_writing_leaves_nothing(session: Session, tmp_path: Path
     log_of(session).unlink()
     for form in ("html", "jsonl"):
         with pytest.raises(SessionUnreadable):
-            export.write(Wish(format=form), tmp_path / "out")
+            export.write(ExportRequest(format=form), tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

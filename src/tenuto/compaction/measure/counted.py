@@ -18,7 +18,7 @@ from tenuto.compaction.measure.weight import Calibration, Vector, add, vector_of
 from tenuto.protocol.entry import BranchEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, Message, SystemMessage
 from tenuto.protocol.part import ThinkingPart
-from tenuto.session.view.projection import cancelled_by_undo, show_entry, standing_marks
+from tenuto.session.view.projection import cancelled_by_undo, show_entry, view_changes_in_effect
 from tenuto.session.view.tree import find_on, newest_of_kind
 from tenuto.text.estimate import CHARS_PER_TOKEN, estimate_text
 
@@ -249,7 +249,7 @@ def basis_of(path: Sequence[HistoryEvent], model_id: str) -> Basis:
     dead: list[tuple[int, int]] = []
     broken: list[tuple[int, int]] = []
     floor = _view_start(path)
-    for mark in standing_marks(path):
+    for mark in view_changes_in_effect(path):
         if mark.seq <= floor:
             break
         match mark:

@@ -133,7 +133,7 @@ def should_compact_threshold(size: ContextSize, budget: Budget, settings: Compac
 class Meter:
     """Measures a session's context. Keeps estimates by message identity, so that a step costs what it added.
 
-    A meter for another path than the session's own (`beside`) knows what this one has learned and learns nothing.
+    A meter for another path of the session (`for_other_path`) knows what this one has learned, and learns nothing.
     """
 
     def __init__(self, learned: dict[str, Counted] | None = None, texts: UserTexts | None = None) -> None:
@@ -147,7 +147,7 @@ class Meter:
         self._learns = learned is None
         self._counted: dict[str, Counted] = {} if learned is None else learned
 
-    def beside(self) -> Meter:
+    def for_other_path(self) -> Meter:
         """Return a meter for another path of the same session."""
         return Meter(self._counted, self.texts)
 

@@ -15,7 +15,7 @@ from tenuto.compaction.measure.budget import MIN_FREE
 from tenuto.compaction.plan.entries import Visible, visible_entry
 from tenuto.compaction.summary.digest import digest_entries
 from tenuto.compaction.summary.serialize import serialize
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.protocol.entry import BranchSummaryEntry
 from tenuto.protocol.message import CompactionDetails, CompactionEntry, HistoryEvent
 from tenuto.protocol.usage import Usage
@@ -126,9 +126,9 @@ def length_for(window: int) -> int:
     return min(OUTPUT, window // 8)
 
 
-def digest_branch(branch: LeftBranch, surroundings: Surroundings, length: int) -> str:
+def digest_branch(branch: LeftBranch, session_data: SessionData, length: int) -> str:
     """Return notes that need no model, under the usual headings."""
-    return digest_entries(branch.read, surroundings, "", length)
+    return digest_entries(branch.read, session_data, "", length)
 
 
 def branch_entry(branch: LeftBranch, notes: str, usage: Usage | None = None) -> BranchSummaryEntry:

@@ -33,7 +33,7 @@ from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import JOIN_LABEL
 from tenuto.compaction.summary.serialize import clip
 from tenuto.compaction.summary.summary import NAMES_LABEL, add_identifiers, exact_names, names_in, shorten
-from tenuto.compaction.summary.view import Surroundings, surrounding_blocks
+from tenuto.compaction.summary.view import SessionData, session_blocks
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart, text_of
@@ -146,20 +146,20 @@ class _Part(msgspec.Struct):
         return self.items.pop(-1 if self.drops_last else 0)
 
 
-def digest(plan: CompactionPlan, surroundings: Surroundings) -> str:
+def digest(plan: CompactionPlan, session_data: SessionData) -> str:
     """Return the summary that the session's data gives: goal, constraints, todo, errors, last answer, files.
 
     What an earlier summary says under a heading is carried over. At most the plan's summary budget long.
     """
     limit = plan.allowance.summary
     files = plan.file_operations
-    text = digest_entries([*plan.history, *plan.turn_prefix], surroundings, plan.previous_summary, limit, files)
-    return with_file_lists(text, files, list_room(plan, surroundings))
+    text = digest_entries([*plan.history, *plan.turn_prefix], session_data, plan.previous_summary, limit, files)
+    return with_file_lists(text, files, list_room(plan, session_data))
 
 
 def digest_entries(
     entries: Sequence[Visible],
-    surroundings: Surroundings,
+    session_data: SessionData,
     previous: str,
     limit: int,
     files: FileOperations | None = None,
@@ -171,10 +171,10 @@ def digest_entries(
     """
     earlier = sections_of(previous)
     names = _names(entries, previous, files or FileOperations())
-    text, _ = _fill(_parts(entries, surroundings, earlier, limit), names, limit)
+    text, _ = _fill(_parts(entries, session_data, earlier, limit), names, limit)
     # A name that stands in what fits needs no second place, and leaves its room to others.
     names = [name for name in names if name not in text]
-    text, kept = _fill(_parts(entries, surroundings, earlier, limit), names, limit)
+    text, kept = _fill(_parts(entries, session_data, earlier, limit), names, limit)
     return shorten(add_identifiers(text, kept), limit)
 
 
@@ -185,13 +185,13 @@ def _fill(parts: list[_Part], names: Sequence[str], limit: int) -> tuple[str, Se
     return _render(parts), names[: len(named.items)]
 
 
-def _parts(entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str], limit: int) -> list[_Part]:
+def _parts(entries: Sequence[Visible], session_data: SessionData, earlier: dict[str, str], limit: int) -> list[_Part]:
     """Return everything but exact names; `limit` bounds what is quoted at length.
 
     The view has the todo list anyway, so it and the last calls go first.
     """
-    done, calls, under_way, blocked = _progress(entries, surroundings, earlier, limit)
-    due, promises = _next_steps(entries, surroundings, earlier)
+    done, calls, under_way, blocked = _progress(entries, session_data, earlier, limit)
+    due, promises = _next_steps(entries, session_data, earlier)
     decisions, noted = _decisions(entries, earlier)
     carried, answer = _critical(entries, earlier, limit)
     rules = list_items(_lines(earlier.get("Constraints & Preferences", "")))
@@ -245,9 +245,9 @@ def _render(parts: Iterable[_Part]) -> str:
     return "\n".join(lines)
 
 
-def list_room(plan: CompactionPlan, surroundings: Surroundings) -> int:
+def list_room(plan: CompactionPlan, session_data: SessionData) -> int:
     """Return the estimated tokens that the file lists may take beside pins and todo list."""
-    taken = sum(estimate_text(block) for block in surrounding_blocks(surroundings))
+    taken = sum(estimate_text(block) for block in session_blocks(session_data))
     return max(60, plan.allowance.extras - taken)
 
 
@@ -294,19 +294,19 @@ def _without_item(items: Sequence[str], label: str) -> list[str]:
 
 
 def _progress(
-    entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str], limit: int
+    entries: Sequence[Visible], session_data: SessionData, earlier: dict[str, str], limit: int
 ) -> tuple[list[str], list[str], list[str], list[str]]:
     """Return what is done, the last calls, what is under way, and what is in the way."""
     before = _subsections(earlier.get("Progress", ""))
     todo = {
-        status: [item.text for item in surroundings.todo if item.status == status] for status in ("done", "in_progress")
+        status: [item.text for item in session_data.todo if item.status == status] for status in ("done", "in_progress")
     }
     done = [line for line in before.get("Done", []) if not line.startswith(CALL)]
     done += _lines(earlier.get("Progress So Far", ""))
     done += [line for text in todo["done"] if (line := f"- [x] {text}") not in done]
     last = [f"{CALL}{said}" for said in _last_calls(entries)]
     under_way = [f"- [ ] {text}" for text in todo["in_progress"]]
-    if not surroundings.todo:
+    if not session_data.todo:
         under_way = before.get("In Progress", [])  # where there is a list, only the list knows what is open (R-032)
     return (
         list_items(done),
@@ -547,10 +547,10 @@ def _things(sentence: str) -> frozenset[str]:
 
 
 def _next_steps(
-    entries: Sequence[Visible], surroundings: Surroundings, earlier: dict[str, str]
+    entries: Sequence[Visible], session_data: SessionData, earlier: dict[str, str]
 ) -> tuple[list[str], list[str]]:
     """Return what is open by the todo list, and what answers said was still to be done."""
-    due = [item.text for item in surroundings.todo if item.status in {"in_progress", "pending"}]
+    due = [item.text for item in session_data.todo if item.status in {"in_progress", "pending"}]
     steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or ["1. Go on with the latest request."]
     before = [line for line in list_items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
     promised = _told(entries, lambda sentence: is_promise(sentence) and not _is_decided(sentence))

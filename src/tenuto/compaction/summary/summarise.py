@@ -84,7 +84,7 @@ class Patience:
             self.given_up.add(model_id)
 
 
-class Asker:
+class SummaryCalls:
     """Makes summary requests to one model. `usage` is what they have cost, also when they were cancelled or failed."""
 
     def __init__(
@@ -224,7 +224,7 @@ class Summariser:
         *,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._asker = Asker(client, progress, patience or Patience(), sleep=sleep)
+        self._asker = SummaryCalls(client, progress, patience or Patience(), sleep=sleep)
         self._context = context
         self._window = context.budget.window
         constraints = clip_to_tokens(context.constraints, min(MAX_CONSTRAINTS, context.budget.window // 16))

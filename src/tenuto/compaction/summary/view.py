@@ -35,7 +35,7 @@ MIN_TEXT = 40
 """Tokens below which cutting a user text is not worth it."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class SessionData(msgspec.Struct, frozen=True, kw_only=True):
     """Session data that a compaction carries over as it is, never through the model (R-032).
 
     `pins` are texts, `plan` is the approved one, `jobs` are one line each; `recall` says that the model has the tool of
@@ -51,11 +51,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_replacement(
-    plan: CompactionPlan, summary: str, surroundings: Surroundings, prompts: Prompts
+    plan: CompactionPlan, summary: str, session_data: SessionData, prompts: Prompts
 ) -> tuple[Message, ...]:
     """Return the messages that stand before the kept tail; `summary` ends with its file lists."""
-    blocks = [_frame(plan.cut, prompts, surroundings.recall), tagged("summary", summary)]
-    blocks += surrounding_blocks(surroundings)
+    blocks = [_frame(plan.cut, prompts, session_data.recall), tagged("summary", summary)]
+    blocks += session_blocks(session_data)
     room = plan.allowance.free - plan.kept_tokens - sum(estimate_text(block) for block in blocks)
     anchor = _anchor(plan, room)
     room -= estimate_message(anchor) if anchor is not None else 0
@@ -67,13 +67,13 @@ def build_replacement(
 
 
 def build_remote_replacement(
-    plan: CompactionPlan, items: AssistantMessage, texts: Sequence[str], surroundings: Surroundings, prompts: Prompts
+    plan: CompactionPlan, items: AssistantMessage, texts: Sequence[str], session_data: SessionData, prompts: Prompts
 ) -> tuple[Message, ...]:
     """Return the messages that stand before the kept tail when the provider itself compacted what was there.
 
     `items` are its own, first of the conversation; `texts` is what is told beside them, empty ones left out.
     """
-    blocks = [_frame(plan.cut, prompts, surroundings.recall), *filter(None, texts), *surrounding_blocks(surroundings)]
+    blocks = [_frame(plan.cut, prompts, session_data.recall), *filter(None, texts), *session_blocks(session_data)]
     taken = estimate_message(items) + sum(estimate_text(block) for block in blocks)
     anchor = _anchor(plan, plan.allowance.free - plan.kept_tokens - taken)
     system = SystemMessage(text="\n\n".join(blocks))
@@ -85,20 +85,20 @@ def _frame(cut: int, prompts: Prompts, recall: bool) -> str:
     return "\n".join(texts).replace("{seq}", str(max(0, cut - 1)))
 
 
-def surrounding_blocks(surroundings: Surroundings) -> list[str]:
+def session_blocks(session_data: SessionData) -> list[str]:
     """Return pins, plan, todo list, running jobs and notes of extensions as tagged texts, without the empty ones."""
     blocks: list[str] = []
-    if surroundings.pins:
-        blocks.append("\n".join(("<pins>", *surroundings.pins, "</pins>")))
-    if surroundings.plan:
-        blocks.append(tagged("approved-plan", f"{PLAN_NOTE}\n{clip_to_tokens(surroundings.plan, PLAN_TOKENS)}"))
-    if surroundings.todo:
-        lines = (f"- {TODO_MARKS[item.status]} {item.text}" for item in surroundings.todo)
+    if session_data.pins:
+        blocks.append("\n".join(("<pins>", *session_data.pins, "</pins>")))
+    if session_data.plan:
+        blocks.append(tagged("approved-plan", f"{PLAN_NOTE}\n{clip_to_tokens(session_data.plan, PLAN_TOKENS)}"))
+    if session_data.todo:
+        lines = (f"- {TODO_MARKS[item.status]} {item.text}" for item in session_data.todo)
         blocks.append("\n".join(("<todo>", *lines, "</todo>")))
-    if surroundings.jobs:
-        blocks.append("\n".join(("<running-jobs>", *surroundings.jobs, "</running-jobs>")))
-    if surroundings.notes:
-        blocks.append("\n".join(("<extension-notes>", *surroundings.notes, "</extension-notes>")))
+    if session_data.jobs:
+        blocks.append("\n".join(("<running-jobs>", *session_data.jobs, "</running-jobs>")))
+    if session_data.notes:
+        blocks.append("\n".join(("<extension-notes>", *session_data.notes, "</extension-notes>")))
     return blocks
 
 

@@ -16,8 +16,8 @@ from tenuto.compaction.measure.budget import Budget
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summarise import Patience, Progress
-from tenuto.compaction.summary.view import Surroundings
-from tenuto.compaction.ways.validate import Proposal, Standing, find_flaw, weigh
+from tenuto.compaction.summary.view import SessionData
+from tenuto.compaction.ways.validate import CurrentContext, Proposal, evaluate, find_flaw
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
 from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, FileUse
@@ -36,11 +36,11 @@ class PreparedSummary(msgspec.Struct, frozen=True, kw_only=True):
     model_id: str
 
 
-def still_holds(prepared: PreparedSummary, standing: Standing) -> bool:
+def still_holds(prepared: PreparedSummary, current: CurrentContext) -> bool:
     """Say whether the history begins with exactly what was covered, for the same model."""
-    if prepared.model_id != standing.model_id:
+    if prepared.model_id != current.model_id:
         return False
-    for entry in reversed(standing.path):
+    for entry in reversed(current.path):
         if entry.seq <= prepared.covered:
             return entry.seq == prepared.covered
         if isinstance(entry, _CHANGES):
@@ -79,13 +79,13 @@ class CompactionEnvironment:
     (0: where the plan cuts).
     """
 
-    standing: Standing
+    current: CurrentContext
     request: ModelRequest
     summarisers: Callable[[], Awaitable[Sequence[SummaryModel]]]
     progress: Progress
     prompts: Prompts = field(default_factory=Prompts)
     constraints: str = ""
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    session_data: SessionData = field(default_factory=SessionData)
     tracker: Mapping[str, FileUse] = field(default_factory=dict[str, FileUse])
     directory: str = ""
     keep_tokens: int | None = None
@@ -102,14 +102,14 @@ class CompactionEnvironment:
         self, *, manual: bool = False, keep_tokens: int | None = None, first_kept: int = 0
     ) -> CompactionPlan | NothingToCompact:
         """Return what a summary of the older part would cover, or why there is nothing to summarise."""
-        standing = self.standing
+        current = self.current
         return plan_compaction(
-            standing.path,
-            standing.view,
-            size=standing.size,
-            budget=standing.budget,
-            meter=standing.meter,
-            model_id=standing.model_id,
+            current.path,
+            current.view,
+            size=current.size,
+            budget=current.budget,
+            meter=current.meter,
+            model_id=current.model_id,
             manual=manual,
             keep_tokens=self.keep_tokens if keep_tokens is None else keep_tokens,
             tracker=self.tracker,
@@ -136,9 +136,9 @@ def accept(ctx: BoundContext, outcome: CompactionOutcome) -> Proposal:
 
     An automatic compaction also has to bring the next request under its limit, as a rule the trigger (R-004).
     """
-    standing = ctx.environment.standing
-    proposal = weigh(outcome, standing)
-    flaw = find_flaw(proposal, standing) or over_limit(ctx, proposal)
+    current = ctx.environment.current
+    proposal = evaluate(outcome, current)
+    flaw = find_flaw(proposal, current) or over_limit(ctx, proposal)
     if flaw:
         raise RungError(flaw)
     return proposal
@@ -146,7 +146,7 @@ def accept(ctx: BoundContext, outcome: CompactionOutcome) -> Proposal:
 
 def over_limit(ctx: BoundContext, proposal: Proposal) -> str:
     """Return by how much an automatic compaction would miss its aim, as one line; empty when it does not."""
-    limit = ctx.environment.standing.budget.trigger
+    limit = ctx.environment.current.budget.trigger
     if ctx.is_manual or proposal.tokens_after <= limit:
         return ""
     return f"the context would still be over its limit ({proposal.tokens_after:,} of {limit:,} tokens)"

@@ -18,7 +18,7 @@ from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.ways.environment import BoundContext, accept
 from tenuto.compaction.ways.preview import use_prepared
 from tenuto.compaction.ways.remote import compact_remotely, is_chosen
-from tenuto.compaction.ways.rungs import Rung, condense, hide_if_it_pays, plan_or_shorten, serialised_rungs
+from tenuto.compaction.ways.rungs import Rung, build_digest, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.compaction.ways.same_prefix import same_prefix_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
 from tenuto.protocol.model import ModelClient, ModelFacts, ModelRequest, StreamPart
@@ -26,7 +26,7 @@ from tenuto.protocol.model import ModelClient, ModelFacts, ModelRequest, StreamP
 T = TypeVar("T")
 
 
-class Home:
+class OwnerLoop:
     """The program's event loop, for code on other threads. To be made on that loop."""
 
     def __init__(self) -> None:
@@ -72,12 +72,12 @@ async def _await(function: Callable[[], Awaitable[T]]) -> T:
     return await function()
 
 
-class HomeClient:
+class OwnerLoopClient:
     """A model client that can be used on another thread: its connections stay at home."""
 
-    def __init__(self, client: ModelClient, home: Home) -> None:
+    def __init__(self, client: ModelClient, owner: OwnerLoop) -> None:
         self._client = client
-        self._home = home
+        self._home = owner
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         """Yield the parts of one answer. Raises `ModelError`."""
@@ -114,40 +114,40 @@ class HomeClient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LentContext(CompactionContext):
-    """The seed's fields for a strategy on another thread; `own` is the context that stays at `home`."""
+class ThreadContext(CompactionContext):
+    """The seed's fields for a strategy on another thread; `own` is the context that stays at `owner`."""
 
     own: BoundContext
-    home: Home
+    owner: OwnerLoop
 
 
-def lend(ctx: BoundContext, home: Home) -> LentContext:
+def for_thread(ctx: BoundContext, owner: OwnerLoop) -> ThreadContext:
     """Return the context as a strategy on another thread may use it."""
-    return LentContext(
+    return ThreadContext(
         history=ctx.history,
         token_count=ctx.token_count,
         max_context_size=ctx.max_context_size,
         reserved_context_size=ctx.reserved_context_size,
-        llm=CompactionModel(ctx.llm.facts, HomeClient(ctx.llm.client, home)),
+        llm=CompactionModel(ctx.llm.facts, OwnerLoopClient(ctx.llm.client, owner)),
         reason=ctx.reason,
         focus=ctx.focus,
         previous_summary=ctx.previous_summary,
         cache=ctx.cache,
         own=ctx,
-        home=home,
+        owner=owner,
     )
 
 
-async def at_home(ctx: CompactionContext, work: Callable[[BoundContext], Awaitable[T]]) -> T:
+async def on_owner_loop(ctx: CompactionContext, work: Callable[[BoundContext], Awaitable[T]]) -> T:
     """Return what `work` makes of the context; one that was lent goes home for it, with a changed focus or reason.
 
     Raises `StrategyError` for a context that was not made by Tenuto.
     """
     if isinstance(ctx, BoundContext):
         return await work(ctx)
-    if isinstance(ctx, LentContext):
+    if isinstance(ctx, ThreadContext):
         own = dataclasses.replace(ctx.own, reason=ctx.reason, focus=ctx.focus, cache=ctx.cache)
-        return await ctx.home.run(lambda: work(own))
+        return await ctx.owner.run(lambda: work(own))
     raise StrategyError("the built-in strategies work on the context that Tenuto passes to `compact`")
 
 
@@ -159,7 +159,7 @@ class LadderCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the first outcome that holds. Raises `RungError` when nothing can make the context smaller."""
-        return await at_home(ctx, _compact)
+        return await on_owner_loop(ctx, _compact)
 
 
 async def _compact(ctx: BoundContext) -> CompactionOutcome:
@@ -173,7 +173,7 @@ async def _compact(ctx: BoundContext) -> CompactionOutcome:
     plan = plan_or_shorten(ctx)
     if isinstance(plan, CompactionOutcome):
         return plan
-    return await climb(ctx, plan, (remote_rungs, same_prefix_rungs, serialised_rungs))
+    return await run_ladder(ctx, plan, (remote_rungs, same_prefix_rungs, serialised_rungs))
 
 
 async def remote_rungs(ctx: BoundContext) -> list[Rung]:
@@ -187,7 +187,7 @@ async def remote_rungs(ctx: BoundContext) -> list[Rung]:
     return [compact_remotely] if is_chosen(ctx.environment.request) else []
 
 
-async def climb(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]) -> CompactionOutcome:
+async def run_ladder(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]) -> CompactionOutcome:
     """Try the rungs of each group in turn; the digest is below all of them. Raises `RungError`."""
     notes: list[str] = []
     failure = ""
@@ -203,7 +203,7 @@ async def climb(ctx: BoundContext, plan: CompactionPlan, groups: Sequence[Rungs]
                 notes += [error.notice] if error.notice else []
             else:
                 return msgspec.structs.replace(outcome, notes=(*notes, *outcome.notes))
-    outcome = condense(ctx, failure)
+    outcome = build_digest(ctx, failure)
     if failure:
         notes.append(f"No model summary could be used ({failure}); the older part was condensed without a model.")
     return msgspec.structs.replace(outcome, notes=(*notes, *outcome.notes))

@@ -19,7 +19,7 @@ from tenuto.compaction.ways.remote import is_chosen
 from tenuto.compaction.ways.rungs import hide_if_it_pays, propose_summary, serialised_rungs
 from tenuto.compaction.ways.same_prefix import RUNG as SAME_PREFIX
 from tenuto.compaction.ways.same_prefix import planned_tokens, same_prefix_rungs
-from tenuto.compaction.ways.validate import weigh
+from tenuto.compaction.ways.validate import evaluate
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.message import Message, SystemMessage
 from tenuto.protocol.operation import CompactionReason
@@ -32,14 +32,14 @@ def use_prepared(ctx: BoundContext) -> CompactionOutcome | None:
     With a focus another summary is wanted than the one that was written without it.
     """
     environment, prepared = ctx.environment, ctx.environment.prepared
-    if prepared is None or ctx.focus or not still_holds(prepared, environment.standing):
+    if prepared is None or ctx.focus or not still_holds(prepared, environment.current):
         return None
     plan = environment.plan(manual=ctx.is_manual, first_kept=prepared.first_kept_index)
     if isinstance(plan, NothingToCompact):
         return None
-    outcome = propose_summary(plan, prepared.summary, environment.surroundings, environment.prompts, rung="prepared")
-    budget = environment.standing.budget
-    if weigh(outcome, environment.standing).tokens_after > (budget.target + budget.trigger) // 2:
+    outcome = propose_summary(plan, prepared.summary, environment.session_data, environment.prompts, rung="prepared")
+    budget = environment.current.budget
+    if evaluate(outcome, environment.current).tokens_after > (budget.target + budget.trigger) // 2:
         return None  # too much was said since: the next compaction would be due at once
     try:
         accept(ctx, outcome)
@@ -50,7 +50,7 @@ def use_prepared(ctx: BoundContext) -> CompactionOutcome | None:
 
 async def prepare(ctx: BoundContext) -> PreparedSummary:
     """Return a summary of what a compaction would replace now. Nothing is written. Raises `RungError`."""
-    standing = ctx.environment.standing
+    current = ctx.environment.current
     plan = ctx.environment.plan()
     if isinstance(plan, NothingToCompact):
         raise NothingLeftError(plan.reason)
@@ -67,8 +67,8 @@ async def prepare(ctx: BoundContext) -> PreparedSummary:
         return PreparedSummary(
             summary=strip_file_lists(outcome.summary),
             first_kept_index=outcome.first_kept_index,
-            covered=standing.path[-1].seq,
-            model_id=standing.model_id,
+            covered=current.path[-1].seq,
+            model_id=current.model_id,
         )
     raise RungError(failure)
 
@@ -116,17 +116,17 @@ class PlanDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_plan(ctx: BoundContext, summarisers: Sequence[SummaryModel] = (), strategy: str = "") -> PlanDescription:
     """Return what a compaction of this context would do; `summarisers` are the models that would be asked."""
-    standing = ctx.environment.standing
+    current = ctx.environment.current
     plan = ctx.environment.plan(manual=ctx.is_manual)
     requests = _requests(ctx, plan, summarisers)
     frame = PlanDescription(
         reason=ctx.reason,
         rung=strategy or (requests[0].rung if requests else ""),
         requests=requests,
-        tokens_before=standing.size.tokens,
-        window=standing.budget.window,
-        trigger=standing.budget.trigger,
-        target=standing.budget.target,
+        tokens_before=current.size.tokens,
+        window=current.budget.window,
+        trigger=current.budget.trigger,
+        target=current.budget.target,
         strategy=strategy,
     )
     if isinstance(plan, NothingToCompact):

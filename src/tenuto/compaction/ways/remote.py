@@ -132,13 +132,13 @@ def _without_fault(request: ModelRequest, error: ModelError) -> ModelRequest | N
 
 def request_before_cut(environment: CompactionEnvironment, plan: CompactionPlan) -> ModelRequest:
     """Return the next step's request without the kept tail: the same bytes up to there, so the prefix cache is read."""
-    request, standing = environment.request, environment.standing
+    request, current = environment.request, environment.current
     messages = request.messages
     start = 1 if messages and isinstance(messages[0], SystemMessage) else 0
     end = next((place for place in range(start, len(messages)) if messages[place].seq >= plan.cut), len(messages))
-    rest = standing.size.tokens - round(plan.kept_tokens * plan.size.calibration)
+    rest = current.size.tokens - round(plan.kept_tokens * plan.size.calibration)
     return msgspec.structs.replace(
-        request, messages=messages[:end], max_output_tokens=standing.budget.output_for(max(0, rest))
+        request, messages=messages[:end], max_output_tokens=current.budget.output_for(max(0, rest))
     )
 
 
@@ -150,8 +150,8 @@ def remote_outcome(
     What the provider may not carry over stands beside its items as always: pins, todo list, jobs, file lists, the
     user's words, and the last summary made here. A summary that cannot be read is told from data (rung 7).
     """
-    facts, surroundings = environment.request.model, environment.surroundings
-    room = list_room(plan, surroundings)
+    facts, session_data = environment.request.model, environment.session_data
+    room = list_room(plan, session_data)
     earlier = shorten(strip_file_lists(earlier_summary(environment)), plan.allowance.summary)
     answer = AssistantMessage(
         parts=tuple(OpaquePart(provider=facts.provider, block=item) for item in compacted.items), model=facts.id
@@ -167,12 +167,12 @@ def remote_outcome(
     if compacted.text:
         summary = with_file_lists(text, plan.file_operations, room)
     else:
-        summary = digest(plan, surroundings).replace(MARK, SEALED, 1)
+        summary = digest(plan, session_data).replace(MARK, SEALED, 1)
     spent = environment.spending.usage
     items = compacted.items[-1:] if compacted.has_user_messages else compacted.items
     return CompactionOutcome(
         summary=summary,
-        replacement=build_remote_replacement(plan, answer, beside, surroundings, environment.prompts),
+        replacement=build_remote_replacement(plan, answer, beside, session_data, environment.prompts),
         first_kept_index=plan.cut,
         edits=plan.edits,
         details=plan.file_operations.details(),
@@ -187,15 +187,15 @@ def plan_from_history(environment: CompactionEnvironment, plan: CompactionPlan) 
 
     Its own summary is told from data alone; the log has what it was made from.
     """
-    previous, standing = plan.previous, environment.standing
+    previous, current = plan.previous, environment.current
     if previous is None or previous.provider_items is None or not previous.summary.startswith(SEALED):
         return plan
     whole = plan_compaction(
-        standing.path,
-        project(standing.path),
-        size=standing.size,
-        budget=standing.budget,
-        meter=standing.meter,
+        current.path,
+        project(current.path),
+        size=current.size,
+        budget=current.budget,
+        meter=current.meter,
         model_id="",
         tracker=environment.tracker,
         directory=environment.directory,
@@ -216,5 +216,5 @@ def plan_from_history(environment: CompactionEnvironment, plan: CompactionPlan) 
 
 def earlier_summary(environment: CompactionEnvironment) -> str:
     """Return the newest summary on the path that was made here, which a provider does not count as conversation."""
-    found = active_compaction(environment.standing.path, "")
+    found = active_compaction(environment.current.path, "")
     return found.summary if found is not None else ""

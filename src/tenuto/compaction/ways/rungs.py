@@ -32,10 +32,10 @@ from tenuto.compaction.summary.summary import (
     exact_names,
     shorten,
 )
-from tenuto.compaction.summary.view import Surroundings, build_replacement
+from tenuto.compaction.summary.view import SessionData, build_replacement
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel, accept
 from tenuto.compaction.ways.remote import plan_from_history
-from tenuto.compaction.ways.validate import find_flaw, weigh
+from tenuto.compaction.ways.validate import evaluate, find_flaw
 from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import AssistantMessage, Message, NameAudit, ToolResultMessage
@@ -124,7 +124,7 @@ _LATEST_ENTRIES = 12
 def propose_summary(
     plan: CompactionPlan,
     summary: str,
-    surroundings: Surroundings,
+    session_data: SessionData,
     prompts: Prompts,
     usage: Usage | None = None,
     *,
@@ -145,25 +145,25 @@ def propose_summary(
     for error in errors:
         text = add_context(text, error)
     text = add_identifiers(text, names)
-    text = with_file_lists(text, plan.file_operations, list_room(plan, surroundings))
+    text = with_file_lists(text, plan.file_operations, list_room(plan, session_data))
     audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing), added=len(names))
-    return _propose(plan, text, surroundings, prompts, usage=usage, rung=rung, audit=audit)
+    return _propose(plan, text, session_data, prompts, usage=usage, rung=rung, audit=audit)
 
 
 def propose_digest(
-    plan: CompactionPlan, surroundings: Surroundings, prompts: Prompts, usage: Usage | None = None
+    plan: CompactionPlan, session_data: SessionData, prompts: Prompts, usage: Usage | None = None
 ) -> CompactionOutcome:
     """Return the outcome that needs no model (rung 7); `usage` is what failed attempts cost."""
-    text = digest(plan, surroundings)
+    text = digest(plan, session_data)
     audited = _audit(plan, text)
     audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing))
-    return _propose(plan, text, surroundings, prompts, usage=usage, rung="digest", audit=audit)
+    return _propose(plan, text, session_data, prompts, usage=usage, rung="digest", audit=audit)
 
 
 def _propose(
     plan: CompactionPlan,
     summary: str,
-    surroundings: Surroundings,
+    session_data: SessionData,
     prompts: Prompts,
     *,
     usage: Usage | None,
@@ -172,7 +172,7 @@ def _propose(
 ) -> CompactionOutcome:
     return CompactionOutcome(
         summary=summary,
-        replacement=build_replacement(plan, summary, surroundings, prompts),
+        replacement=build_replacement(plan, summary, session_data, prompts),
         first_kept_index=plan.cut,
         edits=plan.edits,
         details=msgspec.structs.replace(plan.file_operations.details(), names=audit if audit.found else None),
@@ -272,7 +272,7 @@ class Rung(Protocol):
 
 def hide(ctx: BoundContext) -> CompactionOutcome | None:
     """Return the outcome that hides old results (rung 1), `None` when there is nothing to hide."""
-    edits = hide_results(ctx.environment.standing.view)
+    edits = hide_results(ctx.environment.current.view)
     return CompactionOutcome(edits=edits, rung="hide") if edits else None
 
 
@@ -284,10 +284,10 @@ def hide_if_it_pays(ctx: BoundContext, limit: int | None = None) -> CompactionOu
     outcome = hide(ctx)
     if outcome is None:
         return None
-    standing = ctx.environment.standing
-    proposal = weigh(outcome, standing)
-    pays = not ctx.cache.is_warm or is_worth_a_cold_cache(proposal.gain, standing.budget.window)
-    limit = standing.budget.target if limit is None else limit
+    current = ctx.environment.current
+    proposal = evaluate(outcome, current)
+    pays = not ctx.cache.is_warm or is_worth_a_cold_cache(proposal.gain, current.budget.window)
+    limit = current.budget.target if limit is None else limit
     return outcome if pays and proposal.tokens_after <= limit else None
 
 
@@ -319,17 +319,17 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
         raise
     finally:
         environment.spending.add(summariser.usage)
-    return propose_summary(plan, summary, environment.surroundings, environment.prompts, environment.spending.usage)
+    return propose_summary(plan, summary, environment.session_data, environment.prompts, environment.spending.usage)
 
 
-def condense(ctx: BoundContext, reason: str = "") -> CompactionOutcome:
+def build_digest(ctx: BoundContext, reason: str = "") -> CompactionOutcome:
     """Return the digest that needs no model (rung 7, R-003), with as much of the tail as fits.
 
     `reason` is why no other way could be used. Raises `RungError` when not even this makes the context smaller.
     """
     environment = ctx.environment
-    standing = environment.standing
-    usual = standing.budget.keep_recent // (MANUAL_KEEP_DIVISOR if ctx.is_manual else 1)
+    current = environment.current
+    usual = current.budget.keep_recent // (MANUAL_KEEP_DIVISOR if ctx.is_manual else 1)
     keep = environment.keep_tokens or usual
     best: CompactionOutcome | None = None
     for divisor in KEEP_SHARES:
@@ -339,8 +339,8 @@ def condense(ctx: BoundContext, reason: str = "") -> CompactionOutcome:
             continue
         usage = environment.spending.usage
         plan = plan_from_history(environment, plan)
-        outcome = propose_digest(plan, environment.surroundings, environment.prompts, usage)
-        flaw = find_flaw(weigh(outcome, standing), standing)
+        outcome = propose_digest(plan, environment.session_data, environment.prompts, usage)
+        flaw = find_flaw(evaluate(outcome, current), current)
         if flaw:
             reason = flaw
             continue

@@ -19,7 +19,7 @@ from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.judge import expect
 from tenuto.compaction.summary.prompts import with_length
-from tenuto.compaction.summary.summarise import Asker, SummaryError, accept_summary
+from tenuto.compaction.summary.summarise import SummaryCalls, SummaryError, accept_summary
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel
 from tenuto.compaction.ways.rungs import Rung, propose_summary
 from tenuto.protocol.compaction import CompactionOutcome
@@ -79,7 +79,7 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
     asked = _fit(model, ctx, plan)
     if asked is None:
         return None
-    asker = Asker(model.model.client, environment.progress, environment.patience)
+    asker = SummaryCalls(model.model.client, environment.progress, environment.patience)
 
     async def ask(feedback: str) -> AssistantMessage:
         try:
@@ -98,7 +98,7 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
     finally:
         environment.spending.add(asker.usage)
     usage = environment.spending.usage
-    return propose_summary(plan, summary, environment.surroundings, environment.prompts, usage, rung=RUNG)
+    return propose_summary(plan, summary, environment.session_data, environment.prompts, usage, rung=RUNG)
 
 
 class _Asked(msgspec.Struct, frozen=True):

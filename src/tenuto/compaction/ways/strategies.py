@@ -23,9 +23,9 @@ from tenuto.compaction.plan.plan import NothingToCompact
 from tenuto.compaction.summary.digest import list_room
 from tenuto.compaction.summary.view import build_replacement
 from tenuto.compaction.ways.environment import BoundContext, accept
-from tenuto.compaction.ways.ladder import at_home, climb, remote_rungs
+from tenuto.compaction.ways.ladder import on_owner_loop, remote_rungs, run_ladder
 from tenuto.compaction.ways.remote import choose_remote
-from tenuto.compaction.ways.rungs import condense, hide, plan_or_shorten, serialised_rungs
+from tenuto.compaction.ways.rungs import build_digest, hide, plan_or_shorten, serialised_rungs
 from tenuto.protocol.compaction import CompactionContext, CompactionOutcome, CompactionStrategy
 from tenuto.protocol.hooks import SuppliedCompaction
 from tenuto.protocol.message import MESSAGE_TYPES, Message
@@ -36,12 +36,12 @@ class LLMSummaryCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the outcome. Raises `RungError` when nothing can make the context smaller."""
-        return await at_home(ctx, _summarise)
+        return await on_owner_loop(ctx, _summarise)
 
 
 async def _summarise(ctx: BoundContext) -> CompactionOutcome:
     plan = plan_or_shorten(ctx)
-    return plan if isinstance(plan, CompactionOutcome) else await climb(ctx, plan, (serialised_rungs,))
+    return plan if isinstance(plan, CompactionOutcome) else await run_ladder(ctx, plan, (serialised_rungs,))
 
 
 class ToolResultHidingCompaction:
@@ -49,7 +49,7 @@ class ToolResultHidingCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome | None:
         """Return the outcome, or `None`."""
-        return await at_home(ctx, _hide)
+        return await on_owner_loop(ctx, _hide)
 
 
 async def _hide(ctx: BoundContext) -> CompactionOutcome | None:
@@ -70,14 +70,14 @@ class RemoteCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the outcome; a summary made here where the provider has none. Raises `RungError`."""
-        return await at_home(ctx, _compact_remotely)
+        return await on_owner_loop(ctx, _compact_remotely)
 
 
 async def _compact_remotely(ctx: BoundContext) -> CompactionOutcome:
     plan = plan_or_shorten(ctx)
     if isinstance(plan, CompactionOutcome):
         return plan
-    return await climb(choose_remote(ctx), plan, (remote_rungs, serialised_rungs))
+    return await run_ladder(choose_remote(ctx), plan, (remote_rungs, serialised_rungs))
 
 
 class DigestCompaction:
@@ -85,14 +85,14 @@ class DigestCompaction:
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutcome:
         """Return the outcome. Raises `RungError` when nothing can make the context smaller."""
-        return await at_home(ctx, _condense)
+        return await on_owner_loop(ctx, _condense)
 
 
 async def _condense(ctx: BoundContext) -> CompactionOutcome:
     plan = ctx.environment.plan(manual=ctx.is_manual)
     if isinstance(plan, NothingToCompact):
         raise NothingLeftError(plan.reason)
-    return condense(ctx)
+    return build_digest(ctx)
 
 
 def load_strategy(name: str, dependencies: Mapping[type, object], folder: Path | None = None) -> CompactionStrategy:
@@ -192,11 +192,11 @@ def take_supplied(ctx: BoundContext, supplied: SuppliedCompaction, extension: st
     plan = environment.plan(manual=ctx.is_manual, first_kept=supplied.first_kept_index)
     if isinstance(plan, NothingToCompact):
         raise RungError(plan.reason)
-    lists = list_room(plan, environment.surroundings)
+    lists = list_room(plan, environment.session_data)
     summary = with_file_lists(supplied.summary, plan.file_operations, lists)
     outcome = CompactionOutcome(
         summary=summary,
-        replacement=build_replacement(plan, summary, environment.surroundings, environment.prompts),
+        replacement=build_replacement(plan, summary, environment.session_data, environment.prompts),
         first_kept_index=plan.cut,
         edits=plan.edits,
         details=msgspec.structs.replace(plan.file_operations.details(), extension=supplied.details),

@@ -26,7 +26,7 @@ from tenuto.protocol.part import OpaquePart, TextPart, text_of
 from tenuto.session.view.projection import edit_message, project
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class CurrentContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context as it is now. `path` is the entries from root to leaf, `view` the live view, `size` its measure."""
 
     path: Sequence[HistoryEvent]
@@ -77,33 +77,33 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def weigh(outcome: CompactionOutcome, standing: Standing) -> Proposal:
+def evaluate(outcome: CompactionOutcome, current: CurrentContext) -> Proposal:
     """Return what the next request would come to.
 
     What it has now may have been counted, what it will have can only be estimated: so the gain is the difference of
     two estimates, and the number that is told is never more than what there is now.
     """
-    outcome = _keep_items(outcome, standing)
-    size = standing.size
-    before = _estimate(standing.view, standing, size.thinking)
+    outcome = _keep_items(outcome, current)
+    size = current.size
+    before = _estimate(current.view, current, size.thinking)
     thinking = size.thinking.before(_first_change(outcome))
-    after = _estimate(view_after(outcome, standing), standing, thinking)
+    after = _estimate(view_after(outcome, current), current, thinking)
     told = after if after < size.tokens or not before else size.tokens * after // before
     return Proposal(
         outcome=outcome,
         tokens_before=size.tokens,
         tokens_after=told,
         gain=before - after,
-        trigger=standing.budget.trigger,
+        trigger=current.budget.trigger,
         rough=size.is_rough,
     )
 
 
-def _estimate(view: Sequence[Message], standing: Standing, thinking: SentThinking) -> int:
+def _estimate(view: Sequence[Message], current: CurrentContext, thinking: SentThinking) -> int:
     """Return the size of the request that sends a view, and what is queued."""
-    size = standing.size
+    size = current.size
     messages = _without_system(view)
-    return size.fixed + size.queued + standing.meter.tokens_of(messages, standing.model_id, thinking)
+    return size.fixed + size.queued + current.meter.tokens_of(messages, current.model_id, thinking)
 
 
 def _first_change(outcome: CompactionOutcome) -> int:
@@ -113,12 +113,12 @@ def _first_change(outcome: CompactionOutcome) -> int:
     return min((edit.target for edit in outcome.edits), default=sys.maxsize)
 
 
-def _keep_items(outcome: CompactionOutcome, standing: Standing) -> CompactionOutcome:
+def _keep_items(outcome: CompactionOutcome, current: CurrentContext) -> CompactionOutcome:
     """Return the outcome; one that keeps a provider's items of the present view says whose they are.
 
     So they are sent to nobody else, whatever strategy kept them.
     """
-    previous = active_compaction(standing.path, standing.model_id)
+    previous = active_compaction(current.path, current.model_id)
     if outcome.provider_items is not None or previous is None or previous.provider_items is None:
         return outcome
     kept = any(
@@ -130,19 +130,19 @@ def _keep_items(outcome: CompactionOutcome, standing: Standing) -> CompactionOut
     return msgspec.structs.replace(outcome, provider_items=previous.provider_items) if kept else outcome
 
 
-def view_after(outcome: CompactionOutcome, standing: Standing) -> list[Message]:
+def view_after(outcome: CompactionOutcome, current: CurrentContext) -> list[Message]:
     """Return the view that the outcome leads to, system prompt first."""
     first = outcome.first_kept_index
-    previous = active_compaction(standing.path, standing.model_id)
+    previous = active_compaction(current.path, current.model_id)
     if first and previous is not None and first < previous.first_kept_index:
-        return project(_with_entry(outcome, standing.path), standing.model_id)
-    system = list(standing.view[:1]) if standing.view and isinstance(standing.view[0], SystemMessage) else []
-    messages = standing.view[len(system) :]
+        return project(_with_entry(outcome, current.path), current.model_id)
+    system = list(current.view[:1]) if current.view and isinstance(current.view[0], SystemMessage) else []
+    messages = current.view[len(system) :]
     if first:
         start = next((index for index, message in enumerate(messages) if message.seq >= first), len(messages))
         messages = [*outcome.replacement, *messages[start:]]
     edits = {edit.target: edit for edit in outcome.edits}
-    whole = _originals(standing.path, set(edits))
+    whole = _originals(current.path, set(edits))
     shown = (
         edit_message(whole.get(message.seq, message), edits[message.seq]) if message.seq in edits else message
         for message in messages
@@ -150,13 +150,13 @@ def view_after(outcome: CompactionOutcome, standing: Standing) -> list[Message]:
     return [*system, *(message for message in shown if message is not None)]
 
 
-def find_flaw(proposal: Proposal, standing: Standing) -> str:
+def find_flaw(proposal: Proposal, current: CurrentContext) -> str:
     """Return why a proposal must not be written, as one line for a user; empty when it may.
 
     It has to be smaller than what there is, to begin its tail where a cut may fall, and to leave every call with its
     result (R-004, R-048).
     """
-    flaw = _find_misfit(proposal.outcome, standing)
+    flaw = _find_misfit(proposal.outcome, current)
     if flaw or proposal.gain > 0:
         return flaw
     return (
@@ -165,11 +165,11 @@ def find_flaw(proposal: Proposal, standing: Standing) -> str:
     )
 
 
-def _find_misfit(outcome: CompactionOutcome, standing: Standing) -> str:
+def _find_misfit(outcome: CompactionOutcome, current: CurrentContext) -> str:
     """Return why the outcome does not fit this history, whatever its size."""
     if any(edit.target < 1 for edit in outcome.edits):
         return "an edit names no entry"
-    silenced = _silenced_by(outcome, standing)
+    silenced = _silenced_by(outcome, current)
     if silenced:
         return f"an edit would take the words of entry {silenced} away; only results can be hidden or shortened"
     if not outcome.first_kept_index:
@@ -178,15 +178,15 @@ def _find_misfit(outcome: CompactionOutcome, standing: Standing) -> str:
         return "nothing would stand for the summarised part"
     if has_open_calls(outcome.replacement):
         return "the messages that replace the history contain a call without its result, or a result without its call"
-    if not is_valid_cut(outcome.first_kept_index, standing):
+    if not is_valid_cut(outcome.first_kept_index, current):
         return f"entry {outcome.first_kept_index} is not a place where the conversation can be cut"
     return ""
 
 
-def _silenced_by(outcome: CompactionOutcome, standing: Standing) -> int:
+def _silenced_by(outcome: CompactionOutcome, current: CurrentContext) -> int:
     """Return the seq of a message, other than a result, that an edit shows with other words; 0 when there is none."""
     edits = {edit.target: edit for edit in outcome.edits}
-    for message in standing.view if edits else ():
+    for message in current.view if edits else ():
         edit = edits.get(message.seq)
         if edit is None or isinstance(message, ToolResultMessage):
             continue
@@ -220,22 +220,22 @@ def has_open_calls(messages: Sequence[Message]) -> bool:
     return bool(waiting)
 
 
-def is_valid_cut(seq: int, standing: Standing) -> bool:
+def is_valid_cut(seq: int, current: CurrentContext) -> bool:
     """Say whether a kept tail may begin with entry `seq`, or behind everything.
 
     A larger one than that would keep what is said later out of the view as well.
     """
-    path = standing.path
+    path = current.path
     if not path or seq > path[-1].seq + 1:
         return False
-    previous = active_compaction(path, standing.model_id)
+    previous = active_compaction(path, current.model_id)
     start = previous.first_kept_index if previous is not None else 0
     if seq < start:
         view = {message.seq: message for message in project(path[: position_of(path, start)]) if message.seq}
         start = 0
     else:
-        view = {message.seq: message for message in standing.view if message.seq}
-    entries = [item.entry for item in visible_items(path[position_of(path, start) :], view, standing.meter)]
+        view = {message.seq: message for message in current.view if message.seq}
+    entries = [item.entry for item in visible_items(path[position_of(path, start) :], view, current.meter)]
     if not entries:
         return False
     if seq > entries[-1].seq:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tenuto.config.saved_approvals import StandingAnswer, StandingFileError
+from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.agent.plans import present_plan
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
@@ -160,12 +160,12 @@ class CallRunner:
 
     def _judge(self, prepared: PreparedCall) -> Verdict:
         live = self._live
-        return judge(live.mode, prepared.subject, self._standing(), live.tool_context.workspace)
+        return judge(live.mode, prepared.subject, self._approvals(), live.tool_context.workspace)
 
     def _may_look(self, place: ApprovalSubject) -> bool:
         """Say whether the file of a call may be looked at: it may be changed, or a user is going to be asked."""
         live = self._live
-        verdict = judge(live.mode, place, self._standing(), live.tool_context.workspace)
+        verdict = judge(live.mode, place, self._approvals(), live.tool_context.workspace)
         return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and live.interactive)
 
     async def _to_be_asked(self) -> int:
@@ -190,7 +190,7 @@ class CallRunner:
                 self._live.session.append(ApprovalEntry(tool=tool, pattern=pattern))
         return None
 
-    def _standing(self) -> Iterator[ApprovalEntry]:
+    def _approvals(self) -> Iterator[ApprovalEntry]:
         """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
         live = self._live
         yield from live.session.state.approvals
@@ -203,8 +203,8 @@ class CallRunner:
         live = self._live
         directory = str(live.tool_context.workspace)
         try:
-            live.saved_approvals.add(StandingAnswer(tool=tool, pattern=pattern, directory=directory))
-        except StandingFileError as error:
+            live.saved_approvals.add(SavedApproval(tool=tool, pattern=pattern, directory=directory))
+        except SavedApprovalsError as error:
             live.notify(f"Allowed for this session only: {error}", "warning")
             return False
         live.notify(f"Allowed permanently in {directory}: {tool} {pattern}. /approvals revokes it.")

@@ -28,7 +28,7 @@ from tenuto.session.view.projection import cancelled_by_undo
 from tenuto.session.view.tree import find_on
 
 
-def pass_door(live: LiveSession, submission_id: str = "") -> None:
+def run_preflight(live: LiveSession, submission_id: str = "") -> None:
     """Shorten what is over the ceiling if the window is smaller than at the last request, or nobody has looked yet.
 
     Does nothing where automatic compaction is switched off (R-015). What the user undid stays undone.

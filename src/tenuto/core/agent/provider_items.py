@@ -11,7 +11,7 @@ import msgspec
 from tenuto.compaction.plan.entries import active_compaction
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.ways.remote import remote_outcome
-from tenuto.compaction.ways.validate import weigh
+from tenuto.compaction.ways.validate import evaluate
 from tenuto.core.compacting.environment import bind_context
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -33,7 +33,7 @@ def adopt_compaction(
     plan = context.environment.plan(first_kept=answer.seq)
     if not isinstance(plan, CompactionPlan):
         return
-    proposal = weigh(remote_outcome(context.environment, plan, compacted), context.environment.standing)
+    proposal = evaluate(remote_outcome(context.environment, plan, compacted), context.environment.current)
     sent = round(plan.size.estimate * plan.size.calibration)  # the server may have counted the smaller context already
     proposal = msgspec.structs.replace(proposal, tokens_before=max(sent, proposal.tokens_before))
     stored = live.session.append(proposal.to_entry("threshold"))

@@ -21,7 +21,7 @@ from tenuto.core.agent.overflow import (
     concerns_images,
     is_overflow,
     leaves_no_room,
-    pass_door,
+    run_preflight,
 )
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.live import LiveSession, SessionServices
@@ -59,36 +59,36 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import TextPart
 
 
-def tell_at_prompt(live: LiveSession) -> None:
+def remind_at_prompt(live: LiveSession) -> None:
     """Tell what has changed before a new prompt goes into the history; what was told of jobs before is old by now."""
     live.reminders.ended_jobs.clear()
-    _tell_surroundings(live)
+    _remind_of_context(live)
     changed = live.reminders.changed_files.find(live.session.state.files)
     if changed:
         live.session.append(changed_files_message(changed))
 
 
-def tell_before_request(live: LiveSession) -> None:
+def remind_before_request(live: LiveSession) -> None:
     """Tell what the request that is made next has to carry and does not: each one, also when a step is repeated."""
     ended = live.tool_context.jobs.take_finished()
     if ended:
         live.reminders.ended_jobs.extend(ended)
         live.session.append(finished_jobs_message(ended))
     tell_pins(live)
-    _tell_surroundings(live)
+    _remind_of_context(live)
     compaction = live.session.reading.compaction
     if compaction is not live.reminders.compaction:
         live.reminders.compaction = compaction
-        _tell_again(live)
+        _remind_again(live)
 
 
-def _tell_surroundings(services: SessionServices) -> None:
+def _remind_of_context(services: SessionServices) -> None:
     told = last_told(services.session.get_llm_history())
     for message in due_messages(told, services.mode, services.session.cwd, services.clock()):
         services.session.append(message)
 
 
-def _tell_again(live: LiveSession) -> None:
+def _remind_again(live: LiveSession) -> None:
     """Tell of files and jobs what was told before, still holds, and is not in the view any more."""
     notes = [message for message in live.session.get_llm_history() if isinstance(message, DeveloperMessage)]
     files = names_in(notes, FILES_KIND)
@@ -142,7 +142,7 @@ class ModelCall:
 
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
-        pass_door(self._live, self._submission_id)
+        run_preflight(self._live, self._submission_id)
         request = self._build_request()
         while True:
             estimate = self._live.measure().estimate
@@ -165,7 +165,7 @@ class ModelCall:
                 return stored
 
     def _build_request(self) -> ModelRequest:
-        tell_before_request(self._live)
+        remind_before_request(self._live)
         return build_request(self._live)
 
     def _note_server(self, answer: AssistantMessage, end: Finished) -> None:

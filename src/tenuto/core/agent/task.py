@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from tenuto.core.agent.plans import is_handed_over
-from tenuto.core.agent.step import ModelCall, tell_at_prompt
+from tenuto.core.agent.step import ModelCall, remind_at_prompt
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
@@ -203,7 +203,7 @@ class AgentTask:
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
             self._live.store_side_commands()
-            tell_at_prompt(self._live)
+            remind_at_prompt(self._live)
             if await self._send(queue[0]):
                 self._repeated.clear()
                 return True

@@ -25,7 +25,7 @@ Outcome = Literal["restored", "removed", "same", "changed since", "not kept", "f
 _CHANGING = frozenset({"write", "edit", "delete"})
 
 
-class WayBack(msgspec.Struct, frozen=True, kw_only=True):
+class FileRestore(msgspec.Struct, frozen=True, kw_only=True):
     """What one file was. `content` is the hash of its bytes (empty with `absent`: there was no file).
 
     `expected` is the hash of what the agent left; another content is somebody else's work and is not touched.
@@ -46,7 +46,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def plan_ways_back(entries: Iterable[HistoryEvent]) -> list[WayBack]:
+def plan_restores(entries: Iterable[HistoryEvent]) -> list[FileRestore]:
     """Return what every file was before the first of these entries, by their order in the log."""
     first: dict[str, FileUse] = {}
     last: dict[str, FileUse] = {}
@@ -58,12 +58,12 @@ def plan_ways_back(entries: Iterable[HistoryEvent]) -> list[WayBack]:
                 first.setdefault(use.path, use)
                 last[use.path] = use
     return [
-        WayBack(path=path, content=use.before, absent=use.created, expected=last[path].sha256)
+        FileRestore(path=path, content=use.before, absent=use.created, expected=last[path].sha256)
         for path, use in first.items()
     ]
 
 
-def count_ways_back(entries: Iterable[HistoryEvent], seqs: Iterable[int]) -> dict[int, int]:
+def count_restores(entries: Iterable[HistoryEvent], seqs: Iterable[int]) -> dict[int, int]:
     """Return for each seq how many files are another one now, by the log, than they were at that entry.
 
     `entries` is the whole log behind the lowest of them: files have no branches.
@@ -116,12 +116,14 @@ def turn_entries(path: Sequence[HistoryEvent], turn: int) -> list[HistoryEvent]:
     return found
 
 
-def take_back(ways: Iterable[WayBack], load: Callable[[str], bytes], keep: Callable[[bytes], str]) -> list[Restored]:
+def restore_planned(
+    ways: Iterable[FileRestore], load: Callable[[str], bytes], keep: Callable[[bytes], str]
+) -> list[Restored]:
     """Write the files as they were; `load` and `keep` read and keep bytes by hash. Never raises for a single file."""
-    return [_take_one_back(way, load, keep) for way in ways]
+    return [_restore_one(way, load, keep) for way in ways]
 
 
-def _take_one_back(way: WayBack, load: Callable[[str], bytes], keep: Callable[[bytes], str]) -> Restored:
+def _restore_one(way: FileRestore, load: Callable[[str], bytes], keep: Callable[[bytes], str]) -> Restored:
     path = Path(way.path)
     try:
         present = path.read_bytes() if path.exists() else None
@@ -207,7 +209,7 @@ def restore_files(services: SessionServices, seq: int) -> str:
 
 def _restore(services: SessionServices, entries: Iterable[HistoryEvent], target: int, *, is_turn: bool) -> str:
     session = services.session
-    restored = take_back(plan_ways_back(entries), session.store.load_bytes, session.store.save_bytes)
+    restored = restore_planned(plan_restores(entries), session.store.load_bytes, session.store.save_bytes)
     uses = tuple(one.use for one in restored if one.use is not None)
     if uses or is_turn:
         session.append(FilesEntry(target=target, files=uses, turn=is_turn))

@@ -31,7 +31,7 @@ from tenuto.compaction.ways.environment import CompactionEnvironment, Progress
 from tenuto.core.branching.files_back import restore_files
 from tenuto.core.compacting.compact import drop_pending
 from tenuto.core.compacting.environment import bind_context
-from tenuto.core.compacting.hooks import ask_before_move, tell_moved
+from tenuto.core.compacting.hooks import ask_before_move, notify_moved
 from tenuto.core.compacting.undo import size_of
 from tenuto.core.errors import MoveRefusedError, TaskFailedError, describe_failure
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -136,7 +136,7 @@ async def _summarise(
     live: LiveSession, kept: Sequence[HistoryEvent], environment: CompactionEnvironment, focus: str
 ) -> tuple[LeftBranch, str]:
     path, length = live.session.path(), length_for(live.budget().window)
-    calibration, reserve = environment.standing.size.calibration, live.settings.branch_summary.reserve_tokens
+    calibration, reserve = environment.current.size.calibration, live.settings.branch_summary.reserve_tokens
     failure = ""
     for model in await environment.summarisers():
         branch = leave_branch(path, kept, room_for(model.budget.window, calibration, reserve), environment.directory)
@@ -162,7 +162,7 @@ async def _summarise(
     if failure:
         live.notify(f"No model could write the notes ({failure}); they were made without one.", "warning")
     branch = leave_branch(path, kept, room_for(live.budget().window, calibration, reserve))
-    return branch, digest_branch(branch, environment.surroundings, length)
+    return branch, digest_branch(branch, environment.session_data, length)
 
 
 def tell_files_of_other_ways(live: LiveSession, since: int) -> None:
@@ -195,7 +195,7 @@ QUOTED = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
+class PlannedMove:
     """A move that is ready to be written: where the leaf goes (0: the root), and the notes if there are any.
 
     With `files` the agent's edits since that entry are taken back as well (0: they are not).
@@ -206,7 +206,7 @@ class Departure:
     files: int = 0
 
 
-class Leaving:
+class LeafMove:
     """What all moves of the leaf share. `show` tells the front-ends the session anew."""
 
     def __init__(self, live: LiveSession, operation: Operation, focus: str, show: Callable[[], None]) -> None:
@@ -215,21 +215,21 @@ class Leaving:
         self._focus = focus
         self._show = show
 
-    async def prepare(self, leaf: int) -> Departure:
+    async def prepare(self, leaf: int) -> PlannedMove:
         """Ask the extensions about a move without notes. Raises `MoveRefusedError`."""
         await self._ask(leaf, notes=False)
-        return Departure(leaf)
+        return PlannedMove(leaf)
 
-    async def prepare_with_notes(self, leaf: int) -> Departure:
+    async def prepare_with_notes(self, leaf: int) -> PlannedMove:
         """Ask the extensions, and write notes on what is left where none of them has. Raises `MoveRefusedError`."""
         live = self._live
         supplied = await self._ask(leaf, notes=True)
         kept = live.session.path_to(leaf)
         if supplied is not None:
-            return Departure(leaf, _take_supplied(live, kept, *supplied))
-        return Departure(leaf, await write_notes(live, kept, self._focus, self._progress))
+            return PlannedMove(leaf, _take_supplied(live, kept, *supplied))
+        return PlannedMove(leaf, await write_notes(live, kept, self._focus, self._progress))
 
-    async def show_preparing(self, preparing: Awaitable[Departure]) -> Departure:
+    async def show_preparing(self, preparing: Awaitable[PlannedMove]) -> PlannedMove:
         """Let the user see it going on: a start, progress, and an end whatever goes wrong (R-016)."""
         live = self._live
         live.bus.publish(CompactionStartEvent(session_id=live.id, submission_id=self._submission_id, reason="branch"))
@@ -242,7 +242,7 @@ class Leaving:
             self._publish_failure(describe_failure(error), aborted=isinstance(error, MoveRefusedError))
             raise
 
-    def write(self, departure: Departure, describe: Callable[[str], str]) -> None:
+    def write(self, departure: PlannedMove, describe: Callable[[str], str]) -> None:
         """Move the leaf, put the notes there, and show the session as it is now.
 
         `describe` returns what the user is told, from the sizes of the next request before and after.
@@ -263,7 +263,7 @@ class Leaving:
             restore_files(live, departure.files)
         tell_files_of_other_ways(live, ancestor)
         self._show()
-        tell_moved(live, old_leaf, departure.leaf if notes is None else notes.seq, notes)
+        notify_moved(live, old_leaf, departure.leaf if notes is None else notes.seq, notes)
 
     async def _ask(self, leaf: int, *, notes: bool) -> tuple[str, SuppliedBranchSummary] | None:
         live = self._live
@@ -302,7 +302,7 @@ class MoveTask:
     def __init__(self, live: LiveSession, operation: MoveLeafOperation, show: Callable[[], None]) -> None:
         self._live = live
         self._operation = operation
-        self._leaving = Leaving(live, operation, operation.focus or "", show)
+        self._leaving = LeafMove(live, operation, operation.focus or "", show)
 
     async def run(self) -> None:
         """Go there. Raises `TaskFailedError`, told, with nothing appended."""
@@ -322,7 +322,7 @@ class MoveTask:
         live.task.queue_waiting = bool(live.session.state.queue)  # it was meant for another place
         self._leaving.write(departure, lambda sizes: self._describe(destination, departure, sizes))
 
-    async def _prepare(self, leaf: int) -> Departure:
+    async def _prepare(self, leaf: int) -> PlannedMove:
         if self._operation.notes and is_anything_left(self._live.session, leaf):
             return await self._leaving.show_preparing(self._leaving.prepare_with_notes(leaf))
         try:
@@ -331,7 +331,7 @@ class MoveTask:
             self._live.notify(f"Not moved: {error}.", "warning")
             raise
 
-    def _describe(self, destination: Destination, departure: Departure, sizes: str) -> str:
+    def _describe(self, destination: Destination, departure: PlannedMove, sizes: str) -> str:
         where = f"entry {destination.leaf}" if destination.leaf else "the beginning"
         if destination.parts:
             where = f"before “{shorten(text_of(destination.parts), QUOTED) or 'an image'}”"
@@ -345,7 +345,7 @@ class CompactFromTask:
     def __init__(self, live: LiveSession, operation: CompactFromOperation, show: Callable[[], None]) -> None:
         self._live = live
         self._target = operation.target
-        self._leaving = Leaving(live, operation, operation.focus or "", show)
+        self._leaving = LeafMove(live, operation, operation.focus or "", show)
 
     async def run(self) -> None:
         """Write notes on what is left and move the leaf. Raises `TaskFailedError` with nothing appended."""
@@ -355,7 +355,7 @@ class CompactFromTask:
             lambda sizes: f"Replaced the later part by notes ({sizes}). /compact undo reverts this.",
         )
 
-    async def _prepare(self) -> Departure:
+    async def _prepare(self) -> PlannedMove:
         """Return the move; the notes have to make the request smaller."""
         live = self._live
         departure = await self._leaving.prepare_with_notes(leaf_before(live.session, self._target))

@@ -20,9 +20,9 @@ from tenuto.compaction.measure.budget import aim_for
 from tenuto.compaction.ways.environment import BoundContext, Progress
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.strategies import take_supplied
-from tenuto.compaction.ways.validate import Proposal, find_flaw, weigh
+from tenuto.compaction.ways.validate import Proposal, evaluate, find_flaw
 from tenuto.core.compacting.environment import bind_context
-from tenuto.core.compacting.hooks import ask_before_compaction, tell_compacted, tell_failed
+from tenuto.core.compacting.hooks import ask_before_compaction, notify_compacted, notify_compaction_failed
 from tenuto.core.compacting.preparation import drop_outdated
 from tenuto.core.compacting.strategies import choose_strategy, name_of, outcome_of
 from tenuto.core.compacting.undo import append_undo
@@ -158,7 +158,7 @@ async def summarise(live: LiveSession, prepared: PreparedCompaction) -> Proposed
     try:
         outcome = _take_supplied(live, prepared)
         if outcome is not None:
-            proposal = weigh(outcome, context.environment.standing)
+            proposal = evaluate(outcome, context.environment.current)
         else:
             proposal = await _ask_strategy(live, context, prepared.strategy)
     except BaseException:
@@ -197,12 +197,12 @@ async def _ask_strategy(live: LiveSession, context: BoundContext, strategy: Comp
 
 async def _checked_proposal(context: BoundContext, strategy: CompactionStrategy) -> Proposal:
     """Return what the strategy proposes, if it may be written. Raises `RungError`."""
-    standing = context.environment.standing
+    current = context.environment.current
     output = await strategy.compact(context)
     if output is None or isinstance(output, CompactionOutcome):
         outcome = output
     else:
-        outcome = outcome_of(output, standing, name_of(strategy))
+        outcome = outcome_of(output, current, name_of(strategy))
     if outcome is None and context.reason == "overflow" and type(strategy) is not LadderCompaction:
         return await _checked_proposal(context, LadderCompaction())  # the request cannot be made as it is
     if outcome is None:
@@ -210,8 +210,8 @@ async def _checked_proposal(context: BoundContext, strategy: CompactionStrategy)
     spent = context.environment.spending.usage
     if outcome.usage is None and spent != Usage():
         outcome = msgspec.structs.replace(outcome, usage=spent)
-    proposal = weigh(outcome, standing)
-    flaw = find_flaw(proposal, standing)
+    proposal = evaluate(outcome, current)
+    flaw = find_flaw(proposal, current)
     if flaw:
         raise RungError(flaw)
     return proposal
@@ -243,7 +243,7 @@ def append(live: LiveSession, proposed: ProposedCompaction) -> CompactionEntry:
         live.notify(note, "warning", keep=True)
     live.publish_usage()
     _warn_of_rounds(live, entry)
-    tell_compacted(live, entry, request)
+    notify_compacted(live, entry, request)
     return entry
 
 
@@ -322,7 +322,7 @@ def publish_failure(
             tokens_before=live.measure().tokens,
         )
     )
-    tell_failed(live, request, error, aborted=aborted)
+    notify_compaction_failed(live, request, error, aborted=aborted)
 
 
 # --- tasks ---

@@ -11,9 +11,9 @@ from tenuto.compaction.measure.meter import estimate_tools
 from tenuto.compaction.plan.entries import active_compaction
 from tenuto.compaction.summary.prompts import prompts_from
 from tenuto.compaction.summary.summarise import MAX_PARTS
-from tenuto.compaction.summary.view import Surroundings
+from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
-from tenuto.compaction.ways.validate import Standing
+from tenuto.compaction.ways.validate import CurrentContext
 from tenuto.config.project import read_instructions
 from tenuto.core.errors import UsageError
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -175,9 +175,9 @@ def ignore_progress(_stage: str, _tokens: int) -> None:
     """Tell nobody how far a summary is."""
 
 
-def present_standing(live: LiveSession) -> Standing:
+def current_context(live: LiveSession) -> CurrentContext:
     """Return the context as it is now."""
-    return Standing(
+    return CurrentContext(
         path=live.session.path(),
         view=tuple(live.session.get_llm_history()),
         size=live.measure(),
@@ -187,9 +187,9 @@ def present_standing(live: LiveSession) -> Standing:
     )
 
 
-def standing_without(live: LiveSession, target: int) -> Standing:
+def context_without(live: LiveSession, target: int) -> CurrentContext:
     """Return the context as it would be if the compaction or view edit `target` were undone."""
-    present = present_standing(live)
+    present = current_context(live)
     path = live.session.path().with_entry(UndoEntry(seq=present.path[-1].seq + 1, target=target))
     view = project(path, live.session.state.model)
     size = live.measure_path(view, path)
@@ -199,16 +199,16 @@ def standing_without(live: LiveSession, target: int) -> Standing:
 def bind_context(live: LiveSession, request: CompactionRequest, progress: Progress = ignore_progress) -> BoundContext:
     """Return what a strategy works on."""
     undoing, first_kept = request.undoing, request.first_kept
-    standing = standing_without(live, undoing) if undoing else present_standing(live)
+    current = context_without(live, undoing) if undoing else current_context(live)
     if request.successor is not None:
-        standing = msgspec.structs.replace(standing, budget=live.budget(request.successor))
-    standing = _aimed(standing, request)
-    size, budget, path = standing.size, standing.budget, standing.path
+        current = msgspec.structs.replace(current, budget=live.budget(request.successor))
+    current = _aimed(current, request)
+    size, budget, path = current.size, current.budget, current.path
     spending = Spending()
     client = live.models.client(live.facts.provider)
     previous = active_compaction(path, live.facts.id)
     return BoundContext(
-        history=standing.view,
+        history=current.view,
         token_count=size.tokens,
         max_context_size=budget.window,
         reserved_context_size=budget.window - budget.trigger,
@@ -218,13 +218,13 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
         previous_summary=previous.summary if previous is not None else "",
         cache=CacheState() if undoing else cache_state(live),
         environment=CompactionEnvironment(
-            standing=standing,
-            request=build_request(live, standing.view, size),
+            current=current,
+            request=build_request(live, current.view, size),
             summarisers=_SummaryModels(live, request.successor),
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
             constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd).files),
-            surroundings=_surroundings(live),
+            session_data=_session_data(live),
             tracker=live.session.state.files,
             directory=str(live.session.cwd),
             keep_tokens=budget.window if first_kept else _tail_to_keep(live, request),
@@ -239,16 +239,16 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
     )
 
 
-def _aimed(standing: Standing, request: CompactionRequest) -> Standing:
+def _aimed(current: CurrentContext, request: CompactionRequest) -> CurrentContext:
     """Return the context with the limit that fixed parts and queued texts leave room under.
 
     The user's words share what was refused, whatever the window is believed to be.
     """
-    size, budget = standing.size, standing.budget
+    size, budget = current.size, current.budget
     if request.reason == "overflow" or (request.reason == "threshold" and size.tokens >= budget.window):
         said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> request.attempt
         budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
-    return msgspec.structs.replace(standing, budget=aim_for(budget, size.fixed + size.queued))
+    return msgspec.structs.replace(current, budget=aim_for(budget, size.fixed + size.queued))
 
 
 def cache_state(live: LiveSession) -> CacheState:
@@ -286,9 +286,9 @@ class _SummaryModels:
         return self._found
 
 
-def _surroundings(live: LiveSession) -> Surroundings:
+def _session_data(live: LiveSession) -> SessionData:
     state = live.session.state
-    return Surroundings(
+    return SessionData(
         pins=tuple(pin.text for pin in fitting_pins(state.pins, live.budget().window)),
         plan=state.plan,
         todo=state.todo,

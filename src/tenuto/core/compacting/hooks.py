@@ -60,7 +60,7 @@ async def ask_before_compaction(
         session_id=services.id,
         cwd=str(services.session.cwd),
         preparation=_prepare(context, plan, enabled=services.settings.compaction.enabled),
-        branch_entries=tuple(context.environment.standing.path),
+        branch_entries=tuple(context.environment.current.path),
         custom_instructions=request.focus,
         reason=request.reason,
         will_retry=request.will_retry,
@@ -77,7 +77,7 @@ async def ask_before_compaction(
     return _with_additions(context, answers), supplied[::-1]
 
 
-def tell_compacted(services: SessionServices, entry: CompactionEntry, request: CompactionRequest) -> None:
+def notify_compacted(services: SessionServices, entry: CompactionEntry, request: CompactionRequest) -> None:
     """Tell the extensions of a compaction that is on disk; nothing waits for them."""
     host = services.extensions.loaded
     if host is not None:
@@ -94,7 +94,7 @@ def tell_compacted(services: SessionServices, entry: CompactionEntry, request: C
         )
 
 
-def tell_failed(live: LiveSession, request: CompactionRequest, error: str, *, aborted: bool) -> None:
+def notify_compaction_failed(live: LiveSession, request: CompactionRequest, error: str, *, aborted: bool) -> None:
     """Tell the extensions of a compaction that came to nothing; nothing waits for them."""
     host = live.extensions.loaded
     if host is not None:
@@ -149,7 +149,7 @@ async def ask_before_move(
     return supplied
 
 
-def tell_moved(services: SessionServices, old_leaf: int, new_leaf: int, notes: BranchSummaryEntry | None) -> None:
+def notify_moved(services: SessionServices, old_leaf: int, new_leaf: int, notes: BranchSummaryEntry | None) -> None:
     """Tell the extensions that the leaf has moved; nothing waits for them."""
     host = services.extensions.loaded
     if host is not None:
@@ -173,7 +173,7 @@ def _reason(given: str) -> str:
 
 def _prepare(context: BoundContext, plan: CompactionPlan | NothingToCompact, *, enabled: bool) -> CompactionPreparation:
     """Return what is about to be summarised; nothing, from entry 0 on, where only results can be shortened."""
-    budget = context.environment.standing.budget
+    budget = context.environment.current.budget
     settings = PreparationSettings(
         enabled=enabled,
         reserve_tokens=budget.reserve,
@@ -201,11 +201,11 @@ def _with_additions(context: BoundContext, answers: Sequence[tuple[str, BeforeCo
     focus = _bounded([answer.add_focus.strip() for _, answer in answers], limit)
     notes = _bounded([f"{name}: {text}" for name, answer in answers if (text := answer.add_text.strip())], limit)
     environment = context.environment
-    surroundings = msgspec.structs.replace(environment.surroundings, notes=notes)
+    session_data = msgspec.structs.replace(environment.session_data, notes=notes)
     return dataclasses.replace(
         context,
         focus="\n".join(text for text in (context.focus, *focus) if text),
-        environment=dataclasses.replace(environment, surroundings=surroundings),
+        environment=dataclasses.replace(environment, session_data=session_data),
     )
 
 

@@ -19,7 +19,7 @@ from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.preview import prepare
 from tenuto.compaction.ways.remote import is_chosen
 from tenuto.compaction.ways.rungs import hide_if_it_pays
-from tenuto.core.compacting.environment import CACHE_LIFETIME, bind_context, cache_state, present_standing
+from tenuto.core.compacting.environment import CACHE_LIFETIME, bind_context, cache_state, current_context
 from tenuto.core.errors import describe_failure
 from tenuto.core.state.compaction_state import GROWTH_AFTER_FAILURE, CompactionRequest
 from tenuto.core.state.live import PREPARE_SHARE, LiveSession
@@ -70,7 +70,7 @@ def begin(live: LiveSession) -> None:
 def drop_outdated(live: LiveSession) -> None:
     """Drop the summary that is ready when it cannot be used any more; the user is told."""
     background = live.compaction.background
-    if background.ready is not None and not still_holds(background.ready, present_standing(live)):
+    if background.ready is not None and not still_holds(background.ready, current_context(live)):
         first, background.ready = background.ready.first_kept_index, None
         live.notify(
             f"The summary of everything before entry {first} is dropped, because the conversation or the model "
@@ -103,14 +103,14 @@ def _bind(live: LiveSession, tokens: int) -> BoundContext:
     """
     context = bind_context(live, CompactionRequest(reason="idle"))
     environment = context.environment
-    standing, budget = environment.standing, environment.standing.budget
-    path = live.session.path_to(standing.path[-1].seq)
+    current, budget = environment.current, environment.current.budget
+    path = live.session.path_to(current.path[-1].seq)
     keep = max(budget.keep_recent // MIN_KEEP_DIVISOR, budget.keep_recent - max(0, budget.trigger - tokens))
     return dataclasses.replace(
         context,
         environment=dataclasses.replace(
             environment,
-            standing=msgspec.structs.replace(standing, path=path, meter=live.meter.beside()),
+            current=msgspec.structs.replace(current, path=path, meter=live.meter.for_other_path()),
             keep_tokens=keep,
             patience=Patience(waited=MAX_WAIT),
         ),
@@ -121,14 +121,14 @@ def _hiding_would_do(context: BoundContext) -> bool:
     """Say whether the compaction to come will need no summary, or will be the provider's own."""
     if is_chosen(context.environment.request):
         return True
-    standing = context.environment.standing
-    to_come = max(0, standing.budget.trigger - standing.size.tokens)
-    return hide_if_it_pays(context, standing.budget.target - to_come) is not None
+    current = context.environment.current
+    to_come = max(0, current.budget.trigger - current.size.tokens)
+    return hide_if_it_pays(context, current.budget.target - to_come) is not None
 
 
 async def _write(live: LiveSession, context: BoundContext) -> None:
     environment = context.environment
-    tokens = environment.standing.size.tokens
+    tokens = environment.current.size.tokens
     try:
         await live.extensions.host()
         if not _is_wanted(live):
@@ -141,7 +141,7 @@ async def _write(live: LiveSession, context: BoundContext) -> None:
         live.notify(f"No summary could be prepared ahead of time: {describe(error)}", "warning", kind=KIND)
     else:
         live.compaction.background.ready = prepared
-        if still_holds(prepared, present_standing(live)):
+        if still_holds(prepared, current_context(live)):
             live.notify(
                 f"A summary of everything before entry {prepared.first_kept_index} is ready for the next "
                 f"compaction{_price(environment.spending.usage)}.",

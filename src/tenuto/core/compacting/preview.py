@@ -11,7 +11,7 @@ from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan.plan import NothingToCompact
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.preview import PlanDescription, describe_plan, editable_summary, with_summary
-from tenuto.compaction.ways.validate import Proposal, Standing, find_flaw, weigh
+from tenuto.compaction.ways.validate import CurrentContext, Proposal, evaluate, find_flaw
 from tenuto.core.compacting.compact import (
     NothingToCompactError,
     append,
@@ -20,7 +20,7 @@ from tenuto.core.compacting.compact import (
     propose,
     publish_failure,
 )
-from tenuto.core.compacting.environment import bind_context, present_standing
+from tenuto.core.compacting.environment import bind_context, current_context
 from tenuto.core.compacting.strategies import choose_strategy, name_of
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest, PendingCompaction
@@ -43,19 +43,19 @@ async def preview_compaction(live: LiveSession, operation: PreviewCompactionOper
         proposed = await propose(live, request, await choose_strategy(live))
     except (NothingToCompactError, CompactionRefusedError):
         return
-    outcome, standing = proposed.proposal.outcome, proposed.context.environment.standing
+    outcome, current = proposed.proposal.outcome, proposed.context.environment.current
     held = live.session.held_usage
     live.session.hold_usage(outcome.usage or Usage())
     live.compaction.pending = PendingCompaction(proposed, editable_summary(outcome), held, live.session.held_usage)
     live.publish_usage()
     first = outcome.first_kept_index
-    kept = [message for message in standing.view if first and message.seq >= first]
+    kept = [message for message in current.view if first and message.seq >= first]
     live.bus.publish(
         CompactionProposedEvent(
             session_id=live.id,
             submission_id=request.submission_id,
             entry=entry_of(proposed),
-            kept_tokens=round(standing.meter.estimate_all(kept) * standing.size.calibration),
+            kept_tokens=round(current.meter.estimate_all(kept) * current.size.calibration),
             summary=live.compaction.pending.summary,
         )
     )
@@ -74,10 +74,10 @@ def accept_pending(live: LiveSession, summary: str = "") -> None:
     Raises `TaskFailedError`, with nothing written: when there is none, when the conversation went on meanwhile (then it
     is dropped), or when the changed proposal does not pass the checks (then it waits on).
     """
-    pending, standing = require_pending(live), present_standing(live)
+    pending, current = require_pending(live), current_context(live)
     proposed = pending.proposed
-    seen = proposed.context.environment.standing
-    if list(standing.view) != list(seen.view) or standing.model_id != seen.model_id:
+    seen = proposed.context.environment.current
+    if list(current.view) != list(seen.view) or current.model_id != seen.model_id:
         drop_pending(live)
         raise TaskFailedError(
             "the conversation went on since this compaction was proposed, so it was not written; "
@@ -85,18 +85,18 @@ def accept_pending(live: LiveSession, summary: str = "") -> None:
         )
     proposal = proposed.proposal
     if summary.strip():
-        proposal = _revised(proposal, summary, standing)
+        proposal = _revised(proposal, summary, current)
     live.compaction.pending = None
     append(live, msgspec.structs.replace(proposed, proposal=_charged(live.session, pending, proposal)))
 
 
-def _revised(proposal: Proposal, summary: str, standing: Standing) -> Proposal:
+def _revised(proposal: Proposal, summary: str, current: CurrentContext) -> Proposal:
     """Return a proposal with another summary, checked like every one. Raises `TaskFailedError`."""
     try:
-        revised = weigh(with_summary(proposal.outcome, summary), standing)
+        revised = evaluate(with_summary(proposal.outcome, summary), current)
     except RungError as error:
         raise TaskFailedError(f"not written: {error}") from error
-    flaw = find_flaw(revised, standing)
+    flaw = find_flaw(revised, current)
     if flaw:
         raise TaskFailedError(f"not written: {flaw}")
     return revised
@@ -130,7 +130,7 @@ async def find_gainless(live: LiveSession) -> NothingToCompact | None:
     return plan if isinstance(plan, NothingToCompact) and plan.cut else None
 
 
-async def tell_needless(live: LiveSession, operation: CompactSessionOperation) -> bool:
+async def explain_needless(live: LiveSession, operation: CompactSessionOperation) -> bool:
     """Say whether a compaction would come to nothing, and tell that as its own end would. No model is asked.
 
     What a strategy of somebody else would do nobody knows beforehand.

@@ -17,9 +17,9 @@ from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
 from tenuto.compaction.ways.environment import BoundContext
-from tenuto.compaction.ways.ladder import Home, HomeClient, LadderCompaction, lend
+from tenuto.compaction.ways.ladder import LadderCompaction, OwnerLoop, OwnerLoopClient, for_thread
 from tenuto.compaction.ways.strategies import check_strategy, convert_output, load_strategy
-from tenuto.compaction.ways.validate import Standing, is_valid_cut
+from tenuto.compaction.ways.validate import CurrentContext, is_valid_cut
 from tenuto.config.settings import Settings
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
@@ -63,7 +63,7 @@ async def choose_strategy(live: LiveSession) -> CompactionStrategy:
 
 def name_of(strategy: CompactionStrategy) -> str:
     """Return the name of a strategy's class."""
-    return strategy.name if isinstance(strategy, StrategyOnLane) else type(strategy).__name__
+    return strategy.name if isinstance(strategy, StrategyOnThread) else type(strategy).__name__
 
 
 async def _choose(live: LiveSession) -> CompactionStrategy:
@@ -73,16 +73,16 @@ async def _choose(live: LiveSession) -> CompactionStrategy:
     if given is None and not name:
         return LadderCompaction()
     lane = Lane(f"strategy {name}".strip(), lambda error: None)
-    home = Home()
+    owner = OwnerLoop()
 
     def load() -> CompactionStrategy:
         if given is not None:
             return check_strategy(given, FROM_PYTHON)
-        return load_strategy(name, _dependencies(live, home), live.home / STRATEGIES_FOLDER)
+        return load_strategy(name, _dependencies(live, owner), live.home / STRATEGIES_FOLDER)
 
     limit = live.settings.extensions.hook_timeout
     try:
-        found = cast("CompactionStrategy", await lane.call(load, timeout=limit, is_excused=home.take_activity))
+        found = cast("CompactionStrategy", await lane.call(load, timeout=limit, is_excused=owner.take_activity))
     except (StrategyError, LaneError) as error:
         lane.close()
         text = f"compaction.strategy {name} cannot be loaded: {error}" if isinstance(error, LaneError) else f"{error}"
@@ -95,33 +95,33 @@ async def _choose(live: LiveSession) -> CompactionStrategy:
         lane.close()
         return found
     live.on_leave.append(lane.close)
-    return StrategyOnLane(found, lane, home, limit)
+    return StrategyOnThread(found, lane, owner, limit)
 
 
 def _is_built_in(strategy: object) -> bool:
     return type(strategy).__module__.startswith(OWN_PACKAGE)
 
 
-def _dependencies(live: LiveSession, home: Home) -> dict[type, object]:
+def _dependencies(live: LiveSession, owner: OwnerLoop) -> dict[type, object]:
     """Return what a constructor may ask for; everything of the session is only touched at home."""
     return {
         Settings: live.settings,
-        ModelClient: HomeClient(PresentClient(live), home),
+        ModelClient: OwnerLoopClient(PresentClient(live), owner),
         Meter: Meter(),
-        SessionView: ReadOnlySession(live, home),
+        SessionView: ReadOnlySession(live, owner),
     }
 
 
 RUNG = "strategy"
 
 
-def outcome_of(messages: Sequence[Message], standing: Standing, rung: str = RUNG) -> CompactionOutcome | None:
+def outcome_of(messages: Sequence[Message], current: CurrentContext, rung: str = RUNG) -> CompactionOutcome | None:
     """Return the outcome that leads to these messages, `None` when they are the view as it is.
 
     Raises `StrategyError` when they stand in another order than in the history.
     """
     proposed = list(messages)
-    view = list(standing.view)
+    view = list(current.view)
     if view and isinstance(view[0], SystemMessage):
         # The system prompt always stays; a strategy may return it or leave it out.
         proposed = proposed[1:] if proposed and proposed[0] == view[0] else proposed
@@ -129,8 +129,8 @@ def outcome_of(messages: Sequence[Message], standing: Standing, rung: str = RUNG
     _check_order(proposed)
     if proposed == view:
         return None
-    start = _kept_from(proposed, view, standing)
-    kept = next((message.seq for message in proposed[start:] if message.seq), standing.path[-1].seq + 1)
+    start = _kept_from(proposed, view, current)
+    kept = next((message.seq for message in proposed[start:] if message.seq), current.path[-1].seq + 1)
     return CompactionOutcome(
         replacement=tuple(msgspec.structs.replace(message, seq=0, ts=0.0) for message in proposed[:start]),
         first_kept_index=kept,
@@ -147,14 +147,14 @@ def _check_order(messages: Sequence[Message]) -> None:
         newest = max(newest, message.seq)
 
 
-def _kept_from(proposed: Sequence[Message], view: Sequence[Message], standing: Standing) -> int:
+def _kept_from(proposed: Sequence[Message], view: Sequence[Message], current: CurrentContext) -> int:
     """Return the index in `proposed` of the longest common tail that begins where the conversation can be cut."""
     common = 0
     most = min(len(proposed), len(view))
     while common < most and proposed[-1 - common] == view[-1 - common]:
         common += 1
     for index in range(len(proposed) - common, len(proposed)):
-        if proposed[index].seq and is_valid_cut(proposed[index].seq, standing):
+        if proposed[index].seq and is_valid_cut(proposed[index].seq, current):
             return index
     return len(proposed)
 
@@ -170,14 +170,14 @@ def _readable(messages: Sequence[Message]) -> str:
     return "\n\n".join([*texts, SEPARATOR.join(serialize_blocks(shown))]).strip()
 
 
-class StrategyOnLane:
+class StrategyOnThread:
     """A strategy of somebody else. What it returns is plain data when it leaves its thread."""
 
-    def __init__(self, strategy: CompactionStrategy, lane: Lane, home: Home, limit: float) -> None:
+    def __init__(self, strategy: CompactionStrategy, lane: Lane, owner: OwnerLoop, limit: float) -> None:
         self.name = type(strategy).__name__
         self._strategy = strategy
         self._lane = lane
-        self._home = home
+        self._home = owner
         self._limit = max(0.1, limit)
 
     async def compact(self, ctx: CompactionContext) -> CompactionOutput:
@@ -188,7 +188,7 @@ class StrategyOnLane:
         if self._lane.is_stuck:
             raise StrategyError("it has not come back from the time before")
         assert isinstance(ctx, BoundContext)
-        lent = lend(ctx, self._home)
+        lent = for_thread(ctx, self._home)
 
         async def work() -> CompactionOutput:
             return convert_output(await self._strategy.compact(lent), lent.history)
@@ -209,9 +209,9 @@ class StrategyOnLane:
 class ReadOnlySession:
     """The session as a strategy may see it, from its own thread as well."""
 
-    def __init__(self, live: LiveSession, home: Home) -> None:
+    def __init__(self, live: LiveSession, owner: OwnerLoop) -> None:
         self._live = live
-        self._home = home
+        self._home = owner
 
     @property
     def id(self) -> str:

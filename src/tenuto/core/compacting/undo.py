@@ -18,7 +18,7 @@ from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, UndoEntry, Vi
 from tenuto.protocol.event import UndoneEvent
 from tenuto.protocol.message import CompactionEntry, HistoryEvent, NoticeEntry
 from tenuto.session.session import Session
-from tenuto.session.view.projection import cancelled_by_undo, is_usable, project, standing_marks
+from tenuto.session.view.projection import cancelled_by_undo, is_usable, project, view_changes_in_effect
 from tenuto.session.view.tree import find_on, newest_of_kind, since
 from tenuto.text.figures import format_change
 
@@ -100,7 +100,7 @@ def redo_compaction(live: LiveSession) -> Undone:
         return _tell(live, undone, "Redone: back on the branch that was left", "/compact undo reverts this.", REDO_KIND)
     if undo is None:
         raise TaskFailedError("there is no undone compaction to do again")
-    newer = takewhile(lambda mark: mark.seq > undo.seq, standing_marks(path))
+    newer = takewhile(lambda mark: mark.seq > undo.seq, view_changes_in_effect(path))
     if any(isinstance(mark, CompactionEntry | ViewEditEntry) for mark in newer):
         raise TaskFailedError("the conversation was compacted again since that undo; /compact undo goes back first")
     before, after = live.measure(), _size_without(live, undo.seq)
@@ -127,7 +127,7 @@ def _find_redoable(path: Sequence[HistoryEvent]) -> UndoEntry | None:
 def find_undoable(session: Session) -> Change:
     """Return the newest compaction, view edit or left part in effect. Raises `TaskFailedError` when there is none."""
     newest: Change | None = None
-    for mark in standing_marks(session.path()):
+    for mark in view_changes_in_effect(session.path()):
         if isinstance(mark, ViewEditEntry) or (
             isinstance(mark, CompactionEntry) and is_usable(mark, session.state.model)
         ):

@@ -17,7 +17,7 @@ from tenuto.compaction.plan.truncation import (
     session_likely_has_oversized_tool_results,
     truncate_oversized_tool_results_in_messages,
 )
-from tenuto.compaction.ways.validate import Standing, find_flaw, weigh
+from tenuto.compaction.ways.validate import CurrentContext, evaluate, find_flaw
 from tenuto.core.state.live import LiveSession
 from tenuto.core.transcript import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome
@@ -60,13 +60,13 @@ def truncate_oversized_tool_results_in_session(
     session: EditableSession,
     context_window_tokens: int,
     *,
-    standing: Standing | None = None,
+    current: CurrentContext | None = None,
     reason: CompactionReason = "overflow",
     untouched: Collection[int] = (),
 ) -> TruncationResult:
     """Shorten every result over the window's ceiling by one `view_edit` entry; the history stays as it is.
 
-    `standing` is the context as it is now, for the sizes that the entry tells (without it: none).
+    `current` is the context as it is now, for the sizes that the entry tells (without it: none).
     """
     found = truncate_oversized_tool_results_in_messages(
         session.get_llm_history(), context_window_tokens, original=session.find, untouched=untouched
@@ -74,9 +74,9 @@ def truncate_oversized_tool_results_in_session(
     if not found.edits:
         return TruncationResult(truncated=False, reason=NOTHING_OVERSIZED)
     entry = ViewEditEntry(edits=found.edits, reason=reason, rung=RUNG)
-    if standing is not None:
-        proposal = weigh(CompactionOutcome(edits=found.edits, rung=RUNG), standing)
-        flaw = find_flaw(proposal, standing)
+    if current is not None:
+        proposal = evaluate(CompactionOutcome(edits=found.edits, rung=RUNG), current)
+        flaw = find_flaw(proposal, current)
         if flaw:
             return TruncationResult(truncated=False, reason=flaw)
         entry = msgspec.structs.replace(
@@ -84,7 +84,7 @@ def truncate_oversized_tool_results_in_session(
             tokens_before=proposal.tokens_before,
             tokens_after=proposal.tokens_after,
             rough=proposal.rough,
-            trigger=standing.budget.window,  # it makes a request possible, and a compaction may follow
+            trigger=current.budget.window,  # it makes a request possible, and a compaction may follow
         )
     return TruncationResult(truncated=True, truncated_count=len(found.edits), entry=session.append(entry))
 
@@ -97,7 +97,7 @@ def shorten_oversized_results(
     if not session_likely_has_oversized_tool_results(live.session.get_llm_history(), window):
         return False
     done = truncate_oversized_tool_results_in_session(
-        live.session, window, standing=_standing(live), reason=reason, untouched=untouched
+        live.session, window, current=_current(live), reason=reason, untouched=untouched
     )
     if done.entry is not None:
         _announce(live, done.entry, submission_id)
@@ -111,10 +111,10 @@ def leave_out_images(live: LiveSession, most_bytes: int, submission_id: str, *, 
     """
     session = live.session
     view = [message for message in session.get_llm_history() if message.seq >= since]
-    edits = drop_oldest_images(view, most_bytes, original=session.find, standing=session.reading.edits)
+    edits = drop_oldest_images(view, most_bytes, original=session.find, in_effect=session.reading.edits)
     if not edits:
         return False
-    proposal = weigh(CompactionOutcome(edits=edits, rung=IMAGES_RUNG), _standing(live))
+    proposal = evaluate(CompactionOutcome(edits=edits, rung=IMAGES_RUNG), _current(live))
     entry = ViewEditEntry(
         edits=edits,
         reason="overflow",
@@ -127,8 +127,8 @@ def leave_out_images(live: LiveSession, most_bytes: int, submission_id: str, *, 
     return True
 
 
-def _standing(live: LiveSession) -> Standing:
-    return Standing(
+def _current(live: LiveSession) -> CurrentContext:
+    return CurrentContext(
         path=live.session.path(),
         view=live.session.get_llm_history(),
         size=live.measure(),

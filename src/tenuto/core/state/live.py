@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from tenuto.compaction.measure.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import estimate_tools
-from tenuto.config.saved_approvals import StandingAnswers as SavedApprovals
+from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
@@ -190,7 +190,7 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
 
     def measure_path(self, view: Sequence[Message], path: Sequence[HistoryEvent]) -> ContextSize:
         """Return how full the window would be with another path and its view: the same measure (R-024)."""
-        return self.meter.beside().measure_view(
+        return self.meter.for_other_path().measure_view(
             view,
             path,
             model_id=self.facts.id,

@@ -1,4 +1,4 @@
-"""What the model is told between two answers: mode, date and surroundings, files that changed on disk.
+"""What the model is told between two answers: mode, date and place, files that changed on disk.
 
 It travels as developer messages in the gap before the next request, so nothing that was sent ever changes
 (DESIGN section 3, "A developer entry belongs to the gap"). Each kind is told once and again when it changes.

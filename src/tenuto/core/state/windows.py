@@ -99,7 +99,7 @@ def learn_from(live: LiveSession, facts: ModelFacts, error: ModelError, tokens: 
         _take_over(live)
 
 
-def try_again(live: LiveSession) -> bool:
+def forget_learned_window(live: LiveSession) -> bool:
     """Forget a window that was learned before, so that a prompt over it is sent to see; whether there was one."""
     facts = live.facts
     if facts.source != "learned" or live.models.is_named(facts.id):

@@ -183,7 +183,7 @@ def copy_path(log: BinaryIO, unsaved: Iterable[HistoryEvent] = ()) -> Iterator[b
         yield lines[position] + b"\n"
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a user asks for. An empty `format` goes by the name, an empty `output` makes a name in the directory."""
 
     output: str = ""
@@ -231,14 +231,14 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
             raise SessionUnreadable(directory, error.strerror or str(error)) from error
         return cls(id=directory.name, directory=directory, state=meta.state, read=lambda: _read(directory))
 
-    def write(self, wish: Wish, cwd: Path) -> Exported:
+    def write(self, wish: ExportRequest, cwd: Path) -> Exported:
         """Write the file. Raises `ExportRefused`, `ExportFailed` and `SessionUnreadable`."""
         form = choose_format(wish.format, wish.output, cwd)
         name = default_name(self.state, self.id, form)
         target = choose_target(wish.output, cwd, name, self.directory)
         return Exported(target, write_export(target, self.chunks(form, wish), force=wish.force))
 
-    def chunks(self, form: Format, wish: Wish) -> Iterator[bytes]:
+    def chunks(self, form: Format, wish: ExportRequest) -> Iterator[bytes]:
         """Yield the file's bytes. Raises `ExportRefused` at once, `SessionUnreadable` while reading."""
         if wish.active_path and form != "jsonl":
             raise ExportRefused(f"only jsonl can be cut to the active path; {form} shows every branch")
@@ -247,7 +247,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
         text = write_page(self.read()) if form == "html" else write_markdown(self.read())
         return (chunk.encode("utf-8", "replace") for chunk in text)
 
-    def _lines(self, wish: Wish) -> Iterator[bytes]:
+    def _lines(self, wish: ExportRequest) -> Iterator[bytes]:
         try:
             with (self.directory / LOG_NAME).open("rb") as log:
                 yield from (copy_path if wish.active_path else copy_log)(log, self.unsaved)

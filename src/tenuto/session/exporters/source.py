@@ -23,7 +23,7 @@ from tenuto.protocol.part import ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.describe import Place, is_shown
 from tenuto.session.log.log import Damage
-from tenuto.session.view.projection import compaction_of_edits, standing_marks
+from tenuto.session.view.projection import compaction_of_edits, view_changes_in_effect
 from tenuto.session.view.state import SessionState, apply_entry
 
 
@@ -83,9 +83,9 @@ def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
 
 def find_undone(path: Sequence[HistoryEvent]) -> frozenset[int]:
     """Return the seqs of the compactions, view edits and undos that an undo on the path took back."""
-    standing = {mark.seq for mark in standing_marks(path)}
+    in_effect = {mark.seq for mark in view_changes_in_effect(path)}
     marks = (entry.seq for entry in path if isinstance(entry, (CompactionEntry, ViewEditEntry, UndoEntry)))
-    return frozenset(seq for seq in marks if seq not in standing)
+    return frozenset(seq for seq in marks if seq not in in_effect)
 
 
 ROOT = -1

@@ -85,7 +85,7 @@ def read_path(path: Sequence[HistoryEvent], model: str = "") -> Reading:
     return reading
 
 
-def standing_marks(path: Sequence[HistoryEvent]) -> Iterator[CompactionEntry | ViewEditEntry | UndoEntry]:
+def view_changes_in_effect(path: Sequence[HistoryEvent]) -> Iterator[CompactionEntry | ViewEditEntry | UndoEntry]:
     """Yield what changes a path's view and is not cancelled by an undo, undos included, the newest first."""
     cancelled = cancelled_by_undo(path)
     marks = newest_of_kind(path, CompactionEntry, ViewEditEntry, UndoEntry)

@@ -109,12 +109,12 @@ def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
     """Fold the path state anew, after the leaf moved."""
     todo = next(newest_of_kind(path, TodoEntry), None)
     state.todo, state.pins = todo.items if todo is not None else (), ()
-    state.plan = _standing_plan(path)
+    state.plan = _approved_plan(path)
     for entry in of_kind(path, PinEntry, UnpinEntry):
         apply_path_entry(state, entry)
 
 
-def _standing_plan(path: Sequence[HistoryEvent]) -> str:
+def _approved_plan(path: Sequence[HistoryEvent]) -> str:
     """Return the newest approved plan, unless a todo list was done after it."""
     for entry in newest_of_kind(path, PlanEntry, TodoEntry):
         if isinstance(entry, PlanEntry):
@@ -150,9 +150,7 @@ def _title(state: SessionState, entry: TitleEntry) -> None:
 
 
 def _approval(state: SessionState, entry: ApprovalEntry) -> None:
-    others = tuple(
-        standing for standing in state.approvals if (standing.tool, standing.pattern) != (entry.tool, entry.pattern)
-    )
+    others = tuple(known for known in state.approvals if (known.tool, known.pattern) != (entry.tool, entry.pattern))
     state.approvals = others if entry.withdrawn else (*others, entry)
 
 

@@ -22,7 +22,7 @@ from tenuto.tool.run.context import ToolContext, ToolError, digest_of
 MAX_EDIT_BYTES = 32_000_000
 _SHOWN_CHANGE_CHARS = 8_000
 _WIDE_PARTS = 3
-"""A standing answer may cover a directory only below this depth: never all of `/`, `/etc` or a home directory."""
+"""A lasting answer may cover a directory only below this depth: never all of `/`, `/etc` or a home directory."""
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
