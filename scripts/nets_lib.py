@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import fcntl
 import filecmp
 import os
 import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -45,7 +48,7 @@ CASES = [
 PROMPTS = ("hello", "list", "read README.md", "run echo seen", "write notes.txt: one line")
 """What the offline model is asked in one session each, for the `--json` traces."""
 NOW = 1_800_000_000.0
-PLACE = Path("/tmp/tenuto-nets")
+PLACE = Path(tempfile.gettempdir()) / "tenuto-nets"
 CHANGING = [
     (re.compile(pattern), mark)
     for pattern, mark in (
@@ -87,9 +90,11 @@ def record(folder: Path) -> None:
     for number, case in enumerate(CASES, 1):
         name = f"{case.protocol}-{case.summariser}-{case.window}-{case.seed}"
         print(f"{number}/{len(CASES)}: {name}", file=sys.stderr)
-        asyncio.run(record_session(case, folder / "sessions" / name))
+        with new_place() as place:
+            asyncio.run(record_session(case, place, folder / "sessions" / name))
     for prompt in PROMPTS:
-        write(folder / "traces" / f"{re.sub('[^a-z]+', '-', prompt)}.jsonl", trace(prompt))
+        with new_place() as place:
+            write(folder / "traces" / f"{re.sub('[^a-z]+', '-', prompt)}.jsonl", trace(prompt, place))
 
 
 def compare(old: Path, new: Path) -> int:
@@ -122,15 +127,27 @@ def public_names() -> Iterator[str]:
 
 def test_ids() -> list[str]:
     """Return the names of all tests without their files, which may move."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", ""]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-o", "addopts=", "-q", "-m", ""]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return sorted(line.partition("::")[2] for line in shown.split("\n") if "::" in line)
+    found = sorted(line.partition("::")[2] for line in shown.split("\n") if "::" in line)
+    if not found:
+        raise SystemExit("pytest collected no test")
+    return found
 
 
-async def record_session(case: Case, folder: Path) -> None:
-    """Play one session, and write its log, the view of it, and every request."""
-    rmtree(PLACE, ignore_errors=True)
-    PLACE.mkdir()
+@contextlib.contextmanager
+def new_place() -> Iterator[Path]:
+    """Yield the one folder, empty: paths are in the records and count as tokens. Another run waits for its turn."""
+    with PLACE.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rmtree(PLACE, ignore_errors=True)
+        PLACE.mkdir(mode=0o700)
+        yield PLACE
+        rmtree(PLACE)
+
+
+async def record_session(case: Case, place: Path, folder: Path) -> None:
+    """Play one session in `place`, and write its log, the view of it, and every request."""
     model = ScriptedModel(case.protocol, case.window, case.summariser, case.seed)
     requests: list[bytes] = []
 
@@ -141,35 +158,32 @@ async def record_session(case: Case, folder: Path) -> None:
     register_transport(PROVIDER, lambda _: ScriptedTransport(answer))
     try:
         with mock.patch("time.time", return_value=NOW), mock.patch("os.urandom", random.Random(1).randbytes):
-            await driving.play(case, model, PLACE)
+            await driving.play(case, model, place)
     finally:
         unregister_transport(PROVIDER)
-    for log in sorted(PLACE.rglob(LOG_NAME)):
+    for log in sorted(place.rglob(LOG_NAME)):
         session = Session.open(log.parent, read_only=True)
         write(folder / "log.jsonl", log.read_text())
         write(folder / "view.jsonl", "".join(f"{as_json(message)}\n" for message in session.get_llm_history()))
         session.close()
     write(folder / "requests.jsonl", "".join(f"{body.decode()}\n" for body in requests))
-    rmtree(PLACE)
 
 
-def trace(prompt: str) -> str:
-    """Return what `tenuto -p PROMPT --json` prints with the offline model."""
-    rmtree(PLACE, ignore_errors=True)
-    (PLACE / "project").mkdir(parents=True)
-    (PLACE / "project" / "README.md").write_text("# A project\n\nIt does a thing.\n")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(PLACE), "TENUTO_HOME": str(PLACE / "home"), "LANG": "C.UTF-8"}
+def trace(prompt: str, place: Path) -> str:
+    """Return what `tenuto -p PROMPT --json` prints with the offline model in a project in `place`."""
+    (place / "project").mkdir()
+    (place / "project" / "README.md").write_text("# A project\n\nIt does a thing.\n")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(place), "TENUTO_HOME": str(place / "home"), "LANG": "C.UTF-8"}
     command = [sys.executable, "-m", "tenuto", "-p", prompt, "--json", "--model", "offline/tenuto", "--mode", "auto"]
     ended = subprocess.run(
         command,
-        cwd=PLACE / "project",
+        cwd=place / "project",
         env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=True,
     )
-    rmtree(PLACE)
     return ended.stdout
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.branching.files_back import plan_restores, restore_files, restore_planned
+from tenuto.core.files_back import plan_restores, restore_files, restore_planned
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import FilesEntry, FileUse, ToolResultMessage
 from tenuto.tool.run.context import digest_of

@@ -10,9 +10,9 @@ from itertools import takewhile
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, RowFilter, Say
 from tenuto.command.session_commands import age
-from tenuto.core.branching.files_back import count_restores, restore_files, undo_turn
-from tenuto.core.branching.navigation import find_destination, is_anything_left, is_present, prompt_of
 from tenuto.core.errors import TaskFailedError, UsageError
+from tenuto.core.files_back import count_restores, restore_files, undo_turn
+from tenuto.core.navigation import find_destination, is_anything_left, is_present, prompt_of
 from tenuto.core.runtime import Runtime
 from tenuto.protocol.entry import LabelEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage

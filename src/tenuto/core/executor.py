@@ -215,7 +215,7 @@ class Executor:
     def _compact_from(self, operation: CompactFromOperation) -> None:
         """Leave the later part of the conversation for notes on it."""
         live = self._idle(operation.session_id)
-        from tenuto.core.branching.navigation import CompactFromTask
+        from tenuto.core.navigation import CompactFromTask
 
         show = partial(self._opener.show_again, live.id)
         self._start(live, operation.submission_id, "compaction", CompactFromTask(live, operation, show).run())
@@ -226,7 +226,7 @@ class Executor:
         running = self.tasks.running(live.id)
         if running is not None and running.kind == "compaction":
             raise TaskFailedError("a compaction is running; interrupt it, or wait, then ask again")
-        from tenuto.core.branching.navigation import MoveTask
+        from tenuto.core.navigation import MoveTask
 
         with self.holding(live):
             if running is not None:

@@ -28,12 +28,12 @@ from tenuto.compaction.summary.branch import (
 from tenuto.compaction.summary.summarise import Summariser, SummaryContext
 from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.compaction.ways.environment import CompactionEnvironment, Progress
-from tenuto.core.branching.files_back import restore_files
 from tenuto.core.compacting.compact import drop_pending
 from tenuto.core.compacting.environment import bind_context
 from tenuto.core.compacting.hooks import ask_before_move, notify_moved
 from tenuto.core.compacting.undo import size_of
 from tenuto.core.errors import MoveRefusedError, TaskFailedError, describe_failure
+from tenuto.core.files_back import restore_files
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import changed_files_message

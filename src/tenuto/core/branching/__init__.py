@@ -1,1 +1,0 @@
-"""Moving to another place of the tree, with notes and files."""
