@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual.events import Key
 
 from tenuto.tui.first_paint.colours import QUERY, is_light, may_ask, read_colour
 from tenuto.tui.first_paint.editor import EarlyEditor
@@ -83,24 +85,44 @@ OTHERS = ["\x1b[I", "\x1b[<35;4;5M", "\x1b[<0;-1;3m", "\x1b[M !!", "\x1b\x1b[A",
 SILENT = ["\x1b]10;rgb:0/0/0\x07", "\x1b[<35;NaN;NaNM", "\x1bP>|kitty\x1b\\"]
 
 
+WITH_ALT = frozenset(("\x1b[A", "\x1b[1;5D", "\x1bOQ", *(key for key in KEYS if len(key) == 1)))
+"""Keys that are one key with an ESC before them: Alt and that key. What else follows an ESC stands by itself."""
+EVENT = st.sampled_from([*KEYS, *MEANING, *OTHERS, *SILENT]) | st.sampled_from(PASTES).map(
+    lambda text: f"{PASTE_BEGIN}{text}{PASTE_END}"
+)
+
+
+def wanted_of(escapes: int, token: str) -> list[str]:
+    """Return the parts that an event is, with so many ESC before it."""
+    if token in MEANING or token in SILENT:
+        return ["\x1b"] * escapes
+    if token.startswith(PASTE_BEGIN):
+        text = token[len(PASTE_BEGIN) : -len(PASTE_END)]
+        return [*["\x1b"] * escapes, Paste(text.replace("\r", "\n"))]
+    return (
+        [*["\x1b"] * (escapes - 1), f"\x1b{token}"] if escapes and token in WITH_ALT else ["\x1b"] * escapes + [token]
+    )
+
+
 @given(
     st.lists(
-        st.sampled_from([*KEYS, *MEANING, *OTHERS, *SILENT])
-        | st.sampled_from(PASTES).map(lambda text: f"{PASTE_BEGIN}{text}{PASTE_END}"),
+        st.tuples(st.just(0), EVENT) | st.tuples(st.integers(1, 3), EVENT.filter(lambda token: token not in "[]")),
         max_size=12,
     ),
+    st.integers(0, 3),
     CUTS,
 )
-def test_r099_any_split_into_reads_gives_what_was_sent(tokens: list[str], cuts: list[int]) -> None:
+def test_r099_any_split_into_reads_gives_what_was_sent(
+    events: list[tuple[int, str]], last_escapes: int, cuts: list[int]
+) -> None:
     read = Read()
-    parts = read.feed(*split("".join(tokens), cuts)) + read.end()
-    wanted = [token for token in tokens if token not in MEANING and token not in SILENT]
-    assert parts == [
-        token[len(PASTE_BEGIN) : -len(PASTE_END)].replace("\r", "\n") if token.startswith(PASTE_BEGIN) else token
-        for token in wanted
-    ]
-    assert is_paste(parts) == [token.startswith(PASTE_BEGIN) for token in wanted]
-    assert read.heard == [light for token in tokens for light in MEANING.get(token, [])]
+    sent = "".join("\x1b" * escapes + token for escapes, token in events) + "\x1b" * last_escapes
+    parts = read.feed(*split(sent, cuts))
+    while read.input.holding:
+        parts += read.end()
+    wanted = [part for escapes, token in events for part in wanted_of(escapes, token)] + ["\x1b"] * last_escapes
+    assert (parts, is_paste(parts)) == (wanted, is_paste(wanted))
+    assert read.heard == [light for _, token in events for light in MEANING.get(token, [])]
 
 
 @given(st.text(alphabet="\x1b]1;[?c#rgb:/0a997n\x07\\ éO<M$P~2", max_size=60), CUTS)
@@ -177,6 +199,14 @@ def test_a_part_of_a_mark_that_is_no_key_is_waited_for_like_a_paste() -> None:
         assert read.feed(f"{PASTE_BEGIN[size:]}a\rb{PASTE_END}") == ["a\nb"]
 
 
+def test_a_part_of_a_mark_is_waited_for_behind_an_escape_too() -> None:
+    for size in range(3, len(PASTE_BEGIN)):
+        read = Read()
+        assert read.feed(f"\x1b{PASTE_BEGIN[:size]}") + read.input.give_up() == ["\x1b"]
+        assert (read.input.holding, read.input.inside) == (False, True)
+        assert read.feed(f"{PASTE_BEGIN[size:]}a\rb{PASTE_END}") == ["a\nb"]
+
+
 @pytest.mark.parametrize("beginning", ["\x1b", "\x1b["])
 def test_a_mark_whose_beginning_was_given_away_as_a_key_begins_a_paste_all_the_same(beginning: str) -> None:
     read = Read()
@@ -215,6 +245,45 @@ def test_keys_are_no_burst() -> None:
 
 
 # --- the readers ---
+
+
+def keys_of(reader: InputReader, *pieces: str) -> list[str]:
+    """Return the names of the keys, and the other messages, with what only waited for more."""
+    messages = [one for piece in pieces for one in reader.feed(piece.encode())]
+    while reader.timeout is not None:
+        messages += reader.idle(time.monotonic() + 60)
+    return [one.key if isinstance(one, Key) else str(one) for one in messages]
+
+
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        (f"\x1b{PASTE_BEGIN}a\rb{PASTE_END}", ["escape", "Paste(text='a\\nb')"]),
+        (f"\x1b\x1b{PASTE_BEGIN}a\rb{PASTE_END}x", ["escape", "escape", "Paste(text='a\\nb')", "x"]),
+        ("\x1b\x1b[I", ["escape", "AppFocus()"]),
+        (f"\x1b{DARK}x", ["escape", "x", "BackgroundHeard()"]),
+        ("\x1b\x1b[?997;1nx", ["escape", "x", "BackgroundHeard()"]),
+        ("\x1b\x1b[A", ["alt+up"]),
+        ("\x1b\x1b[Z", ["escape", "shift+tab"]),
+        ("\x1b[", ["left_square_bracket"]),
+        ("\x1bO", ["alt+shift+o"]),
+        ("\x1bP", ["alt+shift+p"]),
+        ("\x1b\x1b[", ["escape", "left_square_bracket"]),
+        ("\x1bX", ["alt+shift+x"]),
+        ("\x1b\\x", ["backslash", "x"]),
+        ("\x1b\t", ["shift+tab"]),
+        ("\x1b\x03x", ["ctrl+c", "x"]),
+        ("\x1béx", ["alt+é", "x"]),
+        ("\x1b[999xa", ["a"]),
+    ],
+)
+def test_the_full_screens_reader_knows_what_an_escape_begins(sent: str, keys: list[str]) -> None:
+    def read(*pieces: str) -> list[str]:
+        got = keys_of(InputReader(), *pieces)
+        return [key for key in got if "Heard" not in key] + [key for key in got if "Heard" in key]
+
+    assert read(sent) == keys
+    assert read(*sent) == keys
 
 
 @given(INPUT, CUTS)

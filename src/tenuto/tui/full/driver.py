@@ -353,16 +353,21 @@ class InputReader:
                 messages.append(events.Paste(str(part)))
             elif text := rewrite_key(part) if part.startswith(ESC) else part:  # nothing is the end of all input
                 messages += self._parser.feed(text)
-                self._forget_unknown()
+                unfinished = self._end_unknown()
+                messages += unfinished if len(text) == 2 else []
         messages += self._heard
         self._heard.clear()
         return messages
 
-    def _forget_unknown(self) -> None:
-        """Let Textual's parser not wait for the rest of a sequence that it does not know: it is whole."""
-        if self._parser._timeout_time is not None:  # pyright: ignore[reportPrivateUsage]
-            self._parser._timeout_time = 0.0  # pyright: ignore[reportPrivateUsage]
-            list(self._parser.tick())
+    def _end_unknown(self) -> list[Message]:
+        """Let Textual's parser not wait for the rest of what it does not know: it is whole. Return what it makes of it.
+
+        Of an ESC and a character that is a key, as Ctrl+C behind Escape is. Of a sequence, text that nobody typed.
+        """
+        if self._parser._timeout_time is None:  # pyright: ignore[reportPrivateUsage]
+            return []
+        self._parser._timeout_time = 0.0  # pyright: ignore[reportPrivateUsage]
+        return list(self._parser.tick())
 
 
 ALTERNATE_SCREEN = "\x1b[?1049h"

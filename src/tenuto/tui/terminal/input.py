@@ -36,6 +36,8 @@ _STRINGS = "]PX^_"
 _VALUE = frozenset("rgba:#0123456789abcdefABCDEF/")
 _MOUSE = frozenset("<0123456789;-Na")
 """A report of the mouse; some terminals lose count, and say NaN."""
+_ALT_FINALS = frozenset("ABCDEFGHPQRS~")
+"""What ends the sequence of a key that some terminals write with an ESC before it when Alt is held down."""
 _CONTROLS = frozenset(map(chr, [*range(9), 11, 12, *range(14, 32), *range(127, 160)]))
 
 
@@ -56,10 +58,24 @@ def size_of(text: str, place: int = 0) -> int:
         return _control_size(text, place)
     if kind == "O":
         return 3 if " " <= behind <= "~" else 2
-    if kind == ESC:  # Alt and a key that has a sequence
-        inner = size_of(text, place + 1) if behind in "[O" else 2
-        return 1 if inner == 2 else inner and inner + 1
+    if kind == ESC:
+        return _alt_size(text, place) if behind in "[O" else 1
     return _string_size(text, place) if kind in _STRINGS else 2
+
+
+def _alt_size(text: str, place: int) -> int:
+    """Return the size of Alt and a key that has a sequence; 1, the key Escape, where the second ESC begins no key.
+
+    Pastes, answers, the mouse and the focus are no keys: what begins them is read for itself.
+    """
+    end, known = place + 3, len(text)
+    if text[place + 2] == "[":
+        while end < known and text[end] in "0123456789;":
+            end += 1
+    if end == known:
+        return 0
+    is_key = text[end] in _ALT_FINALS and text.count(";", place, end) < 2
+    return end + 1 - place if is_key and not text.startswith((PASTE_BEGIN, PASTE_END), place + 1) else 1
 
 
 def _control_size(text: str, place: int) -> int:
@@ -135,7 +151,7 @@ class TerminalInput:
     @property
     def inside(self) -> bool:
         """Whether a paste has begun, if only with a part of its mark that is no key, and not ended."""
-        return self._pieces is not None or (len(self._held) > 2 and PASTE_BEGIN.startswith(self._held))
+        return self._pieces is not None or _is_mark_begun(self._held)
 
     @property
     def holding(self) -> bool:
@@ -193,6 +209,9 @@ class TerminalInput:
             held, escapes = held[1:], [ESC]
         else:
             escapes = []
+        if escapes and _is_mark_begun(held):  # as long as without the Escape before it
+            self._held = held
+            return escapes
         if len(held) <= 2:
             self._lent = held
             return [*escapes, held]
@@ -261,6 +280,11 @@ class TerminalInput:
         self._pieces.append(data[place:end])
         self._held = data[end:]
         return len(data)
+
+
+def _is_mark_begun(held: str) -> bool:
+    """Say whether this is a part of the mark of a paste that is no key."""
+    return len(held) > 2 and PASTE_BEGIN.startswith(held)
 
 
 def _paste(text: str) -> Paste:
