@@ -188,14 +188,6 @@ def test_the_map_of_the_house_is_what_the_code_says():
     assert done.returncode == 0, done.stdout
 
 
-def test_the_map_of_the_house_has_the_floors_of_the_contract():
-    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    floors = [[name.strip("/") for name in spans(row[1])] for row in table("floor", text)]
-    assert floors == [layer.split(" | ") for layer in layers]
-
-
 # --- dependencies ---
 
 

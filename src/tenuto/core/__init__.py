@@ -1,1 +1,1 @@
-"""The executor, its one task manager, and the operations of a session."""
+"""What runs a session: the executor with its one task, opening and moving, entries as events."""

@@ -1,1 +1,1 @@
-"""Token estimates and text bounding. Imports nothing of ours."""
+"""Token estimates, bounded text, figures as users read them. Imports nothing of ours."""

@@ -1,1 +1,1 @@
-"""All sessions: the list, loading, forking, moving, the trash."""
+"""All sessions: the list, what is known of each, the trash."""

@@ -1,1 +1,1 @@
-"""The append-only log: entries on disk, their index, the lock, the outputs beside it."""
+"""The append-only log: entries on disk, their index, the lock."""

@@ -1,1 +1,1 @@
-"""Searching files and the session."""
+"""Searching files, with ripgrep or without."""
