@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 else:
     import _signal  # `signal` takes 3 ms to import
 
-GC_THRESHOLDS = (100_000, 20, 50)
+GC_WHILE_IMPORTING = (100_000, 20, 50)
 """Imports make many objects and no garbage: at its usual pace the collector would cost 10 ms of the start."""
 
 
 def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
-    if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:  # else whoever started us has it ignored
+    if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:  # else our parent process has it ignored
         _signal.signal(_signal.SIGINT, _end_at_once)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _fill_descriptors()
@@ -47,7 +47,7 @@ def _answer(arguments: list[str]) -> int:
 
         print(f"tenuto {__version__}")  # noqa: T201
         return 0
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*GC_WHILE_IMPORTING)
     return _run(arguments)
 
 

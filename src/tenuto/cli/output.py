@@ -23,7 +23,7 @@ _replaced: list[TextIO] = []
 
 
 class OutputFailedError(Exception):
-    """Standard output takes no more. The message says why; it is empty when whoever read it is gone."""
+    """Standard output takes no more. The message says why; it is empty when the reader is gone."""
 
 
 class Output(io.TextIOWrapper):

@@ -295,7 +295,7 @@ def _agreed(question: str) -> bool:
 
 
 def run_repair(words: tuple[str, ...], home: Path) -> int:
-    """Make a session's metadata and index anew and say what is damaged in its log; returns the exit code."""
+    """Make a session's metadata and index again and say what is damaged in its log; returns the exit code."""
     parser = Parser(
         prog="tenuto sessions repair",
         description="Read a log again: rebuild the index and metadata, close what a crash left open, report damage.",

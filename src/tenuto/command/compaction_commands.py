@@ -166,7 +166,7 @@ async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
     if words == "undo fork":
         return await _fork_before(runtime)
     if words.startswith("undo up-to"):
-        return await _compact_anew(runtime, words.removeprefix("undo up-to").strip().removeprefix("#"))
+        return await _compact_again(runtime, words.removeprefix("undo up-to").strip().removeprefix("#"))
     try:
         match words:
             case "undo":
@@ -182,7 +182,7 @@ async def run_undo(runtime: Runtime, words: str) -> list[CommandOutcome]:
 
 
 def _show(runtime: Runtime, undone: Undone) -> None:
-    """Show the session anew where another part of the conversation is the present one now."""
+    """Show the session again where another part of the conversation is the present one now."""
     if undone.has_moved:
         runtime.opener.show_again(runtime.session_id)
 
@@ -202,7 +202,7 @@ def _offer(error: UndoRefusedError) -> list[CommandOutcome]:
     return [Choose("The undo would be over the limit", "compact", tuple(rows))] if len(rows) > 1 else []
 
 
-async def _compact_anew(runtime: Runtime, seq: str) -> list[CommandOutcome]:
+async def _compact_again(runtime: Runtime, seq: str) -> list[CommandOutcome]:
     """Undo the newest compaction and compact up to a chosen message in one step."""
     live = runtime.live
     change = find_undoable(live.session)

@@ -245,7 +245,7 @@ _LOOK_AGAIN = 0.005
 
 
 def open_stream(chunks: Iterator[bytes], suffix: str) -> str:
-    """Return the path of a pipe that gives the chunks to whoever opens it; they are made as they are read.
+    """Return the path of a pipe that gives the chunks to its reader; they are made as they are read.
 
     The reader removes it. Raises `OSError`.
     """
@@ -297,6 +297,6 @@ async def run_transcript(runtime: Runtime, argument: str) -> list[CommandOutcome
 
 
 def _begin(session: Session) -> Iterator[bytes]:
-    """Return the pieces of the page, the first of which is made already: what fails, fails here."""
+    """Return the pieces of the page. The first is made already, so that a failure comes here."""
     chunks = Export.of_session(session).chunks("md", ExportRequest())
     return chain([next(chunks, b"")], chunks)

@@ -128,7 +128,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Show a file in the user's pager; whoever shows it removes it."""
+    """Show a file in the user's pager; the front-end removes it then."""
 
     path: str
 

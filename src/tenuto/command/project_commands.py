@@ -75,7 +75,7 @@ def _scope(path: str, home: Path) -> str:
 async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Write a new `system` entry from the files as they are now; the next request starts a new cache.
 
-    Extensions are imported anew, so that whoever writes one can try it without leaving the session.
+    Extensions are imported again, so that their author can try them without leaving the session.
     """
     del argument
     if runtime.executor.tasks.running(runtime.session_id) is not None:

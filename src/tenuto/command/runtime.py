@@ -25,7 +25,7 @@ class CommandRuntime(Runtime):
         return await run_command(self, line)
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
-        """Return what may stand behind `/name`, of which `typed` is there."""
+        """Return what may stand behind `/name`; `typed` is there already."""
         return await argument_choices(self, name, typed)
 
 

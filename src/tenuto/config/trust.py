@@ -17,7 +17,7 @@ from tenuto.text.bounding import shorten
 from tenuto.text.matching import did_you_mean
 
 NAMED = 12
-"""So many settings of a section are named to whoever writes one that there is not."""
+"""Settings of a section that a message about an unknown one names."""
 NAME_CHARS = 120
 _UNKNOWN = "unknown"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -12,7 +12,7 @@ Listener = Callable[[AnyEvent], None]
 class EventBus:
     """Hands every published event to every listener, synchronously and in the order of publishing.
 
-    A listener that fails keeps no event from the others, nor does it stop whoever publishes: `note_failure` is called
+    A failing listener keeps no event from the others and does not stop the publisher: `note_failure` is called
     with its error, once for each kind of error of each listener.
     """
 

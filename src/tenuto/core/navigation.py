@@ -62,7 +62,7 @@ from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_change
 
 USER_ORIGINS = frozenset({"typed", "command", "skill"})
-"""Messages that are the user's own words: whoever goes back to one wants to say it differently."""
+"""Messages that are the user's own words: a user who goes back to one wants to change it."""
 _PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, TodoEntry, PlanEntry)
 
 
@@ -76,7 +76,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
 def find_destination(session: Session, seq: int) -> Destination:
     """Return where choosing the entry `seq` leads. Raises `TaskFailedError` when there is no such entry.
 
-    A message of the user leads to what came before it, with its text to be sent anew; everything else to itself, or
+    A message of the user leads to what came before it, with its text to be sent again; everything else to itself, or
     to the end of its step.
     """
     entry = session.find(seq)
@@ -207,7 +207,7 @@ class PlannedMove:
 
 
 class LeafMove:
-    """What all moves of the leaf share. `show` tells the front-ends the session anew."""
+    """What all moves of the leaf share. `show` tells the front-ends the session again."""
 
     def __init__(self, live: LiveSession, operation: Operation, focus: str, show: Callable[[], None]) -> None:
         self._live = live

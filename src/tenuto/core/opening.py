@@ -208,7 +208,7 @@ class Opener:
         await self._enter(self._open(self._relocate(session.directory, place)), resumed=True)
 
     def show_again(self, session_id: str) -> None:
-        """Tell the front-ends the whole of the session anew, because its leaf has moved."""
+        """Tell the front-ends the whole of the session again, because its leaf has moved."""
         self._announce(self.live(session_id), resumed=True)
 
     async def close(self) -> None:

@@ -60,7 +60,7 @@ async def submit_prompt(
         try:
             is_ready = await _is_ready(executor, live, queued)
         except BaseException:
-            live.task.queue_waiting = bool(live.session.state.queue)  # whoever asked hears why, and has the text
+            live.task.queue_waiting = bool(live.session.state.queue)  # the caller gets the reason, and has the text
             raise
         if is_ready and executor.tasks.running(live.id) is None and live.session.state.queue:
             return await executor.submit(RunAgentOperation(session_id=live.id))

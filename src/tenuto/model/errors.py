@@ -32,7 +32,7 @@ MAX_ADDRESS = 300
 """Characters of an address in a message."""
 MAX_DIGITS = 18
 MAX_WAIT = 366 * 86_400.0
-"""Seconds: whoever asks for more is understood to ask for this."""
+"""Seconds: a longer `Retry-After` counts as this."""
 _SECONDS = re.compile(r"\d+(?:\.\d*)?", re.ASCII)
 _NO_BODY = re.compile(r"^\s*(?:error:?\s*)?(\d{3})?\s*(?:status code)?\s*\(no body\)\s*$", re.IGNORECASE)
 

@@ -37,7 +37,7 @@ _OUTCOMES: dict[str, Fact] = {
 def result_facts(result: ToolResultMessage, *, lines: bool) -> list[Fact]:
     """Return what the views of a result say, most telling first, then its images.
 
-    With `lines` a result of which nothing else is counted has the number of its lines, and whether it is cut.
+    With `lines`, a result without another count has the number of its lines, and whether it is cut.
     """
     facts = [fact for view in result.ui for fact in _view_facts(view)]
     images = [part for part in result.parts if isinstance(part, ImagePart)]

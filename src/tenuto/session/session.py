@@ -92,7 +92,7 @@ def _settled(path: EntryPath) -> set[int]:
 
 
 def _lines(history: History, run: range) -> Iterator[tuple[HistoryEvent, bytes]]:
-    """Yield entries and their lines; what waits for a disk that failed is encoded anew."""
+    """Yield entries and their lines; what waits for a disk that failed is encoded again."""
     position = run.start
     while position < run.stop:
         number = history.block_at(position)

@@ -17,7 +17,7 @@ _DENSE_RUN = 40
 """A block whose words are longer than this on average is not made of words."""
 
 _ENCODED_SHARE = 5
-"""Text of which less than a fifth is capitals and digits has nothing encoded in it."""
+"""A text with a smaller share of capitals and digits has nothing encoded in it."""
 
 _UPPER, _DIGIT, _MARK, _SPACE, _TWO, _THREE, _FOUR, _MORE = b"UDMS234."
 _SPACES = bytes((_SPACE,))

@@ -20,7 +20,7 @@ from tenuto.tool.run.context import ToolContext
 
 _FLUSH_SECONDS = 0.1
 _FLUSH_BYTES = 16_384
-"""A flush carries at most this much: whoever watches sees the end of a flood, the file has all of it."""
+"""Characters of one flush: the screen shows the end of a flood, the file has all of it."""
 _LONGEST_SEQUENCE = 256
 
 
@@ -120,7 +120,7 @@ class ShellRun(Struct):
 async def run_shell(run: ShellRun, context: ToolContext, emit: Callable[[str], None], note: RunningCommand) -> None:
     """Run the command to its end, its time limit or its cancellation; `emit` gets live output.
 
-    `note` is written down while it runs, for whoever opens the session after a `kill -9`; `ShellRun.forget` removes it.
+    `note` stands beside the log while it runs, for the next open after a `kill -9`; `ShellRun.forget` removes it.
     Returns when the shell ends, whatever holds its pipe (R-077). A time limit or a cancellation ends the whole
     process tree first (R-078).
     """

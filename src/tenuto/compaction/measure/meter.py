@@ -67,7 +67,7 @@ _CACHE_LIMIT = 20_000
 _UNSETTLED = 32
 """Messages at the end of a view that may still change places with others."""
 ROUGH_SHARE = 0.1
-"""A size of which more than this part is estimated is told with `~`."""
+"""A size is shown with `~` if more than this share of it is estimated."""
 
 
 class QueueState(Protocol):
@@ -283,7 +283,7 @@ class Meter:
         """Return the estimate of a view that mostly is the one of the last call with something more at its end.
 
         The sum of all but the last messages is kept. They are compared as lists, which costs nothing for identical
-        objects; the last ones are counted anew, because results take the places of their stand-ins there.
+        objects; the last ones are counted again, because results take the places of their stand-ins there.
         """
         head, total, known = self._head
         if known != thinking or view[: len(head)] != head:

@@ -70,7 +70,7 @@ def truncate_oversized_tool_results_in_messages(
 ) -> TruncatedMessages:
     """Return the messages with every result over the window's ceiling shortened to it; nothing is written.
 
-    `original` finds the entry of a seq: what an earlier edit shortened is cut anew from the whole. Results with a seq
+    `original` finds the entry of a seq: what an earlier edit shortened is cut again from the whole. Results with a seq
     in `untouched` stay as they are.
     """
     max_chars = result_ceiling(context_window_tokens)

@@ -101,7 +101,7 @@ def saved_by(edit: ViewEdit, message: Message, meter: Meter | None = None) -> in
 
 
 def is_worth_a_cold_cache(saved: int, window: int) -> bool:
-    """Say whether a saving pays for what comes after the first edit and has to be read anew."""
+    """Say whether a saving pays for what comes after the first edit and has to be read again."""
     return saved >= max(MIN_WARM_SAVING, int(MIN_WARM_SAVING_SHARE * window))
 
 

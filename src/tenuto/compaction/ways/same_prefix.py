@@ -202,7 +202,7 @@ def describe_kept(plan: CompactionPlan, request: ModelRequest) -> str:
 
 
 def _name(entry: Visible) -> str:
-    """Return how a message is recognised by whoever has read it."""
+    """Return how the model, which has read a message, recognises it."""
     match entry:
         case UserMessage():
             return f"the user's message {_quote(text_of(entry.parts))}"

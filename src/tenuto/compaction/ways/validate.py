@@ -1,4 +1,4 @@
-"""The gate that every proposal passes before it is written, whoever made it (DESIGN sections 5 and 6). Pure."""
+"""The gate that every proposal passes before it is written (DESIGN sections 5 and 6). Pure."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class CallRunner:
     async def _to_be_asked(self) -> int:
         """Return how many of the calls that are not due yet will be asked about, as it looks now.
 
-        What they will do may depend on those before them, so each is prepared and judged anew when it is due.
+        What they will do may depend on those before them, so each is prepared and judged again when it is due.
         """
         live = self._live
         looked_at = [await prepare(call, live.tools, live.tool_context, self._may_look) for call in self._later]

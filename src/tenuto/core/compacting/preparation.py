@@ -47,7 +47,7 @@ def at_boundary(live: LiveSession) -> None:
     """
     drop_outdated(live)
     if live.measure().tokens < PREPARE_SHARE * live.budget().trigger:
-        live.compaction.background.not_under = 0.0  # a compaction came since: what failed before it is tried anew
+        live.compaction.background.not_under = 0.0  # a compaction came since: what failed before it is tried again
     elif live.is_preparation_due() and not live.models.answers_one_at_a_time(_provider(live)):
         begin(live)
 

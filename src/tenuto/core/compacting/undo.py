@@ -31,7 +31,7 @@ Change = CompactionEntry | ViewEditEntry | BranchSummaryEntry
 class Undone:
     """An undo or redo that is on disk, and the size of the next request before and (in tokens) after it.
 
-    A `branch` as the entry says that the leaf moved: the front-ends have to be shown the session anew.
+    A `branch` as the entry says that the leaf moved: the front-ends have to be shown the session again.
     """
 
     entry: UndoEntry | BranchEntry

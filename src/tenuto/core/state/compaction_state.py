@@ -144,7 +144,7 @@ class AutomaticCompaction(Struct):
         return self.is_stopped
 
     def reset(self) -> None:
-        """The user acted (compacted, changed the model): begin anew."""
+        """The user acted (compacted, changed the model): begin again."""
         self.ineffective = 0
         self._waits_for_measure = False
         self._not_under = 0.0

@@ -512,7 +512,7 @@ class _Link(asyncio.Protocol):
     # --- what the event loop says ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there."""
+        """Take note that the connection is made (asyncio)."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -528,7 +528,7 @@ class _Link(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Take note that the connection is lost (asyncio); `exc` is why."""
         self.ended = True
         self._failure = exc
         self._transport = None
@@ -540,7 +540,7 @@ class _Link(asyncio.Protocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Let writers go on: the buffer has room (asyncio)."""
         self._writable.set()
 
     def _wake(self) -> None:

@@ -31,7 +31,7 @@ DRAIN_SECONDS = 0.02
 LINGER_SECONDS = 5.0
 """How long to wait for the rest (usage, end mark) of an answer that is already complete."""
 MAX_KEPT = 65_536
-"""Bytes of a body that is no stream, of which somebody will read what it is."""
+"""Bytes to keep of a body that is no stream, to say what it is."""
 MAX_ANSWER_BYTES = 256_000_000
 """Of one answer, unpacked: ten times what the longest one of today's models has."""
 

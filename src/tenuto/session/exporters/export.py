@@ -224,7 +224,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_directory(cls, directory: Path) -> Export:
-        """Read a session's folder, whoever writes to it. Raises `SessionUnreadable`."""
+        """Read a session's folder, also while another process writes to it. Raises `SessionUnreadable`."""
         try:
             meta = current_meta(directory)
         except OSError as error:

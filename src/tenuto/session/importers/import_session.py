@@ -496,7 +496,7 @@ def _load_image(path: Path) -> bytes | None:
 
 
 def _clear_staging(home: Path) -> None:
-    """Remove what imports that were killed left behind: halves of copies, of which the sources are whole."""
+    """Remove the half copies of imports that were killed; their sources are whole."""
     with contextlib.suppress(OSError):
         for directory in (home / STAGING).iterdir():
             if not _STAGED.fullmatch(directory.name) or directory.is_symlink():

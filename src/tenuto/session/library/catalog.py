@@ -23,7 +23,7 @@ from tenuto.session.view.state import SessionState
 from tenuto.text.writable import text_path
 
 _WORTH_WRITING = 1 << 12
-"""Bytes of a log of which the fold is kept, so that the next list does not read them again."""
+"""Bytes: the fold of a longer log is stored, so that the next list does not read it again."""
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ def _written(directory: Path) -> float:
 def summarise_session(directory: Path) -> SessionSummary | None:
     """Return the summary of a session, `None` if nothing was ever said in it.
 
-    One of which nothing can be read has a summary with the reason: what was said in it is not known.
+    A session that cannot be read has a summary with the reason.
     """
     try:
         meta, read = fold_log(directory)
@@ -206,7 +206,7 @@ def _unreadable(directory: Path, meta: Meta) -> str:
     if not meta.seq and not meta.state.created:
         return "it is empty"
     if Store(directory).has_files:
-        return "it begins anew, with files of earlier work beside it"
+        return "it starts over, with files of earlier work beside it"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""All entries of a session by position, of which only those that are needed are in memory (DESIGN section 3, "Cost").
+"""All entries of a session by position; only those that are needed are in memory (DESIGN section 3, "Cost").
 
 The end of the log and the blocks that the view is made from are held; other blocks are read when somebody asks for
 them, and the last ones that were asked for stay for a while.
@@ -529,7 +529,7 @@ class IndexWriter:
     """Keeps the index up with a log that grows. A disk that fails only makes the next opening slower."""
 
     def __init__(self, directory: Path, stored: StoredIndex) -> None:
-        """Go on behind what is in the file; without a sum the file is made anew."""
+        """Go on behind what is in the file; without a sum the file is made again."""
         self._path = directory / INDEX_NAME
         self._known = len(stored.blocks) if stored.sum is not None else 0
         self._sum = stored.sum or 0
@@ -549,7 +549,7 @@ class IndexWriter:
                 replace_file(self._path, data)
             self._known, self._sum = len(blocks), zlib.crc32(b"%d\n" % before, before)
         except OSError:
-            self._known = 0  # what it has now is not known: the next time it is made anew
+            self._known = 0  # what it has now is not known: the next time it is made again
 
     def _checked(self, blocks: Sequence[Block], log: Path) -> list[Block]:
         with log.open("rb") as file:

@@ -3,7 +3,7 @@
 The system lets go of it when its owner dies, so a dead owner is taken over without asking. The file names the owner as
 long as there is one: that is what counts where a file system keeps no locks, and for an owner on another host, whose
 locks need not be seen here. On a file system of this machine they are seen: there a lock in hand proves that the owner
-is gone, whatever the machine was called then (it was renamed, or is a container that was made anew).
+is gone, whatever the machine was called then (it was renamed, or is a container that was made again).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SessionLock:
         return self._directory in self._unkept if owner.pid == os.getpid() else _is_alive(owner.pid)
 
     def renew(self) -> None:
-        """Take the lock of a folder that was made anew under us; nobody else can have the log that lies in it."""
+        """Take the lock of a folder that was made again under us; nobody else can have the log that lies in it."""
         self.release()
         with contextlib.suppress(SessionLocked):
             self.acquire()

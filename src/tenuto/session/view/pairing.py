@@ -22,7 +22,7 @@ class Memo:
         self._build = 0
 
     def begin(self) -> None:
-        """Take note that a view is built anew."""
+        """Take note that a view is built again."""
         self._build += 1
         for key in [key for key, build in self._used.items() if build < self._build - _KEPT_BUILDS]:
             del self._made[key], self._used[key]

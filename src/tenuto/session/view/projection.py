@@ -299,7 +299,7 @@ class LiveView:
         if self._builder is None:
             before, self._reading = self._reading, read_path(self._path, self._model)
             if self._reading.system == before.system:
-                self._reading.system = before.system  # it may lie far back and have been read anew
+                self._reading.system = before.system  # it may lie far back and have been read again
             self._path.hold(self._reading.first_kept)
             self._memo.begin()
             self._builder = ViewBuilder(self._memo)

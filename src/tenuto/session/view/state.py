@@ -1,7 +1,7 @@
 """The state of a session, folded from its entries (DESIGN section 3).
 
 Session state is read over the whole log, newest wins. Path state (todo, pins) is read along the active path; a branch
-folds it anew.
+folds it again.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
 
 
 def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
-    """Fold the path state anew, after the leaf moved."""
+    """Fold the path state again, after the leaf moved."""
     todo = next(newest_of_kind(path, TodoEntry), None)
     state.todo, state.pins = todo.items if todo is not None else (), ()
     state.plan = _approved_plan(path)

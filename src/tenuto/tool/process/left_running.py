@@ -3,7 +3,7 @@
 A record lies beside the log for as long as its command runs, and is made before the command is, so that there is no
 moment in which it could be missed. A process id says little after a while, since ids are used again: a process is
 taken for one of ours only by the word that it inherited in its environment, or by the start time of its shell, and
-never after the machine was started anew.
+never after the machine was started again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def session_of(pid: int) -> int:
 
 
 def session_members(session: int) -> list[int]:
-    """Return the live processes of a session, whoever their parent is now."""
+    """Return the live processes of a session, also those whose parent has ended."""
     if _HAS_PROC:
         wanted = str(session).encode()
         names = (name for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - names are all that is needed

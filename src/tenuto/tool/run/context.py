@@ -233,7 +233,7 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: Any, context: ToolContext) -> ToolOutput:
-        """Do it. Raises `ToolError`; a cancellation leaves nothing half done and nothing running."""
+        """Run the call. Raises `ToolError`; a cancellation leaves nothing half done and nothing running."""
         ...
 
 
