@@ -45,6 +45,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """Return the full URL of `path`, which begins with a slash."""
         return self.base_url.rstrip("/") + path
 
+    def bearer_headers(self) -> dict[str, str]:
+        """Return the headers of both OpenAI protocols."""
+        key = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        accept = "text/event-stream, application/json"
+        return {"content-type": "application/json", "accept": accept, **key, **self.headers}
+
 
 def host_of(url: str) -> str:
     """Return the host name in a URL, empty when it is no URL with a host."""

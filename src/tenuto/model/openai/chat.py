@@ -84,7 +84,7 @@ class ChatClient:
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
         encoded = self._wire.cache.encode(request)
-        url, headers = self._endpoint.url("/chat/completions"), self._headers()
+        url, headers = self._endpoint.url("/chat/completions"), self._endpoint.bearer_headers()
 
         def prepare() -> Call:
             decoder = ChatDecoder(self._endpoint.provider, taken_ids(request.messages))
@@ -94,7 +94,7 @@ class ChatClient:
 
     async def models(self) -> list[ModelFacts]:
         """Return what the server says of its models. Raises `ModelError`."""
-        found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._headers())
+        found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._endpoint.bearer_headers())
         facts = facts_from_list(self._endpoint.provider, found)
         if self._endpoint.is_local and not any(model.context_window for model in facts):
             return await with_local_windows(facts, self._endpoint.base_url, self._wire.transport)
@@ -108,12 +108,6 @@ class ChatClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._wire.close()
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
-        if self._endpoint.key:
-            headers["authorization"] = f"Bearer {self._endpoint.key}"
-        return {**headers, **self._endpoint.headers}
 
     def _options(self, request: ModelRequest) -> dict[str, bytes]:
         """Return the optional fields that the server has not refused so far.

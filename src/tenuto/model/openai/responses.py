@@ -52,7 +52,7 @@ class ResponsesClient:
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
         encoded = self._wire.cache.encode(request)
-        url, headers = self._endpoint.url("/responses"), self._headers()
+        url, headers = self._endpoint.url("/responses"), self._endpoint.bearer_headers()
 
         def prepare() -> Call:
             decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
@@ -89,7 +89,7 @@ class ResponsesClient:
         def prepare() -> Call:
             decoder = ResponsesDecoder(self._endpoint.provider, set())
             body = self._body(request, encoded, [*wish, TRIGGER])
-            return Call(self._endpoint.url("/responses"), self._headers(), body, decoder, "")
+            return Call(self._endpoint.url("/responses"), self._endpoint.bearer_headers(), body, decoder, "")
 
         end = await last_part(self._wire.call(request, prepare))
         if end.compacted is None and end.message.stop_reason == "max_tokens":
@@ -102,31 +102,27 @@ class ResponsesClient:
         fields = [field for field in self._conversation(request, encoded, wish) if field[0] != "tools"]
         body = join_object([*fields, ("prompt_cache_key", key)])
         self._wire.check_size(body)
-        found = await self._wire.post_json(self._endpoint.url(ENDPOINT), self._headers(), body)
+        found = await self._wire.post_json(self._endpoint.url(ENDPOINT), self._endpoint.bearer_headers(), body)
         usage = normal_usage(json_access.as_dict(found.get("usage")))
         items = read_endpoint_output(found)
         return msgspec.structs.replace(items, usage=None if usage is None else priced(usage, request.model))
 
     async def models(self) -> list[ModelFacts]:
         """Return what the provider says of its models. Raises `ModelError`."""
-        found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._headers())
+        found = await self._wire.transport.get_json(self._endpoint.url("/models"), self._endpoint.bearer_headers())
         return facts_from_list(self._endpoint.provider, found)
 
     async def count(self, request: ModelRequest) -> int | None:
         """Return the provider's count of the request's tokens. Raises `ModelError`."""
         body = join_object(self._conversation(request, self._wire.cache.encode(request)))
-        found = await self._wire.post_json(self._endpoint.url("/responses/input_tokens"), self._headers(), body)
+        found = await self._wire.post_json(
+            self._endpoint.url("/responses/input_tokens"), self._endpoint.bearer_headers(), body
+        )
         return json_access.as_count(found.get("input_tokens")) or None
 
     async def close(self) -> None:
         """Close the connections."""
         await self._wire.close()
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
-        if self._endpoint.key:
-            headers["authorization"] = f"Bearer {self._endpoint.key}"
-        return {**headers, **self._endpoint.headers}
 
     def _body(self, request: ModelRequest, encoded: Encoded, further: Sequence[bytes] = ()) -> bytes:
         """Return the request. Nothing is stored at the provider; reasoning comes back encrypted instead.
