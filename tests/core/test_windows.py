@@ -190,9 +190,10 @@ async def test_polish_b_what_the_summariser_learns_holds_for_the_session(tmp_pat
         live = running.runtime.live
         client = LearningClient(live, live.models.client("openai-chat"))
         request = ModelRequest(model=live.facts, messages=(SystemMessage(text="Summarise."), user(words(16_000))))
-        with pytest.raises(ModelError):
+        with pytest.raises(ModelError) as caught:
             async for _ in client.stream(request):
                 pass
+        assert caught.value.kind == "overflow", caught.value
         window = live.facts.context_window or 0
         assert window == 14_000 if named else 14_000 < window < 60_000
         assert live.models.facts(live.facts.id).context_window == window
