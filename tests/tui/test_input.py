@@ -15,7 +15,7 @@ from tenuto.tui.first_paint.colours import QUERY, is_light, may_ask, read_colour
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import BackgroundHeard, InputReader
 from tenuto.tui.inline.keys import KeyParser, Press
-from tenuto.tui.terminal.input import BURST_GAP, PASTE_BEGIN, PASTE_END, PATIENCE, Paste, TerminalInput, size_of
+from tenuto.tui.terminal.input import ANSWER_SECONDS, BURST_GAP, PASTE_BEGIN, PASTE_END, Paste, TerminalInput, size_of
 
 DARK, LIGHT = "\x1b]11;rgb:1616/1818/1d1d\x07", "\x1b]11;rgb:fafa/f8f8/f0f0\x1b\\"
 FENCE = "\x1b[?62;22;52c"
@@ -65,7 +65,7 @@ class Read:
 
     def end(self) -> list[str]:
         """Nothing comes for long."""
-        self.clock.now += 2 * PATIENCE
+        self.clock.now += 2 * ANSWER_SECONDS
         return self.input.give_up()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui.alerts.terminal_alerts import Calls, Notification, describe_bell, notification_sequence
+from tenuto.tui.alerts.terminal_alerts import CallFilter, Notification, describe_bell, notification_sequence
 from tenuto.tui.effects import Bell
 from tenuto.tui.machine.item import AssistantItem
 from tenuto.tui.machine.state import UiState
@@ -21,26 +21,26 @@ def request(**given_fields):
 
 
 def test_who_looks_is_not_called_and_who_may_not_look_is_only_asked():
-    calls = Calls(after=10)
-    calls.looked_at = True
+    calls = CallFilter(after=10)
+    calls.has_focus = True
     assert not calls.wanted(Bell("approval"), 0.0)
-    calls.looked_at = None
+    calls.has_focus = None
     assert not calls.wanted(Bell("finished", 60.0), 0.0)
     assert not calls.wanted(Bell("failed"), 0.0)
     assert calls.wanted(Bell("approval"), 0.0)
 
 
 def test_a_short_run_is_no_reason_but_a_short_failure_is():
-    calls = Calls(after=10)
-    calls.looked_at = False
+    calls = CallFilter(after=10)
+    calls.has_focus = False
     assert not calls.wanted(Bell("finished", 9.9), 0.0)
     assert calls.wanted(Bell("finished", 10.0), 0.0)
     assert calls.wanted(Bell("failed", 0.1), 1.0), "more urgent than what was said a second ago"
 
 
 def test_several_at_once_are_one_call_and_the_more_urgent_comes_through():
-    calls = Calls(after=0)
-    calls.looked_at = False
+    calls = CallFilter(after=0)
+    calls.has_focus = False
     assert calls.wanted(Bell("finished"), 0.0)
     assert calls.wanted(Bell("approval"), 0.5)
     assert not calls.wanted(Bell("approval"), 1.0)

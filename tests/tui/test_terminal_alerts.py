@@ -8,7 +8,7 @@ import pytest
 
 from tenuto.command.outcome import Copy
 from tenuto.config.settings import UiSettings
-from tenuto.tui.alerts.terminal_alerts import Outside, title_sequence
+from tenuto.tui.alerts.terminal_alerts import Alerts, title_sequence
 from tenuto.tui.effects import Bell, ItemAdded, Title
 from tenuto.tui.machine.state import UiState
 from tests.tui.full.support import Clock
@@ -20,7 +20,7 @@ XTERM = {"TERM": "xterm-256color"}
 
 
 class Watched:
-    """An `Outside` whose terminal is a list."""
+    """An `Alerts` whose terminal is a list."""
 
     def __init__(self, environ=XTERM, **ui) -> None:
         self.written: list[str] = []
@@ -28,7 +28,7 @@ class Watched:
         self.state = UiState(session_id="s1")
         self.clock = Clock()
         self.tasks: set[asyncio.Task[None]] = set()
-        self.outside = Outside(
+        self.alerts = Alerts(
             lambda: self.state,
             lambda sequence: self.written.append(sequence) if sequence else None,
             self._spawn,
@@ -50,29 +50,29 @@ class Watched:
 
     def ring(self, bell: Bell = FINISHED) -> list[str]:
         self.written.clear()
-        assert self.outside.carry_out(bell)
+        assert self.alerts.carry_out(bell)
         return self.written
 
 
 def test_the_title_is_left_to_a_program_that_has_the_terminal():
     watched = Watched()
-    watched.outside.carry_out(Title("before"))
-    with watched.outside.withheld():
+    watched.alerts.carry_out(Title("before"))
+    with watched.alerts.withheld():
         watched.written.clear()
-        watched.outside.carry_out(Title("while it is open"))
-        watched.outside.carry_out(Title("and later"))
+        watched.alerts.carry_out(Title("while it is open"))
+        watched.alerts.carry_out(Title("and later"))
         assert watched.written == []
         assert watched.ring(Bell("approval")) != [], "a call goes through"
         watched.written.clear()
     assert watched.written == [title_sequence("and later")]
-    with watched.outside.withheld():
+    with watched.alerts.withheld():
         watched.written.clear()
     assert watched.written == [title_sequence("and later")], "the program may have set its own"
 
 
 def away(environ=XTERM, **ui) -> Watched:
     watched = Watched(environ, **ui)
-    watched.outside.look(False)
+    watched.alerts.set_focus(False)
     return watched
 
 
@@ -101,7 +101,7 @@ def test_who_looks_is_left_alone_and_the_focus_counts_from_when_it_is_told():
     watched = Watched()
     assert watched.ring() == []
     assert watched.ring(Bell("approval"))[0] == "\x07", "nobody knows whether the terminal is looked at"
-    watched.outside.look(True)
+    watched.alerts.set_focus(True)
     watched.clock.now += 60
     assert watched.ring(Bell("approval")) == []
 
@@ -129,27 +129,27 @@ async def test_a_command_that_fails_is_complained_of_once():
 
 def test_the_title_is_remembered_set_and_given_back_once():
     watched = Watched()
-    watched.outside.begin()
-    assert watched.outside.carry_out(Title("✳ task — dir"))
+    watched.alerts.begin()
+    assert watched.alerts.carry_out(Title("✳ task — dir"))
     assert watched.written == ["\x1b[22;0t", "\x1b]0;✳ task — dir\x07"]
-    assert watched.outside.owed == "\x1b]0;\x07\x1b[23;0t"
-    watched.outside.end()
+    assert watched.alerts.owed == "\x1b]0;\x07\x1b[23;0t"
+    watched.alerts.end()
     assert watched.written[-1] == "\x1b]0;\x07\x1b[23;0t"
-    assert watched.outside.owed == ""
+    assert watched.alerts.owed == ""
 
 
 @pytest.mark.parametrize(("environ", "ui"), [(XTERM, {"title": False}), ({"TERM": "linux"}, {})])
 def test_the_title_can_be_left_alone(environ, ui):
     watched = Watched(environ, **ui)
-    watched.outside.begin()
-    watched.outside.carry_out(Title("x"))
-    watched.outside.end()
+    watched.alerts.begin()
+    watched.alerts.carry_out(Title("x"))
+    watched.alerts.end()
     assert watched.written == []
 
 
 def test_gnu_screen_gets_titles_in_ascii():
     watched = Watched({"TERM": "screen.xterm-256color", "STY": "1.pts"})
-    watched.outside.carry_out(Title("✳ Grüne Äste — 项目"))
+    watched.alerts.carry_out(Title("✳ Grüne Äste — 项目"))
     assert watched.written[-1] == "\x1b]0;* Grune Aste - ??\x07"
 
 
@@ -159,28 +159,28 @@ def test_r088_a_title_is_one_sequence_whatever_it_says():
 
 def test_progress_is_told_where_it_is_known_and_ends_with_the_program():
     watched = away({"TERM_PROGRAM": "ghostty", "TERM": "xterm-ghostty"}, title=False)
-    watched.outside.follow()
+    watched.alerts.follow()
     assert watched.written == []
     watched.state.tasks["t"] = "agent"
-    watched.outside.follow()
-    watched.outside.follow()
+    watched.alerts.follow()
+    watched.alerts.follow()
     watched.state.approvals.requests.append(request())
-    watched.outside.follow()
+    watched.alerts.follow()
     assert watched.written == ["\x1b]9;4;3\x07", "\x1b]9;4;4;100\x07"]
     watched.clock.now += 9
-    watched.outside.follow()
+    watched.alerts.follow()
     assert watched.written[2:] == ["\x1b]9;4;4;100\x07"], "told again before the terminal forgets it"
-    assert watched.outside.owed == "\x1b]9;4;0\x07"
-    watched.outside.end()
-    assert watched.written[-1] == "\x1b]9;4;0\x07" and watched.outside.owed == ""
+    assert watched.alerts.owed == "\x1b]9;4;0\x07"
+    watched.alerts.end()
+    assert watched.written[-1] == "\x1b]9;4;0\x07" and watched.alerts.owed == ""
 
 
 def test_a_failure_stays_on_the_tab_until_somebody_looks():
     watched = away({"TERM_PROGRAM": "ghostty", "TERM": "xterm-ghostty"}, title=False, notifications="off")
     watched.ring(Bell("failed"))
-    watched.outside.follow()
+    watched.alerts.follow()
     assert watched.written == ["\x1b]9;4;2;100\x07"]
-    watched.outside.look(True)
+    watched.alerts.set_focus(True)
     assert watched.written[-1] == "\x1b]9;4;0\x07"
 
 
@@ -188,24 +188,24 @@ def test_a_failure_stays_on_the_tab_until_somebody_looks():
 def test_elsewhere_progress_is_told_only_by_hand(ui, told):
     watched = Watched(**ui)
     watched.state.tasks["t"] = "agent"
-    watched.outside.follow()
+    watched.alerts.follow()
     assert bool(watched.written) is told
 
 
 async def test_copying_says_what_it_did(monkeypatch):
     watched = Watched({"TERM": "xterm", "PATH": "/nowhere"})
-    assert watched.outside.carry_out(Copy("hi"))
+    assert watched.alerts.carry_out(Copy("hi"))
     await watched.settle()
-    assert watched.written == ["\x1b]52;c;aGk=\x07"] and watched.outside.copied == "hi"
+    assert watched.written == ["\x1b]52;c;aGk=\x07"] and watched.alerts.copied == "hi"
     assert watched.toasts == ["Sent 2 characters to the terminal's clipboard (OSC 52)"]
 
 
 def test_a_name_in_the_settings_that_means_nothing_is_named():
     watched = Watched(status_items=("mode", "clock"))
-    watched.outside.begin()
+    watched.alerts.begin()
     (said,) = watched.toasts
     assert said.startswith("ui.status_items: there is no clock: there are mode, model, ")
 
 
 def test_other_effects_are_somebody_elses():
-    assert not Watched().outside.carry_out(ItemAdded(1))
+    assert not Watched().alerts.carry_out(ItemAdded(1))

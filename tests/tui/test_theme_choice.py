@@ -139,7 +139,7 @@ async def test_the_full_screen_shows_each_theme_and_keeps_the_one_that_is_taken(
         assert "high contrast" in screen.text()
 
         def glyph_colour() -> str:
-            color = next(iter(app.around.glyph.render_line(0))).style.color
+            color = next(iter(app.chrome.glyph.render_line(0))).style.color
             return color.name if color is not None else ""
 
         before = glyph_colour()

@@ -75,18 +75,18 @@ def test_the_background_changes_what_goes_by_it_and_nothing_else(tmp_path: Path)
         chooser = ThemeChooser(name, MANY, tmp_path)
         chooser.watch(lambda theme, shown=shown: shown.append(theme.name))
         for is_light in (False, True, True, False):
-            chooser.hear(is_light)
+            chooser.set_background(is_light)
         assert shown == [light, dark]
     for name in THEME_NAMES:
         chooser = ThemeChooser(name, MANY, tmp_path)
         chooser.watch(lambda theme: pytest.fail(theme.name))
-        chooser.hear(True)
+        chooser.set_background(True)
         assert chooser.theme.name == name
 
 
 def test_a_background_that_was_heard_of_counts_for_what_is_chosen_later(tmp_path: Path) -> None:
     chooser = ThemeChooser("dark", MANY, tmp_path)
-    chooser.hear(True)
+    chooser.set_background(True)
     chooser.show("auto")
     assert chooser.theme.name == "light"
     chooser.show("contrast")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import TodoChangedEvent
 from tenuto.protocol.message import TodoItem
-from tenuto.tui.chrome.chrome import Around
+from tenuto.tui.chrome.chrome import Chrome
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.render.options import UNICODE
 from tests.tui.full import support as full
@@ -26,14 +26,14 @@ def changed(items: tuple[TodoItem, ...]) -> TodoChangedEvent:
     return TodoChangedEvent(session_id=SESSION, items=items)
 
 
-def surroundings(machine: Machine) -> tuple[Around, Keyboard]:
+def surroundings(machine: Machine) -> tuple[Chrome, Keyboard]:
     actions = {}
     clock = lambda: machine.driver.now  # noqa: E731
     keyboard = Keyboard(machine, lambda: None, actions, clock)  # type: ignore[arg-type,return-value]
-    around = Around(machine, keyboard, UiSettings(reduce_motion=True), "/home/me", glyphs=UNICODE, clock=clock)
-    actions["todo"] = around.put_todo_away
+    chrome = Chrome(machine, keyboard, UiSettings(reduce_motion=True), "/home/me", glyphs=UNICODE, clock=clock)
+    actions["todo"] = chrome.put_todo_away
     machine.driver.feed(scenes.OPENED)
-    return around, keyboard
+    return chrome, keyboard
 
 
 @example(items=[("done", 4), ("done", 4), ("in_progress", 7)], width=20, height=12)
@@ -44,11 +44,11 @@ def surroundings(machine: Machine) -> tuple[Around, Keyboard]:
 )
 def test_f13_every_press_changes_what_shows_of_any_list_on_any_screen(items, width, height):
     machine = Machine()
-    around, keyboard = surroundings(machine)
+    chrome, keyboard = surroundings(machine)
     machine.driver.feed(changed(tuple(TodoItem(text="word " * words, status=status) for status, words in items)))
 
     def shown() -> list[str]:
-        return [line.text for line in around.side(width, around.side_share(height))]
+        return [line.text for line in chrome.side(width, chrome.side_share(height))]
 
     before = shown()
     for _ in range(4):
@@ -88,8 +88,8 @@ async def test_f13_one_press_puts_a_short_list_away_inline(count: int) -> None:
 
 def test_f13_of_a_long_list_the_first_press_shows_the_rest() -> None:
     machine = Machine()
-    around, keyboard = surroundings(machine)
+    chrome, keyboard = surroundings(machine)
     machine.driver.feed(changed(ITEMS))
-    assert len(around.side(80, 30)) == 5
+    assert len(chrome.side(80, 30)) == 5
     keyboard.press("ctrl+t")
-    assert len(around.side(80, 30)) == len(ITEMS)
+    assert len(chrome.side(80, 30)) == len(ITEMS)

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import pytest
 
-from tenuto.tui.terminal.terminal import FAR, NEAR, QUESTION, give_back, hear_out, patience, typed_text
+from tenuto.tui.terminal.terminal import FAR, NEAR, QUESTION, answer_timeout, drain_input, give_back, typed_text
 
 ENDS, WELL = "\x1b[?1004l", b"\x1b[0n"
 
@@ -42,9 +42,9 @@ def test_only_what_a_user_types_is_kept(data: bytes, typed: str) -> None:
 
 
 def test_how_long_an_answer_is_waited_for_goes_by_the_line() -> None:
-    assert patience({"TERM": "xterm-256color"}) == NEAR
-    assert patience({"TERM": "xterm-256color", "SSH_CONNECTION": "there 22 here 22"}) == FAR
-    assert patience({"TERM": "linux"}) == 0.0
+    assert answer_timeout({"TERM": "xterm-256color"}) == NEAR
+    assert answer_timeout({"TERM": "xterm-256color", "SSH_CONNECTION": "there 22 here 22"}) == FAR
+    assert answer_timeout({"TERM": "linux"}) == 0.0
 
 
 class Raw:
@@ -88,7 +88,7 @@ def test_what_the_terminal_still_says_is_dropped_up_to_its_answer_and_the_rest_s
 
     terminal = threading.Thread(target=answer)
     terminal.start()
-    typed = hear_out(raw.slave, lambda question: raw.write(ENDS + question), 20)
+    typed = drain_input(raw.slave, lambda question: raw.write(ENDS + question), 20)
     terminal.join()
     assert typed == ""
     assert raw.left() == b"git status\r"
@@ -99,7 +99,7 @@ def test_what_was_typed_before_the_answer_comes_first_with_what_is_behind_it(
 ) -> None:
     monkeypatch.setattr("tenuto.tui.terminal.terminal._may_give_back", lambda: True)
     raw.say(b"\x1b[Igit" + WELL + b" sta\x1b[Otus\r")
-    assert hear_out(raw.slave, raw.write, 5) == "git status\r"
+    assert drain_input(raw.slave, raw.write, 5) == "git status\r"
 
 
 def test_where_nothing_can_be_given_back_what_is_behind_the_answer_stays(
@@ -107,19 +107,19 @@ def test_where_nothing_can_be_given_back_what_is_behind_the_answer_stays(
 ) -> None:
     monkeypatch.setattr("tenuto.tui.terminal.terminal._may_give_back", lambda: False)
     raw.say(b"git" + WELL + b" status\r")
-    hear_out(raw.slave, raw.write, 5)
+    drain_input(raw.slave, raw.write, 5)
     assert raw.left() == b" status\r"
 
 
 def test_a_terminal_that_does_not_answer_is_not_waited_for_for_long(raw: Raw) -> None:
     raw.say(b"\x1b[I")
-    assert hear_out(raw.slave, raw.write, 0.3) == ""
+    assert drain_input(raw.slave, raw.write, 0.3) == ""
     assert raw.left() == b""
 
 
 def test_a_terminal_that_is_gone_is_none(raw: Raw) -> None:
     os.close(raw.master)
-    assert hear_out(raw.slave, lambda _: None, 5) == ""
+    assert drain_input(raw.slave, lambda _: None, 5) == ""
 
 
 def test_nothing_is_asked_where_the_answer_would_be_seen(raw: Raw) -> None:
@@ -127,7 +127,7 @@ def test_nothing_is_asked_where_the_answer_would_be_seen(raw: Raw) -> None:
     attributes[3] |= termios.ECHO
     termios.tcsetattr(raw.slave, termios.TCSANOW, attributes)
     said: list[str] = []
-    assert hear_out(raw.slave, said.append, 5) == ""
+    assert drain_input(raw.slave, said.append, 5) == ""
     assert said == [""]
 
 

@@ -12,7 +12,7 @@ from textual import events
 from textual.message import Message
 
 from tenuto.tui.first_paint.editor import EarlyEditor
-from tenuto.tui.full.driver import ESCAPE_PATIENCE, PASTE_SILENCE, InputReader
+from tenuto.tui.full.driver import ESCAPE_SECONDS, PASTE_SILENCE, InputReader
 from tenuto.tui.inline.keys import KeyParser, Pasted, Press
 from tests.tui.first_paint.model import Prompt
 
@@ -154,7 +154,7 @@ def test_what_came_before_the_terminal_was_raw_may_end_in_any_byte() -> None:
         assert editor.text.replace("\n", "") == text.replace("\n", ""), cut
 
 
-@pytest.mark.parametrize("seconds", [ESCAPE_PATIENCE / 2, ESCAPE_PATIENCE * 5])
+@pytest.mark.parametrize("seconds", [ESCAPE_SECONDS / 2, ESCAPE_SECONDS * 5])
 def test_silence_within_the_mark_of_a_paste_loses_no_line_end_and_sends_nothing(
     monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
@@ -165,7 +165,7 @@ def test_silence_within_the_mark_of_a_paste_loses_no_line_end_and_sends_nothing(
         now[0] += seconds
 
     assert seconds < PASTE_SILENCE
-    short = [mark + size for mark in MARKS for size in (1, 2)] if seconds < ESCAPE_PATIENCE else []
+    short = [mark + size for mark in MARKS for size in (1, 2)] if seconds < ESCAPE_SECONDS else []
     for cut in NO_KEYS + short:
         editor = EarlyEditor(200)
         editor.feed(INPUT[:cut])

@@ -347,12 +347,12 @@ async def test_the_mark_that_leads_to_the_end_lies_beside_the_text(size: tuple[i
 async def test_one_row_is_between_the_transcript_and_a_list_at_rest() -> None:
     async with running_app(*scenes.working_through_a_list(), size=(80, 24)) as screen:
         assert screen.app.runner.state.running
-        assert len(screen.app.around.status.lines) == 2
+        assert len(screen.app.chrome.status.lines) == 2
         await screen.emit(*scenes.ENDED)
         assert not screen.app.runner.state.running
-        assert screen.app.around.side.lines
-        assert len(screen.app.around.status.lines) == 1
-        screen.app.around.show_toast("Something was done", "dim")
+        assert screen.app.chrome.side.lines
+        assert len(screen.app.chrome.status.lines) == 1
+        screen.app.chrome.show_toast("Something was done", "dim")
         await screen.settle()
         rows = screen.rows()
         place = next(place for place, row in enumerate(rows) if "Something was done" in row)

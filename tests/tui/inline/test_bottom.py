@@ -222,7 +222,7 @@ async def test_a_line_that_goes_away_by_itself_wakes_nothing_before(monkeypatch:
 
         later = loop.call_later
         monkeypatch.setattr(loop, "call_later", call_later)
-        app.around.show_toast("something was done", "dim")
+        app.chrome.show_toast("something was done", "dim")
         app.show()
         await session.shows("something was done")
         assert app._ticker is not None and min(waits) > 2

@@ -16,7 +16,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
 from tenuto.tui.effects import ItemAdded, ItemRemoved
-from tenuto.tui.first_paint.inline_paint import habit_of
+from tenuto.tui.first_paint.inline_paint import reflow_of
 from tenuto.tui.inline.output import Painted, rows_above_cursor, synchronises, wrapped_rows
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
@@ -24,7 +24,7 @@ from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, U
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Style, find_theme
-from tenuto.tui.terminal.emulator import Habit, Hyperlinks
+from tenuto.tui.terminal.emulator import Hyperlinks, Reflow
 from tenuto.tui.theme.paint import Paint, nearest, sgr_codes
 from tests.tui.machine.driving import Driver, started
 
@@ -217,7 +217,7 @@ def test_no_colour_is_no_colour() -> None:
     ],
 )
 def test_where_the_bottom_begins_after_a_change_of_width(
-    rows: list[int], column: int, columns: int, habit: Habit, up: int
+    rows: list[int], column: int, columns: int, habit: Reflow, up: int
 ) -> None:
     painted = Painted([[1] * cells for cells in rows], len(rows) - 1, column)
     assert rows_above_cursor(painted, [max(rows), columns], habit) == up
@@ -247,12 +247,12 @@ def test_where_the_bottom_begins_in_xterm_js(
 
 
 def test_terminals_that_wrap_again_and_that_show_frames_at_once() -> None:
-    assert habit_of({"TERM": "xterm-256color"}) == "wraps"
-    assert habit_of({"TMUX": "x", "XTERM_VERSION": "XTerm(390)"}) == "wraps"
-    assert habit_of({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"}) == "cuts"
-    assert habit_of({"TERM": "linux"}) == habit_of({"TERM": "rxvt-unicode-256color"}) == "cuts"
-    assert habit_of({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}) == "counts"
-    assert habit_of({"TERM": "xterm-256color", "KONSOLE_VERSION": "221203"}) == "wraps-above"
+    assert reflow_of({"TERM": "xterm-256color"}) == "wraps"
+    assert reflow_of({"TMUX": "x", "XTERM_VERSION": "XTerm(390)"}) == "wraps"
+    assert reflow_of({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"}) == "cuts"
+    assert reflow_of({"TERM": "linux"}) == reflow_of({"TERM": "rxvt-unicode-256color"}) == "cuts"
+    assert reflow_of({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}) == "counts"
+    assert reflow_of({"TERM": "xterm-256color", "KONSOLE_VERSION": "221203"}) == "wraps-above"
     assert synchronises({"TERM": "xterm-kitty"})
     assert not synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.3a"})
     assert synchronises({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM_VERSION": "3.7"})

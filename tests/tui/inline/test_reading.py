@@ -37,7 +37,7 @@ async def test_enter_shows_the_match_with_what_is_around_it(size: tuple[int, int
         assert present(session) == ("needle", "row 50 needle")
         assert "❯ my draft" in session.terminal.rows(), "the prompt is not covered"
         session.type("y")
-        await session.until(lambda: session.app.outside.copied.startswith("$ make all\nrow 0"))
+        await session.until(lambda: session.app.alerts.copied.startswith("$ make all\nrow 0"))
         session.type("\x1b")
         await session.gone("row 49")
         assert session.app.editor.text == "my draft"
@@ -99,7 +99,7 @@ async def test_the_block_cursor_shows_the_block_and_does_things_with_it() -> Non
         session.type("\x1b[1;3A\x1b[1;3A\x1b[1;3A")
         await session.shows("Bash make all", "Enter expand · y copy")
         session.type("y")
-        await session.until(lambda: session.app.outside.copied.startswith("$ make all\nrow 0"))
+        await session.until(lambda: session.app.alerts.copied.startswith("$ make all\nrow 0"))
         session.type("\r")
         await session.gone("Enter expand")
         await session.shows("row 30", "row 60")

@@ -8,7 +8,7 @@ import pytest
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent, CompactionProgressEvent, CompactionStartEvent, ModeChangedEvent, RetryEvent
-from tenuto.tui.chrome.chrome import Around
+from tenuto.tui.chrome.chrome import Chrome
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.machine import intents
 from tenuto.tui.machine.intents import Intent
@@ -68,13 +68,13 @@ SCENES: dict[str, Sequence[AnyEvent | Intent]] = {
 def drawn(sheet: golden.Sheet, inputs: Sequence[AnyEvent | Intent]) -> None:
     machine = Machine()
     keyboard = Keyboard(machine, lambda: None, {}, lambda: machine.driver.now)  # type: ignore[arg-type,return-value]
-    around = Around(
+    chrome = Chrome(
         machine, keyboard, UiSettings(reduce_motion=True), "/home/me", glyphs=UNICODE, clock=lambda: machine.driver.now
     )
     machine.driver.feed(*inputs)
     machine.driver.after(LATER).feed(intents.Tick())
-    sheet.add([around.status(sheet.width), *around.side(sheet.width, ROWS), *around.panel(sheet.width, ROWS)])
-    sheet.add([around.footer(sheet.width)])
+    sheet.add([chrome.status(sheet.width), *chrome.side(sheet.width, ROWS), *chrome.panel(sheet.width, ROWS)])
+    sheet.add([chrome.footer(sheet.width)])
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -29,7 +29,7 @@ class Ran(Struct, frozen=True):
 
 
 class UserCommand:
-    """The command of a setting. When a run fails, `complain` hears of it, the first time.
+    """The command of a setting. `complain` is called when a run fails for the first time.
 
     `seconds` is how long one run may take.
     """
@@ -107,7 +107,7 @@ SECONDS = 5.0
 
 
 class StatusCommand:
-    """`show` gets what its first line says. When a run fails, what showed stays, and `complain` hears of it once.
+    """`show` gets what its first line says. When a run fails, what showed stays, and `complain` is called once.
 
     `interval` is the seconds between the beginnings of two runs; `spawn` runs work beside everything else.
     """

@@ -51,18 +51,18 @@ class Notification(Struct, frozen=True):
     body: str
 
 
-class Calls:
-    """Decides whether the user is to be called. `after` is the seconds from which a finished run is worth it."""
+class CallFilter:
+    """Decides whether the user is called. `after` is the seconds from which a finished run is worth it."""
 
     def __init__(self, after: float) -> None:
         self._after = after
         self._last = -1
         self._at = float("-inf")
-        self.looked_at: bool | None = None
+        self.has_focus: bool | None = None
 
     def wanted(self, bell: Bell, now: float) -> bool:
         """Say whether this is worth a call now, and remember it if so."""
-        if self.looked_at or (self.looked_at is None and bell.reason not in WAITING):
+        if self.has_focus or (self.has_focus is None and bell.reason not in WAITING):
             return False
         if bell.reason == "finished" and bell.seconds < self._after:
             return False
@@ -148,7 +148,7 @@ Progress = Literal["", "running", "waiting", "failed"]
 _PROGRESS = {"": "0", "running": "3", "waiting": "4;100", "failed": "2;100"}
 
 
-class Outside:
+class Alerts:
     """`write` takes control sequences; `spawn` runs work beside everything else; `clock` is seconds.
 
     `toast(text, style)` shows a line for a few seconds, `show_command` what the user's status command printed.
@@ -174,7 +174,7 @@ class Outside:
         self._ui = ui
         self._environ = environ
         self._clock = clock
-        self._calls = Calls(ui.notification_seconds)
+        self._filter = CallFilter(ui.notification_seconds)
         self._command = StatusCommand(
             ui.status_command,
             ui.status_interval,
@@ -230,10 +230,10 @@ class Outside:
 
     # --- what happens ---
 
-    def look(self, looked_at: bool) -> None:
-        """The terminal says whether it has the focus."""
-        self._calls.looked_at = looked_at
-        if looked_at and self._failed:
+    def set_focus(self, has_focus: bool) -> None:
+        """Note whether the terminal has the focus."""
+        self._filter.has_focus = has_focus
+        if has_focus and self._failed:
             self._failed = False
             self.follow()
 
@@ -272,11 +272,11 @@ class Outside:
     # --- calls ---
 
     def _call(self, bell: Bell) -> None:
-        self._failed = bell.reason == "failed" and self._calls.looked_at is False
+        self._failed = bell.reason == "failed" and self._filter.has_focus is False
         way = self._ui.notifications
         if way is True:
             way = "command" if self._notifier.given else "terminal"
-        if way in (False, "off") or not self._calls.wanted(bell, self._clock()):
+        if way in (False, "off") or not self._filter.wanted(bell, self._clock()):
             return
         notification = describe_bell(bell, self._state())
         if way == "command" and self._notifier.given:

@@ -50,16 +50,16 @@ MARKED = ReadingPanels(_search_hints, panels.block_panel)
 
 
 class Machine(Protocol):
-    """What is shown, and who hears what the user does."""
+    """The state that is shown, and who takes the user's intents."""
 
     state: UiState
 
     def handle(self, intent: Intent) -> None:
-        """Take in an intent."""
+        """Apply an intent."""
         ...
 
 
-class Around:
+class Chrome:
     """Remembers what belongs to the screen alone: a toast, how far a panel is scrolled, whether it shows all.
 
     `command` is what the user's own status command printed.
@@ -89,7 +89,7 @@ class Around:
         self.command: Sequence[Span] = ()
         self._full = False
         self._scroll = 0
-        self._looked_at_since = float("-inf")
+        self._focused_since = float("-inf")
         self._panel = panels.NOTHING
         self._side = panels.NOTHING
         self._chips = panels.NOTHING
@@ -202,8 +202,8 @@ class Around:
         """Show a line for a few seconds, from the next time that the status is asked for."""
         self._toast = ((text, style), self._clock() + TOAST_SECONDS)
 
-    def pass_time(self) -> None:
-        """Let go of a toast whose time is over."""
+    def expire_toast(self) -> None:
+        """Remove a toast whose time is over."""
         if self._toast is not None and self._clock() >= self._toast[1]:
             self._toast = None
 
@@ -253,14 +253,14 @@ class Around:
             self._full = state.approvals.current is not None
             self._scroll = max(0, self._scroll + rows)
 
-    def note_focus(self, looked_at: bool) -> None:
-        """The terminal got, or lost, the user's eyes."""
-        self._looked_at_since = self._clock() if looked_at else float("inf")
+    def set_focus(self, has_focus: bool) -> None:
+        """Note when the terminal got the focus, or that it lost it."""
+        self._focused_since = self._clock() if has_focus else float("inf")
 
     @property
-    def _is_just_looked_at(self) -> bool:
+    def _has_just_got_focus(self) -> bool:
         """Whether a click may have been the one that turned to this terminal; it answers nothing then."""
-        return self._clock() - self._looked_at_since < FOCUS_SECONDS
+        return self._clock() - self._focused_since < FOCUS_SECONDS
 
     def choose_row(self, row: int) -> None:
         """Choose what stands in a row of the panel, if it is something to choose."""
@@ -268,7 +268,7 @@ class Around:
         if place is None:
             return
         match self._machine.state.contexts[0]:
-            case "approval" if not self._is_just_looked_at:
+            case "approval" if not self._has_just_got_focus:
                 self._machine.handle(intents.AnswerApproval(place))
             case "picker":
                 self._machine.handle(intents.PickChoice(place))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tenuto.tui.first_paint.paint import Look, Size
-    from tenuto.tui.terminal.emulator import Habit
+    from tenuto.tui.terminal.emulator import Reflow
 
 ERASE_DOWN = "\x1b7\x1b[K\x1b[B\x1b[J\x1b8"
 """Erases from the cursor on, without the one way to do so that tmux takes for "clear": from the first cell of all. It
@@ -45,7 +45,7 @@ class InlinePicture:
         from tenuto.tui.render.width import cell_width
 
         # The row of the cursor is the only one that another width can part.
-        up = 1 + (cell_width(self._before) // size[0] if habit_of(self._environ) == "wraps" else 0)
+        up = 1 + (cell_width(self._before) // size[0] if reflow_of(self._environ) == "wraps" else 0)
         return f"\r\x1b[{up}A{ERASE_DOWN}{self._paint(size, look, text, cursor)}"
 
     def recolour(self, size: Size, look: Look, text: str, cursor: int) -> str:
@@ -68,7 +68,7 @@ class InlinePicture:
         return f"\x1b[K\r\n\x1b[K\r\n{mode}\x1b[A{self.show(size, look, text, cursor)}"
 
 
-def habit_of(environ: Mapping[str, str]) -> Habit:
+def reflow_of(environ: Mapping[str, str]) -> Reflow:
     """Return what the terminal does with rows at another width. tmux wraps them, whatever it runs in."""
     if environ.get("TMUX"):
         return "wraps"

@@ -31,7 +31,7 @@ MAX_READS = 64
 """With a key held down, an answer is not waited for any longer."""
 END_SECONDS = 2.8
 """How long the end by a signal may take before the kernel ends the process."""
-ESCAPE_PATIENCE = 0.025
+ESCAPE_SECONDS = 0.025
 """Seconds after which a lone ESC is a key."""
 
 
@@ -241,7 +241,7 @@ class _Child:
                 return INTERRUPTED
             if editor.frozen and 0 in sources:
                 sources.remove(0)
-            ready = self._wait(sources, ESCAPE_PATIENCE if editor.waits_for_key else None)
+            ready = self._wait(sources, ESCAPE_SECONDS if editor.waits_for_key else None)
             if self._stop in ready:
                 word = os.read(self._stop, 1)
                 if word in (STOP, b""):
@@ -287,18 +287,18 @@ class _Child:
         if before != (editor.text, editor.cursor):
             self._screen.show(editor.text, editor.cursor)
         if background != editor.background:
-            self._screen.learn(editor.background, editor.text, editor.cursor)
+            self._screen.set_background(editor.background, editor.text, editor.cursor)
 
     def _leave(self) -> None:
         if self._screen.asked and not self._editor.answered:
             self._screen.drain()
         self._screen.leave()
 
-    def _hear_out(self) -> None:
+    def _drain_input(self) -> None:
         """Wait for what the terminal still has to answer: it would be typed into the shell. Keys are kept."""
         for _ in range(MAX_READS):
             due = self._screen.asked and not self._editor.answered
-            if not (due and self._wait([0], self._screen.patience)):
+            if not (due and self._wait([0], self._screen.answer_timeout)):
                 return
             self._read(cooked=False)
 
@@ -311,7 +311,7 @@ class _Child:
             if _is_ours():
                 self._take_again()
             return
-        self._hear_out()
+        self._drain_input()
         self._screen.leave()
         os.write(self._answer, word)
         if os.read(self._stop, 1) != GO_ON:

@@ -114,7 +114,7 @@ class EarlyScreen:
         self._size = self._find_size()
         self.write(self._picture.resize(self._size, self._look, text, cursor))
 
-    def learn(self, background: str, text: str, cursor: int) -> None:
+    def set_background(self, background: str, text: str, cursor: int) -> None:
         """The terminal's background is this (`#rrggbb`): paint over what is there, if that has other colours."""
         look = choose_look(self._environ, self._theme, background)
         if look != self._look:
@@ -149,7 +149,7 @@ class EarlyScreen:
 
         Whoever goes on pressing keys makes it no longer: of a terminal that answers nothing each was waited for anew.
         """
-        data, deadline = b"", time.monotonic() + self.patience
+        data, deadline = b"", time.monotonic() + self.answer_timeout
         try:
             while b"c" not in data.partition(b"\x1b[?")[2] and len(data) < MAX_DRAINED:
                 if not select.select([0], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -159,7 +159,7 @@ class EarlyScreen:
             pass  # there is no terminal any more, or it is somebody else's already
 
     @property
-    def patience(self) -> float:
+    def answer_timeout(self) -> float:
         """Seconds after which a terminal that was asked will not answer any more."""
         return FAR if self._environ.get("SSH_CONNECTION") or self._environ.get("SSH_TTY") else NEAR
 

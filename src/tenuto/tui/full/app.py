@@ -24,12 +24,12 @@ from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.alerts.terminal_alerts import Outside
+from tenuto.tui.alerts.terminal_alerts import Alerts
 from tenuto.tui.chrome.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES
 from tenuto.tui.chrome.exit_screen import parting_lines
 from tenuto.tui.chrome.motion import motion_of
 from tenuto.tui.effects import ScreenEffect
-from tenuto.tui.full.chrome_widgets import Surroundings
+from tenuto.tui.full.chrome_widgets import ChromeWidgets
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HeldDriver, HungUp, TerminalDriver, driver_class
 from tenuto.tui.full.palette import palette_for, show_all_colours
@@ -64,16 +64,16 @@ class ScreenActions:
     def __init__(self, app: TenutoApp) -> None:
         self._app = app
         self.own_editor = OwnEditor(
-            app.runner, app.composer, lend=self._lend, toast=app.around.show_toast, show=app.repaint_everything
+            app.runner, app.composer, lend=self._lend, toast=app.chrome.show_toast, show=app.repaint_everything
         )
-        transcript, around = app.transcript, app.around
+        transcript, chrome = app.transcript, app.chrome
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
-            "todo": around.put_todo_away,
-            "approval.full": around.show_whole_approval,
-            "help.up": lambda: around.scroll_help(-1),
-            "help.down": lambda: around.scroll_help(1),
+            "todo": chrome.put_todo_away,
+            "approval.full": chrome.show_whole_approval,
+            "help.up": lambda: chrome.scroll_help(-1),
+            "help.down": lambda: chrome.scroll_help(1),
             "suspend": self._suspend,
             "escape": self._let_selection_go,
             "cancel": self._copy_selection,
@@ -81,8 +81,8 @@ class ScreenActions:
             "scroll.begin": transcript.scroll_to_start,
             "scroll.bottom": transcript.scroll_to_end,
             "scroll.follow": transcript.scroll_to_end,
-            "scroll.page_up": lambda: around.scroll_page(-1) or transcript.scroll_page(-1),
-            "scroll.page_down": lambda: around.scroll_page(1) or transcript.scroll_page(1),
+            "scroll.page_up": lambda: chrome.scroll_page(-1) or transcript.scroll_page(-1),
+            "scroll.page_down": lambda: chrome.scroll_page(1) or transcript.scroll_page(1),
             "scroll.line_up": lambda: transcript.scroll_rows(-1),
             "scroll.line_down": lambda: transcript.scroll_rows(1),
         }
@@ -99,12 +99,12 @@ class ScreenActions:
         if has_shell():
             self._app.action_suspend_process()
         else:
-            self._app.around.show_toast(NO_SHELL, "warning")
+            self._app.chrome.show_toast(NO_SHELL, "warning")
         return True
 
     def _let_selection_go(self) -> bool:
         """Leave all of an approval, else take the selection away; what is open before it closes as well."""
-        if self._app.around.leave_whole_approval():
+        if self._app.chrome.leave_whole_approval():
             return True
         had = self._app.transcript.pointer.clear()
         return had and self._app.runner.state.contexts[0] not in ABOVE_PROMPT
@@ -113,14 +113,14 @@ class ScreenActions:
         text = self._app.transcript.pointer.selected or self._app.composer.selected_text
         if not text:
             return False
-        self._app.outside.copy(text)
+        self._app.alerts.copy(text)
         self._app.transcript.pointer.clear()
         self._app.composer.unselect()  # the next press has its usual meaning
         return True
 
     @contextlib.asynccontextmanager
     async def _lend(self) -> AsyncGenerator[None]:
-        with self._app.outside.withheld(), self._app.suspend():
+        with self._app.alerts.withheld(), self._app.suspend():
             yield
 
 
@@ -170,7 +170,7 @@ class Reading:
         """Use the mouse so from now on."""
         self._app.transcript.selects = mode == "full"
         self._app.use_mouse(mode)
-        self._app.around.show_toast(MOUSE_WORDS[mode], "dim")
+        self._app.chrome.show_toast(MOUSE_WORDS[mode], "dim")
 
     def parting(self, columns: int, rows: int) -> str:
         """Return the end of the conversation as it is written to the terminal when the full screen goes."""
@@ -198,10 +198,10 @@ class Reading:
     async def _show(self, page: Page) -> None:
         """Show a page in the pager; the app goes on behind it."""
         app = self._app
-        with app.outside.withheld(), app.suspend():
+        with app.alerts.withheld(), app.suspend():
             problem = await show_page(page, os.environ)
         if problem:
-            app.around.show_toast(problem, "error")
+            app.chrome.show_toast(problem, "error")
         app.repaint_everything()
 
 
@@ -268,7 +268,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             paint_now=self._paint_now,
             hint_style=lambda: self.palette.style("placeholder"),
         )
-        self.around = Surroundings(
+        self.chrome = ChromeWidgets(
             self.runner,
             self.keyboard,
             self.palette,
@@ -278,19 +278,19 @@ class TenutoApp(App[None], inherit_bindings=False):
             invite=self.composer.invite,
             clock=clock,
         )
-        self.outside = self._reach_outside()
+        self.alerts = self._make_alerts()
         self._actions = ScreenActions(self)
         self._reading = Reading(self)
         actions.update(self._actions.table)
         actions.update(self._reading.table)
 
-    def _reach_outside(self) -> Outside:
-        return Outside(
+    def _make_alerts(self) -> Alerts:
+        return Alerts(
             lambda: self.runner.state,
             self.write,
             self.spawn,
-            self.around.show_toast,
-            self.around.show_command,
+            self.chrome.show_toast,
+            self.chrome.show_command,
             ui=self.ui,
             environ=os.environ,
             clock=self._clock,
@@ -303,14 +303,14 @@ class TenutoApp(App[None], inherit_bindings=False):
     def compose(self) -> ComposeResult:
         """Build the column."""
         yield self.transcript
-        yield self.around.status
-        yield self.around.side
-        yield self.around.rule
-        yield self.around.panel
+        yield self.chrome.status
+        yield self.chrome.side
+        yield self.chrome.rule
+        yield self.chrome.panel
         with Horizontal(id="input"):
-            yield self.around.glyph
+            yield self.chrome.glyph
             yield self.composer
-        yield self.around.footer
+        yield self.chrome.footer
 
     # --- life ---
 
@@ -318,7 +318,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Show the empty screen; everything else comes after it is painted."""
         self.runner.start()
         self._watch_terminal()
-        self.outside.begin()
+        self.alerts.begin()
         self.transcript.selects = self.ui.mouse == "full"
         if self.ui.mouse == "wheel":
             self.use_mouse("wheel")
@@ -332,7 +332,7 @@ class TenutoApp(App[None], inherit_bindings=False):
     def fail(self, error: BaseException | None) -> None:
         """Put the terminal's surroundings as they were; the error is for whoever ran the app to say."""
         self.failure = error
-        self.outside.end()
+        self.alerts.end()
 
     def _fatal_error(self) -> None:
         """End on a fault of our own."""
@@ -352,7 +352,7 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def on_background_heard(self, message: BackgroundHeard) -> None:
         """The terminal has said whether it is light, at the beginning or because it has changed."""
-        self.themes.hear(message.light)
+        self.themes.set_background(message.light)
 
     def on_hung_up(self, _message: HungUp) -> None:
         """The terminal is gone."""
@@ -367,7 +367,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         for effect in effects:
             self._carry_out(effect)
         self.transcript.repaint()
-        self.outside.follow()
+        self.alerts.follow()
         self._watch_time()
 
     @property
@@ -392,14 +392,14 @@ class TenutoApp(App[None], inherit_bindings=False):
     def _carry_out(self, effect: ScreenEffect) -> None:
         match effect:
             case screen_effects.StatusChanged():
-                self.around.show_status()
+                self.chrome.show_status()
             case screen_effects.PanelChanged():
-                self.around.show_panels()
+                self.chrome.show_panels()
             case screen_effects.DraftSet(text=text, cursor=cursor):
                 self.composer.set_draft(text, cursor)
-                self.around.show_prompt(text)
+                self.chrome.show_prompt(text)
             case screen_effects.Toast(text=text, level=level):
-                self.around.show_toast(text, TOAST_STYLES[level])
+                self.chrome.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
                 self.spawn(self._actions.own_editor.edit(text, plan))
             case outcomes.EditFile(path=path):
@@ -407,16 +407,16 @@ class TenutoApp(App[None], inherit_bindings=False):
             case screen_effects.Repaint():
                 self.repaint_everything()
             case screen_effects.Quit():
-                self.outside.end()
+                self.alerts.end()
                 self.exit()
-            case _ if not any(one.carry_out(effect) for one in (self.outside, self._reading, self.themes)):
+            case _ if not any(one.carry_out(effect) for one in (self.alerts, self._reading, self.themes)):
                 self._change_transcript(effect)
             case _:
                 pass
 
     def show_all(self) -> None:
         """Show everything anew."""
-        self.around.show_all()
+        self.chrome.show_all()
         self.transcript.repaint()
 
     def render_options(self) -> RenderOptions:
@@ -448,7 +448,7 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def _watch_time(self) -> None:
         """Tick while something on the screen moves with time; sleep otherwise."""
-        moving = self.runner.state.animating or self.around.moving
+        moving = self.runner.state.animating or self.chrome.moving
         if moving and self._ticker is None:
             self._ticker = self.set_interval(self._motion.tick, self._tick)
         elif not moving and self._ticker is not None:
@@ -457,8 +457,8 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def _tick(self) -> None:
         self.runner.handle(intents.Tick())
-        self.around.pass_time()
-        self.outside.follow()
+        self.chrome.expire_toast()
+        self.alerts.follow()
         self._watch_time()
 
     def _paint_now(self, widget: Widget) -> None:
@@ -480,16 +480,16 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def _copy_selected(self, text: str) -> None:
         if self.ui.copy_on_select:
-            self.outside.copy(text)
+            self.alerts.copy(text)
 
     @property
     def clipboard(self) -> str:
         """The last text that was copied here."""
-        return self.outside.copied
+        return self.alerts.copied
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy, where Textual itself would: by our own way."""
-        self.outside.copy(text)
+        self.alerts.copy(text)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work beside everything else."""
@@ -549,16 +549,16 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def on_app_blur(self) -> None:
         """The terminal is not looked at."""
-        self.outside.look(False)
-        self.around.note_focus(False)
+        self.alerts.set_focus(False)
+        self.chrome.set_focus(False)
         self.runner.keep_draft()
 
     def on_app_focus(self) -> None:
         """It is again."""
-        self.outside.look(True)
-        self.around.note_focus(True)
+        self.alerts.set_focus(True)
+        self.chrome.set_focus(True)
 
     def on_text_area_changed(self) -> None:
         """The text may be another kind of prompt, or of another height; what was selected further up is done with."""
         self.transcript.pointer.clear()
-        self.around.show_prompt(self.composer.text)
+        self.chrome.show_prompt(self.composer.text)

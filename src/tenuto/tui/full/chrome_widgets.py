@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tenuto.config.settings import UiSettings
-from tenuto.tui.chrome.chrome import ABOVE_PROMPT, DIALOGS, Around
+from tenuto.tui.chrome.chrome import ABOVE_PROMPT, DIALOGS, Chrome
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.render.line import EMPTY, Line, Span
@@ -88,7 +88,7 @@ PROMPT_GLYPH = "❯ "
 PANELS = ABOVE_PROMPT | {"completion"}
 
 
-class Surroundings:
+class ChromeWidgets:
     """Shows what of the machine's state belongs here.
 
     `screen` gives the size of the screen and the rows of the editor; `invite` gets what the empty editor says, and
@@ -110,11 +110,11 @@ class Surroundings:
         self._runner = runner
         self._screen = screen
         self._invite = invite
-        self._around = Around(runner, keyboard, ui, home, glyphs=glyphs_for(DEFAULT), clock=clock)
+        self._chrome = Chrome(runner, keyboard, ui, home, glyphs=glyphs_for(DEFAULT), clock=clock)
         self.status = Rows(palette, "status")
-        self.side = Rows(palette, "side", click=self._around.choose_side_row)
+        self.side = Rows(palette, "side", click=self._chrome.choose_side_row)
         self.rule = Rows(palette, "rule")
-        self.panel = Rows(palette, "panel", click=self._around.choose_row, scroll=self._wheel)
+        self.panel = Rows(palette, "panel", click=self._chrome.choose_row, scroll=self._wheel)
         self.glyph = Rows(palette, "glyph")
         self.footer = Rows(palette, "footer")
 
@@ -128,37 +128,37 @@ class Surroundings:
         style = "prompt.shell" if text.startswith("!") else "prompt"
         self.glyph.show_lines([Line(((PROMPT_GLYPH, style),))])
         size, _ = self._screen()
-        self._invite(self._around.placeholder(size.width - len(PROMPT_GLYPH)), self._around.takes_typing)
+        self._invite(self._chrome.placeholder(size.width - len(PROMPT_GLYPH)), self._chrome.takes_typing)
         self.show_status()
 
     def show_status(self) -> None:
         """Show the footer, and the line above the editor."""
         size, _ = self._screen()
-        status = self._around.status(size.width)
+        status = self._chrome.status(size.width)
         bare = self._is_bare(size.height)
         # At rest the status line's own row keeps the todo list from the transcript; with words it has one above it.
         apart = size.height >= ROOMY_ROWS and (bool(status.spans) or not self.side.lines)
         self.status.show_lines([] if bare else [EMPTY, status] if apart else [status])
         self.rule.show_lines([] if bare else [Line((("─" * max(1, size.width), "rule"),))])
-        self.footer.show_lines([] if bare else [self._around.footer(size.width)])
+        self.footer.show_lines([] if bare else [self._chrome.footer(size.width)])
 
     def _is_bare(self, height: int) -> bool:
         """Whether there is room for what is open and the prompt alone."""
         is_open = height < LOW_ROWS and self._runner.state.contexts[0] in PANELS
-        return height < BARE_ROWS or is_open or self._around.whole
+        return height < BARE_ROWS or is_open or self._chrome.whole
 
     def show_panels(self) -> None:
         """Show what is open around the editor. The draft stays where it is."""
         size, editor_rows = self._screen()
-        whole = self._around.whole
+        whole = self._chrome.whole
         roomy, bare = size.height >= ROOMY_ROWS and not whole, self._is_bare(size.height)
         taken = (0 if bare else FIXED_ROWS + 2 * roomy) + editor_rows
         spare = 1 if size.height < SMALL_ROWS or whole else min(MIN_TRANSCRIPT_ROWS, size.height // 6)
         free = max(0, size.height - taken - spare)
         beside = free - (self._runner.state.contexts[0] in PANELS)
-        self.side.show_lines(self._around.side(size.width, min(beside, self._around.side_share(size.height))))
+        self.side.show_lines(self._chrome.side(size.width, min(beside, self._chrome.side_share(size.height))))
         most = max(1, free - len(self.side.lines))
-        panel = self._around.panel(size.width, most)[:most]
+        panel = self._chrome.panel(size.width, most)[:most]
         apart = roomy and panel and self._runner.state.contexts[0] in DIALOGS
         self.panel.show_lines([*panel, EMPTY] if apart else panel)
         self.show_prompt(self._runner.state.draft.text)
@@ -168,28 +168,28 @@ class Surroundings:
     @property
     def moving(self) -> bool:
         """Whether something here goes away with time."""
-        return self._around.moving
+        return self._chrome.moving
 
     def show_toast(self, text: str, style: str) -> None:
         """Show a line for a few seconds."""
-        self._around.show_toast(text, style)
+        self._chrome.show_toast(text, style)
         self.show_status()
 
     def show_command(self, spans: Sequence[Span]) -> None:
         """Show what the user's own status command printed."""
-        self._around.command = spans
+        self._chrome.command = spans
         self.show_status()
 
-    def pass_time(self) -> None:
+    def expire_toast(self) -> None:
         """Bring what depends on the time up to now."""
-        self._around.pass_time()
+        self._chrome.expire_toast()
         self.show_status()
 
     # --- what the user does here ---
 
     def scroll_page(self, direction: int) -> bool:
         """Scroll the open panel by a page; `False` when it is not one that scrolls."""
-        scrolled = self._around.scroll_page(direction)
+        scrolled = self._chrome.scroll_page(direction)
         if scrolled:
             self.show_panels()
         return scrolled
@@ -201,25 +201,25 @@ class Surroundings:
 
     def put_todo_away(self) -> bool:
         """Put the todo list away; `False` where more of it can be shown, or none is."""
-        return self._around.put_todo_away()
+        return self._chrome.put_todo_away()
 
     def show_whole_approval(self) -> bool:
         """Show all of the command or change, or its head again."""
-        self._around.toggle_whole_approval()
+        self._chrome.toggle_whole_approval()
         self.show_panels()
         return True
 
     def leave_whole_approval(self) -> bool:
         """Show the head of the command or change again; `False` when that is what shows."""
-        left = self._around.leave_whole_approval()
+        left = self._chrome.leave_whole_approval()
         if left:
             self.show_panels()
         return left
 
-    def note_focus(self, looked_at: bool) -> None:
-        """The terminal got, or lost, the user's eyes."""
-        self._around.note_focus(looked_at)
+    def set_focus(self, has_focus: bool) -> None:
+        """Note when the terminal got the focus, or that it lost it."""
+        self._chrome.set_focus(has_focus)
 
     def _wheel(self, rows: int) -> None:
-        self._around.scroll(rows)
+        self._chrome.scroll(rows)
         self.show_panels()

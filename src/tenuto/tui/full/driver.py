@@ -41,7 +41,14 @@ from tenuto.tui.terminal.modified_keys import (
     no_more_keys,
     write_plainly,
 )
-from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES, give_back, hear_out, patience, stop_in_background, stop_job
+from tenuto.tui.terminal.terminal import (
+    NO_MOUSE_NO_SIZES,
+    answer_timeout,
+    drain_input,
+    give_back,
+    stop_in_background,
+    stop_job,
+)
 from tenuto.tui.terminal.writer import TerminalWriter, open_again
 
 if TYPE_CHECKING:
@@ -88,7 +95,7 @@ PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
 POLL_WAITING = 0.02
 """Seconds between looks at the clock while a lone ESC may become a sequence; else there are none."""
-ESCAPE_PATIENCE = constants.ESCAPE_DELAY + POLL_WAITING
+ESCAPE_SECONDS = constants.ESCAPE_DELAY + POLL_WAITING
 """Seconds without input after which a lone ESC, or `ESC [`, is a key and no beginning of an answer on a slow line."""
 NO_REPORTS = f"\x1b[?2004l\x1b[?1004l{NO_BACKGROUND_REPORTS}"
 """Ends marks around pastes, and word of the focus and of the background."""
@@ -153,10 +160,10 @@ class TerminalDriver(LinuxDriver):
         """End everything that makes the terminal speak; return what a user has typed meanwhile."""
         seconds = 0.0
         if self.attrs_before is not None:  # it goes to somebody else
-            seconds, self._reader = patience(os.environ), None
+            seconds, self._reader = answer_timeout(os.environ), None
         ends = f"{NO_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}"
         source = self.fileno if self._input is None else self._input
-        return hear_out(source, lambda question: self.write(ends + question), seconds)
+        return drain_input(source, lambda question: self.write(ends + question), seconds)
 
     def _attributes(self) -> Attributes:
         try:
@@ -343,7 +350,7 @@ class InputReader:
     def idle(self, now: float | None = None) -> list[Message]:
         """Nothing came until `now`: return a key that only waited for more, or a paste whose end was lost."""
         silence = (time.monotonic() if now is None else now) - self._last_input
-        enough = silence >= (PASTE_SILENCE if self._input.inside else ESCAPE_PATIENCE)
+        enough = silence >= (PASTE_SILENCE if self._input.inside else ESCAPE_SECONDS)
         return self._messages(self._input.give_up()) if enough else []
 
     def _messages(self, parts: list[str]) -> list[Message]:

@@ -58,7 +58,7 @@ async def _run(
         early=early,
         take_texts=opening.take_texts,
     )
-    terminal.owed = lambda: app.outside.owed
+    terminal.owed = lambda: app.alerts.owed
     with leave_on_signals(asyncio.get_running_loop(), app.leave) as signals:
         await app.run_async(mouse=ui.mouse != "off")
         await app.finish()

@@ -48,7 +48,7 @@ class Beginning:
         """Take the draft over from the early phase; show the frame with it when it is laid out."""
         app = self._app
         given = early.stop()
-        app.themes.learn(given.background)
+        app.themes.set_background_colour(given.background)
         if given.sent:
             for text in (*self._take_texts(), *given.sent):
                 app.runner.handle(intents.SendText(text))

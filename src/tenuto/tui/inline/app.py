@@ -20,8 +20,8 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
-from tenuto.tui.alerts.terminal_alerts import Outside
-from tenuto.tui.chrome.chrome import TOAST_STYLES, Around, ReadingPanels
+from tenuto.tui.alerts.terminal_alerts import Alerts
+from tenuto.tui.chrome.chrome import TOAST_STYLES, Chrome, ReadingPanels
 from tenuto.tui.chrome.motion import motion_of
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.reader import Handover
@@ -69,7 +69,7 @@ Action = Callable[[], bool]
 @contextlib.asynccontextmanager
 async def lend(app: InlineApp) -> AsyncGenerator[None]:
     """Give the terminal, its title included, to a program of the user's until it has ended."""
-    with app.outside.withheld():
+    with app.alerts.withheld():
         async with app.application.lend():
             yield
 
@@ -80,20 +80,20 @@ class ScreenActions:
     def __init__(self, app: InlineApp) -> None:
         self._app = app
         self.own_editor = OwnEditor(
-            app.runner, app.editor, lend=lambda: lend(app), toast=app.around.show_toast, show=app.show
+            app.runner, app.editor, lend=lambda: lend(app), toast=app.chrome.show_toast, show=app.show
         )
         self.table: dict[str, Action] = {
             "newline": self._insert_newline,
             "paste.image": self._paste_clipboard,
-            "todo": app.around.put_todo_away,
+            "todo": app.chrome.put_todo_away,
             "approval.full": self._show_whole_approval,
-            "escape": app.around.leave_whole_approval,
-            "help.up": lambda: app.around.scroll_help(-1),
-            "help.down": lambda: app.around.scroll_help(1),
+            "escape": app.chrome.leave_whole_approval,
+            "help.up": lambda: app.chrome.scroll_help(-1),
+            "help.down": lambda: app.chrome.scroll_help(1),
             "detail": self._unfold,
             "suspend": self._suspend,
-            "scroll.page_up": lambda: app.around.scroll_page(-1),
-            "scroll.page_down": lambda: app.around.scroll_page(1),
+            "scroll.page_up": lambda: app.chrome.scroll_page(-1),
+            "scroll.page_down": lambda: app.chrome.scroll_page(1),
         }
 
     def _insert_newline(self) -> bool:
@@ -101,11 +101,11 @@ class ScreenActions:
         return True
 
     def _paste_clipboard(self) -> bool:
-        self._app.keyboard.paste_clipboard(self._app.outside.copied)
+        self._app.keyboard.paste_clipboard(self._app.alerts.copied)
         return True
 
     def _show_whole_approval(self) -> bool:
-        self._app.around.toggle_whole_approval()
+        self._app.chrome.toggle_whole_approval()
         return True
 
     def _unfold(self) -> bool:
@@ -115,7 +115,7 @@ class ScreenActions:
         lines = [EMPTY, *app.printer.whole(item, app.columns)] if item is not None else app.printer.unfold(app.columns)
         app.printer.say(lines)
         if not lines:
-            app.around.show_toast(
+            app.chrome.show_toast(
                 f"Nothing more to unfold; the next {app.runner.state.keys.label('detail')} begins at the end", "dim"
             )
         app.show()
@@ -125,7 +125,7 @@ class ScreenActions:
         if has_shell():
             self._app.application.suspend()
         else:
-            self._app.around.show_toast(NO_SHELL, "warning")
+            self._app.chrome.show_toast(NO_SHELL, "warning")
         return True
 
 
@@ -148,7 +148,7 @@ class Reading:
             case outcomes.Page(path=path):
                 self._app.spawn(self._show(Page(Path(path), passing=True)))
             case outcomes.SetMouse():
-                self._app.around.show_toast("The mouse is the terminal's own here", "dim")
+                self._app.chrome.show_toast("The mouse is the terminal's own here", "dim")
             case _:
                 return False
         return True
@@ -171,7 +171,7 @@ class Reading:
         async with lend(app):
             problem = await show_page(page, os.environ)
         if problem:
-            app.around.show_toast(problem, "error")
+            app.chrome.show_toast(problem, "error")
         app.show()
 
 
@@ -285,13 +285,15 @@ class InlineApp:
         self.keyboard = Keyboard(self.runner, lambda: self.editor, actions, clock)
         glyphs = glyphs_for(self._render_options())
         reading = ReadingPanels(MatchPanel(self.printer.whole), panels.block_preview)
-        self.around = Around(
+        self.chrome = Chrome(
             self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=reading
         )
         self.bottom = Bottom(self.editor, paint, lambda: self.runner.state)
-        self.outside = self._reach_outside()
+        self.alerts = self._make_alerts()
         self._input = input
-        self._parser = KeyParser(input.vt100_parser.feed_key_callback, self._look, self._guard_input, themes.hear)
+        self._parser = KeyParser(
+            input.vt100_parser.feed_key_callback, self._look, self._guard_input, themes.set_background
+        )
         input.vt100_parser = self._parser
         self.application = self._lay_out(found)
         self._actions = ScreenActions(self)
@@ -309,8 +311,8 @@ class InlineApp:
             state=first_state(self._ui, self.themes.wanted, self._first_mode),
         )
 
-    def _reach_outside(self) -> Outside:
-        return Outside(
+    def _make_alerts(self) -> Alerts:
+        return Alerts(
             lambda: self.runner.state,
             self._write,
             self.spawn,
@@ -342,7 +344,7 @@ class InlineApp:
     async def run(self) -> None:
         """Show the empty prompt, open the session, and return when the user leaves or something ends it."""
         self.runner.start()
-        self.outside.begin()
+        self.alerts.begin()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fail)
         loop.add_signal_handler(signal.SIGTSTP, self.application.suspend)
@@ -362,7 +364,7 @@ class InlineApp:
             await asyncio.gather(opening, *self._work, return_exceptions=True)
             self._stop_timers()
             self._print_rest()
-            self.outside.end()
+            self.alerts.end()
             await self.runner.close()
 
     async def _open(self) -> None:
@@ -378,7 +380,7 @@ class InlineApp:
         self.application.pre_run_callables.append(lambda: self._take(stop()))
 
     def _take(self, typed: Handover) -> None:
-        self.themes.learn(typed.background)
+        self.themes.set_background_colour(typed.background)
         if typed.sent:
             for text in (*self._take_texts(), *typed.sent):  # before what Enter sends from now on
                 self.runner.handle(intents.SendText(text))
@@ -439,7 +441,7 @@ class InlineApp:
             if lines:
                 self.application.renderer.erase(leave_alternate_screen=False)
                 self._output.write_raw(self.paint.rows(lines))
-            self.bottom.rows = arrange(self.runner.state, self.printer, self.around, size, len(self.editor.rows()))
+            self.bottom.rows = arrange(self.runner.state, self.printer, self.chrome, size, len(self.editor.rows()))
             redraw()
         self.runner.painted(self._clock() - begun)
 
@@ -452,11 +454,11 @@ class InlineApp:
         self.application.write(sequence)
 
     def _show_command(self, spans: Sequence[Span]) -> None:
-        self.around.command = spans
+        self.chrome.command = spans
         self.show()
 
     def _toast(self, text: str, style: str) -> None:
-        self.around.show_toast(text, style)
+        self.chrome.show_toast(text, style)
         self.show()
 
     def _render_options(self) -> RenderOptions:
@@ -484,7 +486,7 @@ class InlineApp:
         """Carry out what the machine asks for."""
         for effect in effects:
             self._carry_out(effect)
-        self.outside.follow()
+        self.alerts.follow()
         self.show()
 
     def _carry_out(self, effect: ScreenEffect) -> None:
@@ -492,7 +494,7 @@ class InlineApp:
             case screen_effects.DraftSet(text=text, cursor=cursor):
                 self.editor.set_draft(text, cursor)
             case screen_effects.Toast(text=text, level=level):
-                self.around.show_toast(text, TOAST_STYLES[level])
+                self.chrome.show_toast(text, TOAST_STYLES[level])
             case screen_effects.OpenEditor(text=text, plan=plan):
                 self.spawn(self._actions.own_editor.edit(text, plan))
             case outcomes.EditFile(path=path):
@@ -501,7 +503,7 @@ class InlineApp:
                 self.application.renderer.erase(leave_alternate_screen=False)
             case screen_effects.Quit():
                 self._exit()
-            case _ if not any(one.carry_out(effect) for one in (self.outside, self._reading, self.themes)):
+            case _ if not any(one.carry_out(effect) for one in (self.alerts, self._reading, self.themes)):
                 self._change_transcript(effect)
             case _:
                 pass
@@ -533,7 +535,7 @@ class InlineApp:
 
     def _watch_time(self) -> None:
         """Tick while something moves with time, and once when a line is to go away; sleep otherwise."""
-        wait = self._motion.tick if self.runner.state.animating else self.around.moves_in
+        wait = self._motion.tick if self.runner.state.animating else self.chrome.moves_in
         loop = asyncio.get_running_loop()
         if wait == float("inf") or (self._ticker is not None and self._ticker.when() <= loop.time() + wait):
             return
@@ -544,8 +546,8 @@ class InlineApp:
     def _tick(self) -> None:
         self._ticker = None
         self.runner.handle(intents.Tick())
-        self.around.pass_time()
-        self.outside.follow()
+        self.chrome.expire_toast()
+        self.alerts.follow()
         self.show()
 
     # --- keys ---
@@ -571,7 +573,7 @@ class InlineApp:
 
     def _look(self, looked_at: bool) -> None:
         """The terminal got, or lost, the user's eyes."""
-        self.outside.look(looked_at)
+        self.alerts.set_focus(looked_at)
         if not looked_at:
             self.runner.keep_draft()
 

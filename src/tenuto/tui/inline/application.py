@@ -31,8 +31,8 @@ from tenuto.tui.inline.output import (
     Painted,
     rows_above_cursor,
 )
-from tenuto.tui.terminal.emulator import Habit
-from tenuto.tui.terminal.terminal import give_back, hear_out, patience, stop_in_background, stop_job
+from tenuto.tui.terminal.emulator import Reflow
+from tenuto.tui.terminal.terminal import answer_timeout, drain_input, give_back, stop_in_background, stop_job
 
 Attributes = list[int | list[bytes]]
 NO_PASTES = "\x1b[?2004l"
@@ -57,7 +57,7 @@ class InlineApplication(Application[None]):
         paint: Callable[[Callable[[], None]], None],
         press: Callable[[Press], None],
         paste: Callable[[str], None],
-        habit: Habit,
+        habit: Reflow,
         modes: tuple[str, str],
         found: Attributes | None = None,
     ) -> None:
@@ -74,7 +74,7 @@ class InlineApplication(Application[None]):
         self.key_processor = Keys(press, paste, self._paint_keys)
         self._bottom = bottom
         self._paint = paint
-        self._habit: Habit = habit
+        self._habit: Reflow = habit
         self._modes = (modes[0], NOT_PAINTED_AGAIN + modes[1]) if habit == "clears" else modes
         self._found = found
         self._raw: Attributes = []
@@ -123,8 +123,8 @@ class InlineApplication(Application[None]):
     def end_reports(self) -> str:
         """End everything that makes the terminal speak; return what a user has typed since keys are not read."""
         ends = f"{NO_PASTES}{self._modes[1]}" if self._modes[1] else ""
-        seconds = patience(os.environ) if ends else 0.0
-        return hear_out(self.input.fileno(), lambda question: self.write(ends + question), seconds)
+        seconds = answer_timeout(os.environ) if ends else 0.0
+        return drain_input(self.input.fileno(), lambda question: self.write(ends + question), seconds)
 
     def suspend(self) -> None:
         """Stop the job, and take the terminal again when it goes on."""

@@ -18,7 +18,7 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from tenuto.guard.terminal import blank_for_terminal
-from tenuto.tui.chrome.chrome import ABOVE_PROMPT, Around
+from tenuto.tui.chrome.chrome import ABOVE_PROMPT, Chrome
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.output import REST
 from tenuto.tui.inline.printer import Printer
@@ -135,20 +135,20 @@ class Rows:
     caret: bool = True
 
 
-def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt_rows: int) -> Rows:
+def arrange(state: UiState, printer: Printer, chrome: Chrome, size: Size, prompt_rows: int) -> Rows:
     """Return the rows of the bottom on a screen of this size: prompt and dialog first, the rest what is left."""
     columns, rows = size.columns, size.rows
     prompt = max(1, min(prompt_rows, rows // PROMPT_SHARE))
-    status = around.status(columns)
-    whole, ruled = around.whole, rows >= RULED_ROWS and not around.whole
+    status = chrome.status(columns)
+    whole, ruled = chrome.whole, rows >= RULED_ROWS and not chrome.whole
     activity = [] if whole else [EMPTY, status] if status.spans else [EMPTY]
-    footer = [] if whole else [around.footer(columns)]
+    footer = [] if whole else [chrome.footer(columns)]
     fixed = prompt + len(activity) + len(footer) + ruled
     spare = max(0, rows - fixed - MIN_PANEL_ROWS)
     has_list = _has_list(state, printer, columns, rows, rows - fixed)
-    side = list(around.side(columns, min(spare, around.side_share(rows)), has_list=has_list))[:spare]
+    side = list(chrome.side(columns, min(spare, chrome.side_share(rows)), has_list=has_list))[:spare]
     most = rows if state.contexts[0] in WHOLE_SCREEN else max(LEAST_LIST_ROWS, rows // LIST_SHARE)
-    panel = list(around.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - ruled))))
+    panel = list(chrome.panel(columns, max(MIN_PANEL_ROWS, min(most, rows - fixed - len(side) - ruled))))
     panel = panel[: max(0, rows - fixed - len(side))]
     room = rows - fixed - len(side) - len(panel) - 1
     live = printer.live(columns, max(0, min(rows // LIVE_SHARE, room)))
@@ -158,7 +158,7 @@ def arrange(state: UiState, printer: Printer, around: Around, size: Size, prompt
     if dialog and ruled and len(above) + prompt + 1 < rows:
         above.append(EMPTY)
     below = [*(() if dialog else panel), *footer]
-    return Rows(above, below, prompt, around.placeholder(columns - len(PROMPT_GLYPH)), around.takes_typing)
+    return Rows(above, below, prompt, chrome.placeholder(columns - len(PROMPT_GLYPH)), chrome.takes_typing)
 
 
 def _has_list(state: UiState, printer: Printer, columns: int, rows: int, room: int) -> bool:

@@ -19,7 +19,7 @@ from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
 from tenuto.tui.terminal.emulator import Hyperlinks
 from tenuto.tui.terminal.modified_keys import learn_keyboard
-from tenuto.tui.terminal.terminal import PATIENCE, Terminal, borrow_terminal, give_back, leave_on_signals
+from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_terminal, give_back, leave_on_signals
 from tenuto.tui.terminal.writer import open_again
 from tenuto.tui.theme.paint import Paint, colour_depth
 from tenuto.tui.theme.themes import ThemeChooser
@@ -107,7 +107,7 @@ async def _run(
         take_texts=opening.take_texts,
     )
     app.take_over(early.stop if early is not None else Handover)
-    terminal.owed = lambda: app.outside.owed
+    terminal.owed = lambda: app.alerts.owed
     loop = asyncio.get_running_loop()
     terminal.writer.drained = lambda: loop.call_soon_threadsafe(app.show)
     terminal.writer.gone = lambda: loop.call_soon_threadsafe(app.leave)
@@ -115,6 +115,6 @@ async def _run(
         await app.run()
         hint = await opening.close(app.runner.state)
         typed = app.application.end_reports()
-        terminal.writer.close(PATIENCE)
+        terminal.writer.close(WRITE_SECONDS)
     code = SIGNAL + signals[0] if signals else 1 if app.failure else 0
     return Ended(code, hint, app.failure), typed

@@ -15,9 +15,9 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from tenuto.guard.terminal import BLANK
-from tenuto.tui.first_paint.inline_paint import ERASE_DOWN, habit_of
+from tenuto.tui.first_paint.inline_paint import ERASE_DOWN, reflow_of
 from tenuto.tui.terminal.emoji_width import is_unsure_alone, pin_alone
-from tenuto.tui.terminal.emulator import Habit, recognise
+from tenuto.tui.terminal.emulator import Reflow, recognise
 from tenuto.tui.terminal.writer import TerminalWriter
 from tenuto.tui.theme.paint import Depth
 
@@ -163,12 +163,12 @@ class Painted(Struct, frozen=True):
     cursor_column: int
 
 
-def habit_in(environ: Mapping[str, str]) -> Habit:
+def habit_in(environ: Mapping[str, str]) -> Reflow:
     """Return what the terminal does with the rows of the bottom at another size."""
-    return "clears" if recognise(environ) == "kitty" else habit_of(environ)
+    return "clears" if recognise(environ) == "kitty" else reflow_of(environ)
 
 
-def rows_above_cursor(painted: Painted, widths: Sequence[int], habit: Habit) -> int:
+def rows_above_cursor(painted: Painted, widths: Sequence[int], habit: Reflow) -> int:
     """Return how many rows of the bottom are above the cursor now.
 
     `widths` are those that the terminal has had: the one that was painted for, then each that came after it.

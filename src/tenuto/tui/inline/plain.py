@@ -25,7 +25,7 @@ from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.alerts.terminal_alerts import Outside
+from tenuto.tui.alerts.terminal_alerts import Alerts
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.inline.printer import Printer
@@ -46,7 +46,7 @@ from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal.clipboard import copy_text
-from tenuto.tui.terminal.terminal import PATIENCE, Terminal, borrow_terminal, leave_on_signals
+from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_terminal, leave_on_signals
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
@@ -340,11 +340,11 @@ class PlainApp:
         self._menus = Menus(self.runner, columns, self._options)
         self._caller = self._reach_caller(ui)
 
-    def _reach_caller(self, ui: UiSettings) -> Outside:
+    def _reach_caller(self, ui: UiSettings) -> Alerts:
         """Return what rings, or runs the user's own command, when an answer is waited for: nothing else of it."""
         wanted = "command" if ui.notifications is True and ui.notification_command else ui.notifications
         wanted = "bell" if wanted in (True, "terminal") else wanted
-        return Outside(
+        return Alerts(
             lambda: self.runner.state,
             lambda sequence: None if os.environ.get("TERM", "") in IMMOVABLE else self._write(sequence),
             self._spawn,
@@ -594,6 +594,6 @@ async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Termina
     app = PlainApp(late, open_session, terminal.writer.write, ui=ui, columns=columns)
     with leave_on_signals(asyncio.get_running_loop(), app.leave) as signals:
         await app.run()
-        terminal.writer.close(PATIENCE)
+        terminal.writer.close(WRITE_SECONDS)
         hint = await opening.close(app.runner.state)
     return Ended(SIGNAL + signals[0] if signals else 1 if app.failure else 0, hint, app.failure)

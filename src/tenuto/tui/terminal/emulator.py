@@ -25,7 +25,7 @@ Emulator = Literal[
     , "konsole", "vte", "apple", "alacritty", "xterm", "other"
 ]  # fmt: skip
 NotificationForm = Literal["", "osc9", "osc99", "osc777"]
-Habit = Literal["cuts", "wraps", "wraps-above", "counts", "clears"]
+Reflow = Literal["cuts", "wraps", "wraps-above", "counts", "clears"]
 """What a terminal does with rows that have become too long: cut them; wrap them, and the cursor stays with its
 character; wrap those above the one with the cursor (Konsole); wrap all but the one with the cursor, which is moved by
 all rows that there are more, also by those below it (xterm.js).
@@ -145,7 +145,7 @@ def shows_progress(emulator: Emulator) -> bool:
 
 SCREEN_BYTES = 700
 """GNU screen passes strings of up to 768 bytes through."""
-PATIENCE = 1.0
+TMUX_SECONDS = 1.0
 """Seconds that tmux has for an answer."""
 _QUESTION = "#{allow-passthrough}\t#{client_termtype}\t#{client_termname}\t#{set-clipboard}"
 
@@ -185,7 +185,7 @@ async def ask_outer(environ: Mapping[str, str]) -> Outer:
 
 
 async def ask_tmux(*words: str) -> str:
-    """Return what this tmux command prints, without the line's end; empty when it fails or takes over `PATIENCE`."""
+    """Return what this tmux command prints, without the line's end; empty when it fails or takes too long."""
     with contextlib.suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
             *("tmux", *words),
@@ -194,7 +194,7 @@ async def ask_tmux(*words: str) -> str:
             stderr=subprocess.DEVNULL,
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TMUX_SECONDS):
                 out, _ = await process.communicate()
         except TimeoutError:
             process.kill()

@@ -24,7 +24,7 @@ BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS = "\x1b[?2031h", "\x1b[?2031l"
 BACKGROUND = "\x1b]11;"
 _CHANGES = {"\x1b[?997;1n": False, "\x1b[?997;2n": True}
 """What it says then; whether it is light now."""
-PATIENCE = 2.0
+ANSWER_SECONDS = 2.0
 """Seconds in which the question for the background is open, unless DA1 closes it: an ESC may begin an answer then."""
 BURST_CHARACTERS = 64
 """More printable characters in one read are a paste."""
@@ -132,15 +132,15 @@ class Paste(str):
 class TerminalInput:
     """Feed it what was read; it returns text, whole sequences, each by itself, and pastes (`Paste`), in order.
 
-    Answers are taken out: `heard` is told whether the background is light. The question for it is open from now on.
-    `clock` is seconds. A paste is one search and one join, however long it is, and every character of it arrives
-    (R-099).
+    Answers are taken out: `on_background` gets whether the background is light, and the question for it is open
+    from now on. `clock` is seconds. A paste is one search and one join, however long it is, and every character of it
+    arrives (R-099).
     """
 
-    def __init__(self, heard: Callable[[bool], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._heard = heard
+    def __init__(self, on_background: Callable[[bool], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._on_background = on_background
         self._clock = clock
-        self._open_until = clock() + PATIENCE
+        self._open_until = clock() + ANSWER_SECONDS
         self._pieces: list[str] | None = None
         self._held = ""
         self._held_at = 0.0
@@ -168,7 +168,7 @@ class TerminalInput:
         if not text:
             return []
         now = self._clock()
-        if self._pieces is None and self._is_answer_begun() and now - self._held_at > PATIENCE:
+        if self._pieces is None and self._is_answer_begun() and now - self._held_at > ANSWER_SECONDS:
             self._held = ""  # its rest is lost
         data = self._take_back(text) if self._lent else self._held + text
         parts: list[str] = []
@@ -242,11 +242,11 @@ class TerminalInput:
         elif sequence.startswith("\x1b[?") and sequence.endswith("c"):  # DA1: all is said
             self._open_until = 0.0
         elif sequence in _CHANGES:
-            self._heard(_CHANGES[sequence])
+            self._on_background(_CHANGES[sequence])
         elif sequence.startswith(BACKGROUND):
             whole = sequence.endswith(("\x07", "\\"))
             if whole and (colour := read_colour(sequence[len(BACKGROUND) :].rstrip("\x07\x1b\\"))):
-                self._heard(is_light(colour))
+                self._on_background(is_light(colour))
         elif "NaN" not in sequence and (len(sequence) <= 2 or sequence[1] not in _STRINGS):
             parts.append(sequence)
 

@@ -37,7 +37,7 @@ RESTORE = (
 keyboard (each screen has its own), screen.
 """
 
-PATIENCE = 1.0
+WRITE_SECONDS = 1.0
 """Seconds that the terminal has to take what is left."""
 
 
@@ -58,9 +58,9 @@ class Terminal:
 
     def write(self, text: str) -> None:
         """Write to the terminal; one that is gone is no error, and one that takes nothing is left to itself."""
-        self.writer.drain(PATIENCE)
+        self.writer.drain(WRITE_SECONDS)
         with contextlib.suppress(OSError, ValueError):
-            if select.select([], [self.output], [], PATIENCE)[1]:
+            if select.select([], [self.output], [], WRITE_SECONDS)[1]:
                 self.output.write(text)
                 self.output.flush()
 
@@ -79,7 +79,7 @@ def borrow_terminal(
     `found` is what the terminal was like before, if somebody has changed it since. `restore` ends every mode that the
     app may have begun.
     """
-    attributes = mend(found or _attributes())
+    attributes = repair(found or _attributes())
     if not found:
         _set_attributes(attributes)  # whoever reads lines needs a terminal that makes lines
     own = os.dup(2)
@@ -120,13 +120,13 @@ def leave_on_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None])
         yield received
 
 
-def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:
+def repair(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] | None:
     """Return what the terminal is to be like afterwards: as found, unless a killed program has left it raw (T-34)."""
     import termios
 
     if not attributes:
         return None
-    mended = list(attributes)
+    repaired = list(attributes)
     for place, raw, flags in (
         (3, termios.ICANON | termios.ECHO, termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN),
         (0, termios.ICRNL, termios.ICRNL | termios.IXON),
@@ -135,8 +135,8 @@ def mend(attributes: list[int | list[bytes]] | None) -> list[int | list[bytes]] 
         found, local = attributes[place], attributes[3]
         assert isinstance(found, int) and isinstance(local, int)
         if not local & (termios.ICANON | termios.ECHO) and not found & raw:
-            mended[place] = found | flags
-    return mended
+            repaired[place] = found | flags
+    return repaired
 
 
 def _attributes() -> list[int | list[bytes]] | None:
@@ -212,14 +212,14 @@ _ANSWER = re.compile(rb"\x1b\[[03]n")
 _NOT_TYPED = re.compile(r"[^\t\r\n\x08\x7f -~\xa0-\U0010ffff]|\ufffd")
 
 
-def patience(environ: Mapping[str, str]) -> float:
+def answer_timeout(environ: Mapping[str, str]) -> float:
     """Return how many seconds to wait for this terminal's answer; 0 for one that has none."""
     if not answers_at_all(environ):
         return 0.0
     return FAR if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY") else NEAR
 
 
-def hear_out(descriptor: int, end_modes: Callable[[str], object], seconds: float) -> str:
+def drain_input(descriptor: int, end_modes: Callable[[str], object], seconds: float) -> str:
     """Let the terminal say what it has to say, and return what a user has typed meanwhile, for `give_back`.
 
     `end_modes` gets the question, to be written behind what ends the modes. Nobody else reads meanwhile. Nothing is

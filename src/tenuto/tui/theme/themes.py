@@ -81,13 +81,13 @@ class ThemeChooser:
                 return False
         return True
 
-    def learn(self, background: str) -> None:
-        """The early phase has heard what the background is (`#rrggbb`), or nothing."""
+    def set_background_colour(self, background: str) -> None:
+        """Take the background that the terminal answered (`#rrggbb`); empty: it did not answer."""
         if background:
-            self.hear(is_light(background))
+            self.set_background(is_light(background))
 
-    def hear(self, light: bool) -> None:
-        """The terminal said what its background is like."""
+    def set_background(self, light: bool) -> None:
+        """Choose again for a background that is light, or dark."""
         if light != self._light:
             self._light = light
             self._change()
