@@ -13,12 +13,12 @@ from textual.strip import Strip
 
 from tenuto.tui.inline.bottom import CellRows
 from tenuto.tui.inline.output import ERASE_REST, REST
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.theme import find_theme
 from tenuto.tui.render.width import cell_width, split_graphemes
 from tenuto.tui.terminal import emoji_width
 from tenuto.tui.terminal.emoji_width import is_unsure, is_unsure_alone, pin, pin_alone, pin_row
-from tenuto.tui.theme.paint import Paint
 
 JOINED = ["👩‍👩‍👧", "👩🏽‍💻", "🏳️‍🌈", "🏴‍☠️", "❤️‍🔥", "🧑‍🧑‍🧒‍🧒"]
 TONES = ["👍🏽", "🫱🏻‍🫲🏿"]

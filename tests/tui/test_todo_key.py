@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import TodoChangedEvent
 from tenuto.protocol.message import TodoItem
-from tenuto.tui.chrome.chrome import Chrome
+from tenuto.tui.chrome import Chrome
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.render.options import UNICODE
 from tests.tui.full import support as full

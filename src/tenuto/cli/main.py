@@ -89,7 +89,7 @@ def _run(arguments: list[str]) -> int:
     front_end = choose_front_end(arguments, os.environ)
     if not front_end or not is_terminal_ready(os.environ):
         return _run_program(arguments, None)
-    from tenuto.tui.first_paint.begin import begin_early
+    from tenuto.tui.first_paint.reader import begin_early
 
     early = begin_early(front_end, wanted_mode(arguments, os.environ))
     try:

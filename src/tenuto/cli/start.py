@@ -252,7 +252,7 @@ def theme_problems(cwd: Path) -> tuple[str, ...]:
     settings, _ = load_settings(home, cwd, os.environ)
     if settings.ui.theme == UiSettings().theme:
         return ()
-    from tenuto.tui.theme.themes import find_any
+    from tenuto.tui.themes import find_any
 
     return find_any(settings.ui.theme, home, os.environ, light=False).problems
 

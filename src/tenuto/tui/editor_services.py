@@ -19,7 +19,7 @@ from tenuto.tui.complete.history import PromptHistory
 from tenuto.tui.complete.paths import PathIndex
 from tenuto.tui.drafts import DraftFiles, StoredDraft, draft_of
 from tenuto.tui.effects import Complete, Remember
-from tenuto.tui.images.images import Attacher
+from tenuto.tui.images import Attacher
 from tenuto.tui.machine import intents
 from tenuto.tui.machine.intents import CompletionItem, Intent
 from tenuto.tui.machine.state import UiState
@@ -301,7 +301,7 @@ class Desk:
     async def _complete_argument(self, generation: int, target: Target) -> None:
         choices = await self._arguments(target.command, target.query)
         if target.command == "theme":  # the runtime does not know which themes there are
-            from tenuto.tui.theme.theme_choice import own_choices
+            from tenuto.tui.themes import own_choices
 
             choices += await asyncio.to_thread(own_choices, self._home)
         if generation == self._state.completion_generation:

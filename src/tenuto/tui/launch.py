@@ -16,7 +16,7 @@ from msgspec import Struct
 from tenuto.config.settings import Settings, UiSettings
 from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
-from tenuto.tui.chrome.motion import motion_of
+from tenuto.tui.chrome import motion_of
 from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import StatusLine, UiState

@@ -406,7 +406,7 @@ class Runner:
                     self.handle(outcome)
 
     async def _change_theme(self, name: str) -> None:
-        from tenuto.tui.theme.theme_choice import answer_theme
+        from tenuto.tui.themes import answer_theme
 
         status, home = self.state.status, self._runtime.home
         for answer in await asyncio.to_thread(

@@ -152,11 +152,7 @@ def test_what_a_resumed_session_prints_comes_above_the_prompt(tmp_path: Path) ->
 
 def test_at_first_paint_nothing_is_imported(tmp_path: Path) -> None:
     names = at_first_paint(tmp_path, "--inline")
-    assert "tenuto.tui.first_paint.inline_paint" in names
-    assert {name for name in names if name.startswith("tenuto.tui.")} <= {
-        *EARLY_MODULES,
-        "tenuto.tui.first_paint.inline_paint",
-    }
+    assert {name for name in names if name.startswith("tenuto.tui.")} <= set(EARLY_MODULES)
 
 
 # --- the terminal as before ---

@@ -21,10 +21,7 @@ PAINTED = b"? keys"
 CLEARS = re.compile(rb"\x1b\[[0-3]?J|\x1bc")
 EARLY_MODULES = (
     "tenuto.tui.first_paint",
-    *(
-        f"tenuto.tui.first_paint.{name}"
-        for name in ("begin", "colours", "decide", "editor", "paint", "reader", "screen")
-    ),
+    *(f"tenuto.tui.first_paint.{name}" for name in ("colours", "decide", "editor", "paint", "reader", "screen")),
     "tenuto.tui.terminal",
     "tenuto.tui.terminal.input",
 )

@@ -35,7 +35,7 @@ from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import freeze_heap
 from tenuto.tui.terminal.terminal import borrow_terminal, leave_on_signals
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, replay, tool, user
 
 ANSWER = """I looked at `render/live.py` and found two things.

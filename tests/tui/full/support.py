@@ -14,7 +14,7 @@ from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 
 

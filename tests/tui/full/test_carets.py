@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual import events
 from textual.geometry import Region
 
-from tenuto.tui.chrome.chrome import KEYS_HINT, PLACEHOLDER
+from tenuto.tui.chrome import KEYS_HINT, PLACEHOLDER
 from tenuto.tui.first_paint.paint import fit_placeholder
 from tenuto.tui.keys.bindings import fit_phrases
 from tests.tui.full.support import Screen, running_app

@@ -9,7 +9,7 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.usage import Usage
-from tenuto.tui.chrome.footer import footer_line, home_relative
+from tenuto.tui.chrome import footer_line, home_relative
 from tenuto.tui.full.transcript import LineCache
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.launch import resume_hint

@@ -6,9 +6,9 @@ import pytest
 from rich.color import ColorSystem
 
 from tenuto.tui.full.palette import palette_for
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import THEME_NAMES, find_theme
-from tenuto.tui.theme.paint import Paint
 
 OVER_SSH = {"TERM": "xterm-256color"}
 STYLES = ("user.text", "user.bar", "diff.added", "diff.removed", "diff.added.sign", "context.user")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation
-from tenuto.tui.chrome.chrome import FOCUS_SECONDS
+from tenuto.tui.chrome import FOCUS_SECONDS
 from tenuto.tui.machine.intents import PlanEdited, Tick
 from tests.examples import one_of
 from tests.tui.full.fake_runtime import SESSION

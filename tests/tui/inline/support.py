@@ -21,8 +21,8 @@ from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.output import InlineOutput
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.theme.paint import Paint
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.paint import Paint
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 from tests.tui.full.support import Clock
 

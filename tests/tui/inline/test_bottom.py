@@ -18,10 +18,10 @@ from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent,
 from tenuto.protocol.message import TodoView
 from tenuto.tui.inline.bottom import CellRows
 from tenuto.tui.inline.prompt import break_prompt
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.width import cell_width
-from tenuto.tui.theme.paint import Paint
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, replay, user
 from tests.tui.inline.support import Session, Terminal, running_app
 from tests.tui.pictures.scenes import OPENED, STARTED, call, working_through_a_list

@@ -15,7 +15,7 @@ from tests.terminal.test_leaving import state_of
 
 pytestmark = pytest.mark.terminal
 FAULT = """
-from tenuto.tui.chrome import chrome
+from tenuto.tui import chrome
 
 footer_line = chrome.footer_line
 

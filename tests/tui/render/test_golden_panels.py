@@ -8,7 +8,7 @@ import pytest
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent, CompactionProgressEvent, CompactionStartEvent, ModeChangedEvent, RetryEvent
-from tenuto.tui.chrome.chrome import Chrome
+from tenuto.tui.chrome import Chrome
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.machine import intents
 from tenuto.tui.machine.intents import Intent

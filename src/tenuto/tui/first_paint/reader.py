@@ -9,8 +9,11 @@ from __future__ import annotations
 import marshal
 import os
 import select
+import termios
 
 from tenuto import exit_codes
+from tenuto.last_acts import add_last_act
+from tenuto.tui.first_paint.decide import wanted_theme
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.first_paint.screen import EarlyScreen
 
@@ -339,3 +342,32 @@ def _is_ours() -> bool:
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """Let the signal wake the loop, by its pipe."""
+
+
+def begin_early(front_end: str, mode: str) -> EarlyReader | None:
+    """Paint a front-end's first frame and let a child echo; `None`, and nothing changed, where the terminal cannot.
+
+    `mode` is the name of the approval mode, empty where it is not known.
+    """
+    environ = dict(os.environ)
+    screen = None
+    try:
+        screen = EarlyScreen(front_end, wanted_theme(environ), mode, environ)
+        if not screen.has_room:
+            return None
+        # Until there is a child to put the terminal back, the end or a stop waits, and word of going on after one.
+        ends = [_signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGINT]
+        waits = [*ends, _signal.SIGTSTP, _signal.SIGCONT]
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, waits)
+        try:
+            screen.begin()
+            reader = EarlyReader(screen)
+            reader.start()
+            add_last_act(reader.close)
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, waits)
+    except (OSError, termios.error):
+        if screen is not None:
+            screen.leave()
+        return None
+    return reader

@@ -8,11 +8,15 @@ import termios
 import time
 
 from tenuto.tui.first_paint.colours import QUERY, may_ask
-from tenuto.tui.first_paint.paint import END_LEFT_BEHIND, MIN_COLUMNS, MIN_ROWS, NO_FLAGS, choose_look
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tenuto.tui.first_paint.picture import Picture
+from tenuto.tui.first_paint.paint import (
+    END_LEFT_BEHIND,
+    MIN_COLUMNS,
+    MIN_ROWS,
+    NO_FLAGS,
+    FullPicture,
+    InlinePicture,
+    choose_look,
+)
 
 Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6
@@ -23,15 +27,9 @@ NEAR, FAR = 0.2, 1.0
 MAX_DRAINED = 256
 
 
-def picture_of(front_end: str, mode: str, environ: dict[str, str]) -> Picture:
+def picture_of(front_end: str, mode: str, environ: dict[str, str]) -> FullPicture | InlinePicture:
     """Return what is painted for the front-end of this name, `full` or `inline`."""
-    if front_end == "inline":
-        from tenuto.tui.first_paint.inline_paint import InlinePicture
-
-        return InlinePicture(mode, environ)
-    from tenuto.tui.first_paint.paint import FullPicture
-
-    return FullPicture(mode)
+    return InlinePicture(mode, environ) if front_end == "inline" else FullPicture(mode)
 
 
 class EarlyScreen:

@@ -24,10 +24,8 @@ from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.alerts.terminal_alerts import Alerts
-from tenuto.tui.chrome.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES
-from tenuto.tui.chrome.exit_screen import parting_lines
-from tenuto.tui.chrome.motion import motion_of
+from tenuto.tui.alerts import Alerts
+from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES, motion_of, parting_lines
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.chrome_widgets import ChromeWidgets
 from tenuto.tui.full.composer import Composer
@@ -40,15 +38,14 @@ from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intents
-from tenuto.tui.programs.editor import OwnEditor
-from tenuto.tui.programs.pager import Page, page_of, show_page
+from tenuto.tui.paint import ROW_END, Paint, colour_depth
+from tenuto.tui.programs import OwnEditor, Page, page_of, show_page
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal.terminal import NO_SHELL, has_shell
-from tenuto.tui.theme.paint import ROW_END, Paint, colour_depth
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.tui.first_paint.reader import EarlyReader

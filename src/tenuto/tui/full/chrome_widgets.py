@@ -1,4 +1,4 @@
-"""The widgets around the transcript and the editor. What they say comes from `tui/chrome/chrome.py`."""
+"""The widgets around the transcript and the editor. What they say comes from `tui/chrome.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tenuto.config.settings import UiSettings
-from tenuto.tui.chrome.chrome import ABOVE_PROMPT, DIALOGS, Chrome
+from tenuto.tui.chrome import ABOVE_PROMPT, DIALOGS, Chrome
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.render.line import EMPTY, Line, Span

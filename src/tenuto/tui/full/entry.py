@@ -14,7 +14,7 @@ from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
 from tenuto.tui.terminal.modified_keys import learn_keyboard
 from tenuto.tui.terminal.terminal import Terminal, borrow_terminal, leave_on_signals
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start

@@ -12,10 +12,10 @@ from rich.style import Style as RichStyle
 from textual.strip import Strip
 
 from tenuto.tui.first_paint.colours import has_true_colour
+from tenuto.tui.paint import Depth, colour_depth, nearest_of
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 from tenuto.tui.terminal.emulator import Hyperlinks
-from tenuto.tui.theme.paint import Depth, colour_depth, nearest_of
 
 MAX_STRIPS = 1_500
 """A strip costs some 3 KB; this is a dozen screens of them."""

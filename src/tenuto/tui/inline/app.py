@@ -20,9 +20,8 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
-from tenuto.tui.alerts.terminal_alerts import Alerts
-from tenuto.tui.chrome.chrome import TOAST_STYLES, Chrome, ReadingPanels
-from tenuto.tui.chrome.motion import motion_of
+from tenuto.tui.alerts import Alerts
+from tenuto.tui.chrome import TOAST_STYLES, Chrome, ReadingPanels, motion_of
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
@@ -39,10 +38,10 @@ from tenuto.tui.machine import intents
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.texts import item_name
+from tenuto.tui.paint import Paint
 from tenuto.tui.panels.panel import PAD, first_shown
 from tenuto.tui.panels.reading import FIELD_ROWS, search_field, search_keys
-from tenuto.tui.programs.editor import OwnEditor
-from tenuto.tui.programs.pager import Page, page_of, show_page
+from tenuto.tui.programs import OwnEditor, Page, page_of, show_page
 from tenuto.tui.render.line import EMPTY, Line, Span, fit_lines
 from tenuto.tui.render.marks import Marks, draw_marks, present_match
 from tenuto.tui.render.options import RenderOptions, glyphs_for
@@ -59,8 +58,7 @@ from tenuto.tui.terminal.modified_keys import (
     no_more_keys,
 )
 from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES, NO_SHELL, has_shell
-from tenuto.tui.theme.paint import Paint
-from tenuto.tui.theme.themes import ThemeChooser
+from tenuto.tui.themes import ThemeChooser
 
 Action = Callable[[], bool]
 """`False` leaves the key to its intent, or to editing."""

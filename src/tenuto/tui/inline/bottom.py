@@ -18,17 +18,17 @@ from prompt_toolkit.layout.mouse_handlers import MouseHandlers
 from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from tenuto.guard.terminal import blank_for_terminal
-from tenuto.tui.chrome.chrome import ABOVE_PROMPT, Chrome
+from tenuto.tui.chrome import ABOVE_PROMPT, Chrome
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.inline.output import REST
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.machine.state import UiState
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import EMPTY, Line, Span, plain
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, split_graphemes, truncate
 from tenuto.tui.terminal.emoji_width import is_unsure_alone
-from tenuto.tui.theme.paint import Paint
 
 Row = defaultdict[int, Char]
 """The characters of a row by cell."""

@@ -15,11 +15,11 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from tenuto.guard.terminal import BLANK
-from tenuto.tui.first_paint.inline_paint import ERASE_DOWN, reflow_of
+from tenuto.tui.first_paint.paint import ERASE_DOWN, reflow_of
+from tenuto.tui.paint import Depth
 from tenuto.tui.terminal.emoji_width import is_unsure_alone, pin_alone
 from tenuto.tui.terminal.emulator import Reflow, recognise
 from tenuto.tui.terminal.writer import TerminalWriter
-from tenuto.tui.theme.paint import Depth
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)

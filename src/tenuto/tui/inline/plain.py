@@ -25,7 +25,7 @@ from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui import effects as screen_effects
-from tenuto.tui.alerts.terminal_alerts import Alerts
+from tenuto.tui.alerts import Alerts
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.inline.printer import Printer
@@ -41,7 +41,7 @@ from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import Picker, UiState, approval_options
 from tenuto.tui.panels import approval_detail
 from tenuto.tui.panels.approval import option_label, plan_lines
-from tenuto.tui.programs.pager import read_page
+from tenuto.tui.programs import read_page
 from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.runner import Runner

@@ -1,4 +1,4 @@
-"""The user's pager, for what is too long for the screen."""
+"""Other programs that have the terminal for a while: the user's editor and pager. Both screens."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import contextlib
 import os
 import shlex
 import signal
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tenuto.guard.terminal import sanitize_for_terminal
+from tenuto.tui.machine.intents import Intent, PlanEdited
 from tenuto.tui.machine.item import Item, ShellItem, ToolItem
+from tenuto.tui.paint import Paint
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
-from tenuto.tui.theme.paint import Paint
 
 
 def find_program(environ: Mapping[str, str], variables: Sequence[str], usual: Sequence[str]) -> list[str]:
@@ -81,8 +83,11 @@ def write_passing(text: str, suffix: str) -> Path:
     return Path(name)
 
 
-VARIABLES = ("PAGER",)
-USUAL = ("less", "more")
+# --- the pager ---
+
+
+PAGER_VARIABLES = ("PAGER",)
+USUAL_PAGERS = ("less", "more")
 LESS_OPTIONS = "-R"
 """Colours as colours; used where the user has set none of their own."""
 
@@ -126,7 +131,7 @@ def _whole_output(item: Item) -> Path | None:
 
 async def page_file(path: Path, environ: Mapping[str, str]) -> str:
     """Show a file in the pager, and return what went wrong, empty when nothing did."""
-    command = find_program(environ, VARIABLES, USUAL)
+    command = find_program(environ, PAGER_VARIABLES, USUAL_PAGERS)
     if not command:
         return "No pager found: set PAGER"
     try:
@@ -159,3 +164,122 @@ def read_page(path: Path) -> str:
     finally:
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+# --- the editor ---
+
+
+EDITOR_VARIABLES = ("VISUAL", "EDITOR")
+USUAL_EDITORS = ("nano", "vim", "vi")
+
+
+async def edit_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return what the editor made of the text, and what went wrong (then the text is as it was)."""
+    command = find_program(environ, EDITOR_VARIABLES, USUAL_EDITORS)
+    if not command:
+        return text, "No editor found: set VISUAL or EDITOR"
+    try:
+        path = write_passing(text, ".md")
+        try:
+            code = await run_program([*command, str(path)])
+            edited = _read(path)
+        finally:
+            _remove(path)
+    except OSError as error:
+        return text, could_not_run(command, error)
+    if code:
+        return text, f"{Path(command[0]).name} ended with exit code {code}; the draft is unchanged"
+    return edited if text.endswith("\n") else edited.removesuffix("\n"), ""
+
+
+async def edit_file(path: str, environ: Mapping[str, str]) -> str:
+    """Open a file in the user's editor; return what went wrong, empty when nothing did."""
+    command = find_program(environ, EDITOR_VARIABLES, USUAL_EDITORS)
+    if not command:
+        return f"No editor found: set VISUAL or EDITOR, or edit {path} yourself"
+    try:
+        code = await run_program([*command, path])
+    except OSError as error:
+        return could_not_run(command, error)
+    return f"{Path(command[0]).name} ended with exit code {code}" if code else ""
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+class Machine(Protocol):
+    """What is told about what was edited."""
+
+    def handle(self, intent: Intent) -> None:
+        """Take in an intent."""
+        ...
+
+    def fold_edited(self, text: str) -> str:
+        """Return what the prompt shows for a text that comes back from the editor."""
+        ...
+
+    def read_own_files(self) -> None:
+        """Read the user's own files again."""
+        ...
+
+
+class Draft(Protocol):
+    """The editor that the prompt is written in."""
+
+    def set_draft(self, text: str, cursor: int) -> None:
+        """Put a text in, the cursor as an offset in characters."""
+        ...
+
+    def tell(self) -> None:
+        """Say what the draft is now."""
+        ...
+
+
+class OwnEditor:
+    """`lend` is the terminal in somebody else's hands; `toast(text, style)` shows what went wrong.
+
+    `show` paints when the terminal is ours again.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        draft: Draft,
+        *,
+        lend: Callable[[], AbstractAsyncContextManager[None]],
+        toast: Callable[[str, str], None],
+        show: Callable[[], None],
+    ) -> None:
+        self._machine = machine
+        self._draft = draft
+        self._lend = lend
+        self._toast = toast
+        self._show = show
+
+    async def edit(self, text: str, plan: str = "") -> None:
+        """Let the user write the prompt, or a request's plan; the app goes on behind it."""
+        async with self._lend():
+            edited, problem = await edit_text(text, os.environ)
+        if problem:
+            self._toast(problem, "error")
+        elif plan:
+            self._machine.handle(PlanEdited(plan, edited))
+        elif edited != text:
+            self._draft.set_draft(self._machine.fold_edited(edited), len(edited))
+            self._draft.tell()
+        self._show()
+
+    async def edit_file(self, path: str) -> None:
+        """Let the user edit a file of theirs; what it says holds afterwards."""
+        async with self._lend():
+            problem = await edit_file(path, os.environ)
+        if problem:
+            self._toast(problem, "error")
+        self._machine.read_own_files()
+        self._show()

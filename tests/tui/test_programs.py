@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.command.file_commands import open_stream
-from tenuto.tui.programs.pager import Page, show_page
+from tenuto.tui.programs import Page, show_page
 
 
 @pytest.fixture(autouse=True)

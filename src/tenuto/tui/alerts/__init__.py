@@ -1,1 +1,0 @@
-"""Notices outside the screen: bell, title, status command."""

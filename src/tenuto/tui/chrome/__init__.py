@@ -1,1 +1,0 @@
-"""What stands around the transcript: status, footer, marks, titles."""

@@ -1,1 +1,0 @@
-"""Other programs in the terminal: editor, pager."""
