@@ -15,8 +15,7 @@ from tests.core.harness import copy_sample
 from tests.server import ServerThread
 from tests.terminal.screen import PATIENCE, POLL, Screen
 
-from tenuto.tui.render.ansi import ansi_lines
-from tenuto.tui.render.line import Line, Span
+from tenuto.tui.render.line import Line, Span, ansi_lines
 from tenuto.tui.render.theme import find_theme
 
 MODEL = "scripted/demo"

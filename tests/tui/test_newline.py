@@ -14,7 +14,7 @@ from tenuto.tui.keys.keys import KEYS
 from tenuto.tui.machine.intents import Intent, KeyboardKnown, KeysLoaded
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
-from tenuto.tui.render.status import status_line
+from tenuto.tui.panels.panel import status_line
 from tenuto.tui.terminal.modified_keys import (
     ALT_AS_BEFORE,
     ALT_SENDS_ESCAPE,

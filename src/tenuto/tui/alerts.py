@@ -25,8 +25,7 @@ from tenuto.tui.chrome import describe_unknown, unknown_items
 from tenuto.tui.effects import Bell, BellReason, ScreenEffect
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, NoticeItem
 from tenuto.tui.machine.state import UiState
-from tenuto.tui.render.ansi import ansi_lines
-from tenuto.tui.render.line import Span
+from tenuto.tui.render.line import Span, ansi_lines
 from tenuto.tui.terminal.clipboard import copy_text
 from tenuto.tui.terminal.emulator import (
     NotificationForm,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -19,54 +19,11 @@ from tenuto.tui.machine import intents
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.machine.state import StatusLine, UiState
-from tenuto.tui.panels.chips import image_chips
+from tenuto.tui.panels.panel import SEPARATOR, image_chips, spans_width, status_line
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, Span, fit
-from tenuto.tui.render.options import Glyphs, RenderOptions
-from tenuto.tui.render.status import SEPARATOR, spans_width, status_line
+from tenuto.tui.render.options import Glyphs, RenderOptions, motion_of
 from tenuto.tui.render.width import cell_width, truncate_middle
-
-# --- how much moves: `ui.reduce_motion` ---
-
-
-FRAME_SECONDS: Final = 0.1
-
-
-class Motion(NamedTuple):
-    """`spins`: the spinner moves. Seconds: `tick` between looks at the clock, `flush` between paints of a stream.
-
-    What counts seconds changes every `step` of them.
-    """
-
-    spins: bool
-    tick: float
-    flush: float
-    step: int
-
-    def frame(self, now: float) -> int | None:
-        """Return which picture of the spinner shows, `None` for the one that stands still."""
-        return int(now / FRAME_SECONDS) if self.spins else None
-
-    def shown_time(self, now: float) -> float:
-        """Return the time as it is shown: it stands still between steps."""
-        return now if self.step == 1 else now - now % self.step
-
-
-MOTIONS: Final = {
-    "off": Motion(spins=True, tick=FRAME_SECONDS, flush=1 / 15, step=1),
-    "on": Motion(spins=False, tick=FRAME_SECONDS, flush=1 / 15, step=1),
-    "strict": Motion(spins=False, tick=0.25, flush=1 / 3, step=5),
-}
-
-
-def motion_of(ui: UiSettings) -> Motion:
-    """Return what the user wants; `true` and `false` are `on` and `off`."""
-    wanted = ui.reduce_motion
-    return MOTIONS[wanted if isinstance(wanted, str) else "on" if wanted else "off"]
-
-
-# --- the lines around the transcript ---
-
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 KEYS_HINT = "? keys"

@@ -16,10 +16,10 @@ from msgspec import Struct
 from tenuto.config.settings import Settings, UiSettings
 from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
-from tenuto.tui.chrome import motion_of
 from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.machine.state import StatusLine, UiState
+from tenuto.tui.render.options import motion_of
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime

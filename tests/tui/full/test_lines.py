@@ -33,9 +33,9 @@ from tenuto.tui.panels import (
     picker_panel,
     side_panel,
 )
+from tenuto.tui.panels.panel import status_line
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.options import UNICODE
-from tenuto.tui.render.status import status_line
 
 WORDS = st.text(st.sampled_from("abc /.-字é😀\x1b\n"), max_size=60)
 

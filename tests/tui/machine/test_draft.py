@@ -53,7 +53,7 @@ def test_an_image_is_taken_out_by_its_place() -> None:
 
 
 def test_a_model_without_eyes_is_told_of_before_sending_and_when_sending() -> None:
-    from tenuto.tui.panels.chips import image_chips
+    from tenuto.tui.panels.panel import image_chips
 
     driver = Driver()
     driver.feed(opened(), ModelChangedEvent(session_id=SESSION, model="a/blind", sees_images=False))

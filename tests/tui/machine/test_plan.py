@@ -32,8 +32,8 @@ from tenuto.tui.machine.intents import (
 )
 from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.panels import side_panel
+from tenuto.tui.panels.panel import status_line
 from tenuto.tui.render.options import UNICODE
-from tenuto.tui.render.status import status_line
 from tests.tui.machine.driving import SESSION, Driver, approval, finished, started, user
 
 PLAN = "# Do it\n\n1. one"

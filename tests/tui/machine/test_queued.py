@@ -18,7 +18,7 @@ from tenuto.tui.machine.intents import (
     MoveInQueue,
     SendDraft,
 )
-from tenuto.tui.panels.side import queue_panel
+from tenuto.tui.panels.lists import queue_panel
 from tests.tui.machine.driving import SESSION, Driver, approval, queue, started
 
 

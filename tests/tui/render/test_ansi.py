@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.render.ansi import ansi_lines
+from tenuto.tui.render.line import ansi_lines
 from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
 
 PIECES = st.lists(

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.render.line import Line, copy_text
-from tenuto.tui.render.links import address_spans, file_in_code, link_addresses
+from tenuto.tui.render.line import Line, address_spans, copy_text, file_in_code, link_addresses, wrap
 from tenuto.tui.render.markdown import render_markdown
-from tenuto.tui.render.wrap import wrap
 
 
 def targets(lines: list[Line]) -> list[tuple[str, str]]:

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.render.line import Line, Position, copy_text, indent
+from tenuto.tui.render.line import Line, Position, copy_text, indent, wrap, wrap_code
 from tenuto.tui.render.width import cell_width, pad, split_graphemes, take_cells, truncate, truncate_middle
-from tenuto.tui.render.wrap import wrap, wrap_code
 
 CHARACTERS = st.sampled_from(
     [*"ab -/_.,()", "é", "e\u0301", "日", "本", "。", "（", "👩‍👩‍👧", "❤️", "ｱ", "\u200b", "한"]

@@ -25,7 +25,7 @@ from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui.alerts import Alerts
-from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES, motion_of, parting_lines
+from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES, parting_lines
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.full.chrome_widgets import ChromeWidgets
 from tenuto.tui.full.composer import Composer
@@ -41,7 +41,7 @@ from tenuto.tui.machine import intents
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
 from tenuto.tui.programs import OwnEditor, Page, page_of, show_page
 from tenuto.tui.render.live import ItemRenderer
-from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.render.options import RenderOptions, motion_of
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.runner import Runner
 from tenuto.tui.terminal.terminal import NO_SHELL, has_shell

@@ -21,7 +21,7 @@ from tenuto.protocol.entry import Mode
 from tenuto.tui import effects as screen_effects
 from tenuto.tui import panels
 from tenuto.tui.alerts import Alerts
-from tenuto.tui.chrome import TOAST_STYLES, Chrome, ReadingPanels, motion_of
+from tenuto.tui.chrome import TOAST_STYLES, Chrome, ReadingPanels
 from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
@@ -44,7 +44,7 @@ from tenuto.tui.panels.reading import FIELD_ROWS, search_field, search_keys
 from tenuto.tui.programs import OwnEditor, Page, page_of, show_page
 from tenuto.tui.render.line import EMPTY, Line, Span, fit_lines
 from tenuto.tui.render.marks import Marks, draw_marks, present_match
-from tenuto.tui.render.options import RenderOptions, glyphs_for
+from tenuto.tui.render.options import RenderOptions, glyphs_for, motion_of
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.runner import Runner

@@ -15,8 +15,7 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView
 from tenuto.tui.machine.item import Item, ToolItem
 from tenuto.tui.render.items import gap_before, render_item
-from tenuto.tui.render.line import EMPTY, Line, fit_lines, plain
-from tenuto.tui.render.links import link_addresses
+from tenuto.tui.render.line import EMPTY, Line, fit_lines, link_addresses, plain
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import GUTTER, RenderOptions, glyphs_for
 

@@ -9,8 +9,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
 from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
+from tenuto.tui.render.line import break_text
 from tenuto.tui.render.width import cell_width, take_cells
-from tenuto.tui.render.wrap import break_text
 
 MAX_UNDO = 100
 

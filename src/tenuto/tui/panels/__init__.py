@@ -4,11 +4,9 @@ Each panel is a function that returns a `Panel`: its lines, and which of them a 
 """
 
 from tenuto.tui.panels.approval import DETAIL_ROWS, approval_detail, approval_panel
+from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
 from tenuto.tui.panels.panel import NOTHING, Panel, editor_spans
-from tenuto.tui.panels.picker import picker_panel
 from tenuto.tui.panels.reading import block_panel, block_preview, places_panel, search_panel
-from tenuto.tui.panels.side import side_panel
-from tenuto.tui.panels.small import completion_panel, help_panel
 
 __all__ = [
     "DETAIL_ROWS",

@@ -9,10 +9,9 @@ from msgspec import Struct
 from tenuto.protocol.message import DiffView
 from tenuto.session.diff_rows import DIFF_SIGNS, DiffRow, parse_diff
 from tenuto.text.lexer import highlight, language_of
-from tenuto.tui.render.line import Line, Span, plain
+from tenuto.tui.render.line import Line, Span, plain, wrap_code
 from tenuto.tui.render.options import DiffLayout, Glyphs, more_text
 from tenuto.tui.render.width import truncate
-from tenuto.tui.render.wrap import wrap_code
 
 SPLIT_WIDTH = 136
 """Cells that a diff has on a screen of 140: from there on "auto" shows two columns."""

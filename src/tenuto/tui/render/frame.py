@@ -12,8 +12,19 @@ from tenuto.protocol.part import ImagePart
 from tenuto.text.figures import format_bytes
 from tenuto.tool.output import read_notice
 from tenuto.tui.machine.item import BaseItem
-from tenuto.tui.render.ansi import ansi_lines
-from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain
+from tenuto.tui.render.line import (
+    EMPTY,
+    Line,
+    Span,
+    ansi_lines,
+    expand_tabs,
+    indent,
+    plain,
+    slice_spans,
+    split_lines,
+    wrap,
+    wrap_code,
+)
 from tenuto.tui.render.options import (
     ASCII,
     GUTTER,
@@ -26,7 +37,6 @@ from tenuto.tui.render.options import (
     more_text,
 )
 from tenuto.tui.render.width import cell_width, take_cells, truncate_middle
-from tenuto.tui.render.wrap import expand_tabs, slice_spans, split_lines, wrap, wrap_code
 
 BODY_INDENT = 2
 FOLDED_LINES = 4

@@ -44,12 +44,11 @@ from tenuto.tui.render.frame import (
     more_row,
     wrapped_rows,
 )
-from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill
+from tenuto.tui.render.line import EMPTY, Line, Span, indent, plain, with_fill, wrap
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE, RenderOptions, text_width
 from tenuto.tui.render.tools import has_body, render_tool, tool_height
 from tenuto.tui.render.width import cell_width
-from tenuto.tui.render.wrap import wrap
 
 USER_ROWS = 24
 THINKING_ROWS = 4

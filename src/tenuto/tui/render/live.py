@@ -12,8 +12,7 @@ from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.render.frame import frame_for
 from tenuto.tui.render.items import interruption, render_item
-from tenuto.tui.render.line import EMPTY, Line, indent
-from tenuto.tui.render.links import link_addresses
+from tenuto.tui.render.line import EMPTY, Line, indent, link_addresses, wrap
 from tenuto.tui.render.markdown import (
     GUTTER_SPAN,
     LIST_TYPES,
@@ -26,7 +25,6 @@ from tenuto.tui.render.markdown import (
     renderer_for,
 )
 from tenuto.tui.render.options import DEFAULT, RenderOptions
-from tenuto.tui.render.wrap import wrap
 
 FENCE_PIECE = 24
 CHEAP = 8_000

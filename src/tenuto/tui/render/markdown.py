@@ -15,8 +15,7 @@ from msgspec import Struct, field
 
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.text.lexer import highlight
-from tenuto.tui.render.line import EMPTY, Line, Span, indent
-from tenuto.tui.render.links import file_in_code, linked_spans
+from tenuto.tui.render.line import EMPTY, Line, Span, file_in_code, indent, linked_spans, wrap, wrap_code
 from tenuto.tui.render.options import (
     DEFAULT,
     GUTTER,
@@ -28,7 +27,6 @@ from tenuto.tui.render.options import (
     wide_width,
 )
 from tenuto.tui.render.width import cell_width, pad
-from tenuto.tui.render.wrap import wrap, wrap_code
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
-from tenuto.tui.render.links import PATH
+from tenuto.tui.render.line import PATH
 
 Emulator = Literal[
     "kitty", "ghostty", "wezterm", "iterm2", "foot", "rxvt", "warp", "zed", "vscode", "windows-terminal", "conemu"
