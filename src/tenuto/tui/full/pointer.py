@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from textual import events
 from textual.timer import Timer
+from textual.widget import Widget
 
+from tenuto.tui.full.viewport import Viewport
+from tenuto.tui.machine.item import Item
 from tenuto.tui.render.frame import tells_of_more
 from tenuto.tui.render.line import Line, Position, copy_text, last_row
 from tenuto.tui.render.width import cell_width, take_cells
-
-if TYPE_CHECKING:
-    from tenuto.tui.full.transcript import TranscriptView
-
 
 _WORD = re.compile(r"[\w./~@%+#=:?&$-]+")
 BETWEEN_ITEMS = "\n\n"
@@ -111,10 +110,49 @@ def whole_line(lines: Sequence[Line], line: int) -> tuple[Position, Position]:
 DRAG_SCROLL_SECONDS = 0.05
 
 
+class PointedWidget(Widget):
+    """What the pointer needs of the transcript. `shown` is the item and the line of each row on the screen."""
+
+    viewport: Viewport
+    shown: list[tuple[int, int]]
+
+    def item_at(self, index: int) -> Item:
+        """Return the item that stands there."""
+        raise NotImplementedError
+
+    def lines_of(self, index: int) -> Sequence[Line]:
+        """Return the lines of the item at `index`."""
+        raise NotImplementedError
+
+    def toggle(self, item_id: int) -> None:
+        """Collapse or expand an item."""
+        raise NotImplementedError
+
+    def is_on_bar(self, x: int) -> bool:
+        """Say whether a column is the scrollbar's."""
+        raise NotImplementedError
+
+    def is_on_mark(self, x: int, y: int) -> bool:
+        """Say whether a cell belongs to the mark that leads to the end."""
+        raise NotImplementedError
+
+    def scroll_rows(self, delta: int) -> bool:
+        """Scroll by rows, down when positive."""
+        raise NotImplementedError
+
+    def scroll_to_end(self) -> bool:
+        """Go to the end and follow."""
+        raise NotImplementedError
+
+    def repaint(self) -> bool:
+        """Refresh the rows that differ from what is painted."""
+        raise NotImplementedError
+
+
 class Pointer:
     """What the button went down on, and what has been selected since."""
 
-    def __init__(self, view: TranscriptView) -> None:
+    def __init__(self, view: PointedWidget) -> None:
         self._view = view
         self.selection: Selection | None = None
         self._timer: Timer | None = None

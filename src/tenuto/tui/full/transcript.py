@@ -15,10 +15,9 @@ from typing import NamedTuple
 from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tenuto.tui.full.palette import Palette
-from tenuto.tui.full.pointer import Pointer, Selection, moved
+from tenuto.tui.full.pointer import PointedWidget, Pointer, Selection, moved
 from tenuto.tui.full.viewport import Viewport
 from tenuto.tui.machine.item import GapEnd, Item
 from tenuto.tui.machine.state import UiState
@@ -179,7 +178,7 @@ SCROLLBAR_CELLS = 1
 Row = tuple[int, int]
 
 
-class TranscriptView(Widget, can_focus=False):
+class TranscriptView(PointedWidget, can_focus=False):
     """Paints the transcript of `state()`.
 
     `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
@@ -200,7 +199,7 @@ class TranscriptView(Widget, can_focus=False):
         super().__init__(id="transcript")
         self._state = state
         self._palette = palette
-        self.toggle = toggle
+        self._toggle = toggle
         self._reached_gap = reached_gap
         self._copy = copy
         self.cache = LineCache(render)
@@ -212,7 +211,7 @@ class TranscriptView(Widget, can_focus=False):
         self._wants_start = False
         self.order = ItemOrder()
         self._width = 0
-        self.shown: list[Row] = []
+        self.shown = list[Row]()
         self._painted: list[tuple[Line, RowMarks]] = []
         self._mark_row = -1
         self._look: tuple[tuple[int, int] | None, int, int, Selection | None] = (None, -1, 0, None)
@@ -480,6 +479,10 @@ class TranscriptView(Widget, can_focus=False):
         self.pointer.selection = None
 
     # --- places; the pointer's events ---
+
+    def toggle(self, item_id: int) -> None:
+        """Collapse or expand an item."""
+        self._toggle(item_id)
 
     def is_on_bar(self, x: int) -> bool:
         """Say whether a column is the scrollbar's."""
