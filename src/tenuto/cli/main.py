@@ -103,7 +103,6 @@ def _run_program(arguments: list[str], early: EarlyReader | None) -> int:
     from tenuto.cli.output import shield_errors
 
     shield_errors()
-    _import_msgspec()
     from tenuto.cli.arguments import parse_arguments
 
     options = parse_arguments(arguments)
@@ -112,15 +111,3 @@ def _run_program(arguments: list[str], early: EarlyReader | None) -> int:
     from tenuto.cli.start import run
 
     return run(options, early)
-
-
-def _import_msgspec() -> None:
-    """Import it as if there were no typing_extensions: 2 ms for what typing has had since 3.11."""
-    name = "typing_extensions"
-    if name in sys.modules:
-        return
-    sys.modules[name] = None  # pyright: ignore[reportArgumentType] - makes its import fail, as msgspec allows for
-    try:
-        import msgspec  # noqa: F401 # pyright: ignore[reportUnusedImport]
-    finally:
-        del sys.modules[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tenuto.tui.late_modules import late_modules
+from tenuto.import_tricks import late_modules
 
 _NOT_NEEDED = {
     "prompt_toolkit.formatted_text.html": ("HTML", "html_escape"),

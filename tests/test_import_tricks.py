@@ -1,4 +1,4 @@
-"""Modules that wait until something of them is used."""
+"""Modules that are left out, replaced, or wait until something of them is used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tenuto.tui.late_modules import late_modules
+from tenuto.import_tricks import import_without, late_modules, replace_module
 
 
 @pytest.fixture
@@ -21,6 +21,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / "__init__.py").write_text("")
     (folder / "heavy.py").write_text("VALUE = 7\ndef double(number):\n    return 2 * number\n")
     (folder / "user.py").write_text("from some_library.heavy import double\ndef four(): return double(2)\n")
+    (folder / "able.py").write_text("try:\n    import some_library.heavy\nexcept ImportError:\n    heavy = None\n")
     (folder / "taker.py").write_text("import some_library.heavy as heavy\nnow = heavy.VALUE\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield
@@ -47,8 +48,23 @@ def test_one_that_is_needed_at_once_is_imported_at_once():
     assert type(sys.modules["some_library.heavy"]) is ModuleType
 
 
+@pytest.mark.usefixtures("library")
+def test_what_a_module_can_do_without_is_left_out_for_it_alone():
+    assert import_without("some_library.able", "some_library.heavy").heavy is None
+    assert import_module("some_library.heavy").VALUE == 7
+    assert import_without("some_library.user", "some_library.heavy").four() == 4
+
+
+@pytest.mark.usefixtures("library")
+def test_a_module_that_is_replaced_has_empty_classes():
+    replace_module("some_library.heavy", ("Heavy",))
+    assert type(import_module("some_library.heavy").Heavy) is type
+
+
 def test_what_is_there_already_stays():
     here = sys.modules[__name__]
+    replace_module(__name__, ("Here",))
+    assert sys.modules[__name__] is here
     with late_modules({__name__: ("f",)}):
         assert sys.modules[__name__] is here
 
@@ -64,6 +80,11 @@ def test_what_is_there_already_stays():
             "import textual.design as design; assert type(design.Table()) is Table",
         ),
         (
+            "from tenuto.model.http.proxied import load_httpx; load_httpx()",
+            "click rich",
+            "assert load_httpx().AsyncClient",
+        ),
+        (
             "from tenuto.tui.inline.toolkit import import_toolkit; import_toolkit(); import tenuto.tui.inline.entry",
             "prompt_toolkit.shortcuts prompt_toolkit.widgets xml tempfile shutil bz2 secrets difflib",
             "import prompt_toolkit; from prompt_toolkit.formatted_text import to_formatted_text\n"
@@ -73,7 +94,7 @@ def test_what_is_there_already_stays():
         ),
     ],
 )
-def test_what_the_screens_leave_for_later(screen: str, late: str, use: str):
+def test_what_is_left_for_later(screen: str, late: str, use: str):
     code = f"import sys\n{screen}\nfound = set({late.split()}) & set(sys.modules)\n"
     code += f"assert not found, found\n{use}"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
