@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.command.outcome import Copy
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.alerts import (
@@ -26,7 +25,7 @@ from tenuto.tui.alerts import (
     session_facts,
     title_sequence,
 )
-from tenuto.tui.effects import Bell, ItemAdded, Title
+from tenuto.tui.effects import Bell
 from tenuto.tui.machine.item import AssistantItem
 from tenuto.tui.machine.state import UiState
 from tests.tui.full.support import Clock
@@ -67,17 +66,17 @@ class Watched:
 
     def ring(self, bell: Bell = FINISHED) -> list[str]:
         self.written.clear()
-        assert self.alerts.carry_out(bell)
+        self.alerts.call(bell)
         return self.written
 
 
 def test_the_title_is_left_to_a_program_that_has_the_terminal():
     watched = Watched()
-    watched.alerts.carry_out(Title("before"))
+    watched.alerts.set_title("before")
     with watched.alerts.withheld():
         watched.written.clear()
-        watched.alerts.carry_out(Title("while it is open"))
-        watched.alerts.carry_out(Title("and later"))
+        watched.alerts.set_title("while it is open")
+        watched.alerts.set_title("and later")
         assert watched.written == []
         assert watched.ring(Bell("approval")) != [], "a call goes through"
         watched.written.clear()
@@ -147,7 +146,7 @@ async def test_a_command_that_fails_is_complained_of_once():
 def test_the_title_is_remembered_set_and_given_back_once():
     watched = Watched()
     watched.alerts.begin()
-    assert watched.alerts.carry_out(Title("✳ task — dir"))
+    watched.alerts.set_title("✳ task — dir")
     assert watched.written == ["\x1b[22;0t", "\x1b]0;✳ task — dir\x07"]
     assert watched.alerts.owed == "\x1b]0;\x07\x1b[23;0t"
     watched.alerts.end()
@@ -159,14 +158,14 @@ def test_the_title_is_remembered_set_and_given_back_once():
 def test_the_title_can_be_left_alone(environ, ui):
     watched = Watched(environ, **ui)
     watched.alerts.begin()
-    watched.alerts.carry_out(Title("x"))
+    watched.alerts.set_title("x")
     watched.alerts.end()
     assert watched.written == []
 
 
 def test_gnu_screen_gets_titles_in_ascii():
     watched = Watched({"TERM": "screen.xterm-256color", "STY": "1.pts"})
-    watched.alerts.carry_out(Title("✳ Grüne Äste — 项目"))
+    watched.alerts.set_title("✳ Grüne Äste — 项目")
     assert watched.written[-1] == "\x1b]0;* Grune Aste - ??\x07"
 
 
@@ -211,7 +210,7 @@ def test_elsewhere_progress_is_told_only_by_hand(ui, told):
 
 async def test_copying_says_what_it_did(monkeypatch):
     watched = Watched({"TERM": "xterm", "PATH": "/nowhere"})
-    assert watched.alerts.carry_out(Copy("hi"))
+    watched.alerts.copy("hi")
     await watched.settle()
     assert watched.written == ["\x1b]52;c;aGk=\x07"] and watched.alerts.copied == "hi"
     assert watched.toasts == ["Sent 2 characters to the terminal's clipboard (OSC 52)"]
@@ -222,10 +221,6 @@ def test_a_name_in_the_settings_that_means_nothing_is_named():
     watched.alerts.begin()
     (said,) = watched.toasts
     assert said.startswith("ui.status_items: there is no clock: there are mode, model, ")
-
-
-def test_other_effects_are_somebody_elses():
-    assert not Watched().alerts.carry_out(ItemAdded(1))
 
 
 # --- whether and how the user is called ---

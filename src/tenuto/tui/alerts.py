@@ -15,14 +15,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from tenuto.command import outcome as outcomes
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.text.figures import format_seconds
 from tenuto.text.writable import to_json
-from tenuto.tui import effects as screen_effects
 from tenuto.tui.chrome import describe_unknown, unknown_items
-from tenuto.tui.effects import Bell, BellReason, ScreenEffect
+from tenuto.tui.effects import Bell, BellReason
 from tenuto.tui.machine.item import AssistantItem, CompactionItem, NoticeItem
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import Span, ansi_lines
@@ -241,19 +239,10 @@ class Alerts:
             self._failed = False
             self.follow()
 
-    def carry_out(self, effect: ScreenEffect) -> bool:
-        """Carry out an effect, if it is one of these; say whether it was."""
-        match effect:
-            case Bell():
-                self._call(effect)
-            case screen_effects.Title(text=text):
-                self._title = title_sequence(self._titled(text)) if self._has_title else ""
-                self._write("" if self._withheld else self._title)
-            case outcomes.Copy(text=text):
-                self.copy(text)
-            case _:
-                return False
-        return True
+    def set_title(self, text: str) -> None:
+        """Set the terminal's title; later, while another program has the terminal."""
+        self._title = title_sequence(self._titled(text)) if self._has_title else ""
+        self._write("" if self._withheld else self._title)
 
     def _titled(self, text: str) -> str:
         """Return a title as what is in between takes it: GNU screen makes control characters of some letters."""
@@ -275,7 +264,8 @@ class Alerts:
 
     # --- calls ---
 
-    def _call(self, bell: Bell) -> None:
+    def call(self, bell: Bell) -> None:
+        """Call the user, who may be elsewhere."""
         self._failed = bell.reason == "failed" and self._filter.has_focus is False
         way = self._ui.notifications
         if way is True:

@@ -235,17 +235,21 @@ class Chrome:
         self._machine.handle(intents.ToggleTodo(has_all=True))
         return True
 
-    def toggle_whole_approval(self) -> None:
+    def show_whole_approval(self) -> bool:
         """Show all of the command or change, or its head again."""
         self._full = not self._full
         self._scroll = 0
+        return True
+
+    def show_command(self, spans: Sequence[Span]) -> None:
+        """Show what the user's own status command printed, from the next time that the footer is asked for."""
+        self.command = spans
 
     def leave_whole_approval(self) -> bool:
         """Show the head of the command or change again; `False` when that is what shows."""
         if not self.whole or self._machine.state.contexts[0] != "approval":
             return False
-        self.toggle_whole_approval()
-        return True
+        return self.show_whole_approval()
 
     def scroll(self, rows: int) -> None:
         """Scroll the open panel, or select another of its rows."""

@@ -198,7 +198,34 @@ class Complete(msgspec.Struct, frozen=True):
     in_shell: bool = False
 
 
-ScreenEffect = EffectBase | PassedOn
-"""What a command asks of the screen and the machine only passes on is an effect as it stands."""
+TranscriptEffect = (
+    ItemAdded
+    | ItemChanged
+    | ItemRemoved
+    | EndWanted
+    | TranscriptReset
+    | OlderAdded
+    | PlaceKept
+    | PlaceRestored
+    | MatchShown
+    | BlockShown
+)
+ScreenEffect = (
+    TranscriptEffect
+    | OpenBlock
+    | StatusChanged
+    | PanelChanged
+    | DraftSet
+    | Toast
+    | Bell
+    | Title
+    | OpenEditor
+    | ThemeChanged
+    | ChoicePreviewed
+    | Repaint
+    | Quit
+    | PassedOn
+)
+"""`tui/screen.py` carries them out. What a command asks of a screen (`PassedOn`) is an effect as it stands."""
 CoreEffect = Submit | SubmitPrompt | RunCommand | StopCommands | Remember | Complete
 Effect = ScreenEffect | CoreEffect

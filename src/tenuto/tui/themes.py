@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from tenuto.command.outcome import Choice, Choose, Say
 from tenuto.config.settings import load_settings
-from tenuto.tui.effects import ChoicePreviewed, ScreenEffect, ThemeChanged
 from tenuto.tui.first_paint.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
 from tenuto.tui.machine.intents import ThemeChosen
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
@@ -74,17 +73,14 @@ class ThemeChooser:
         self._ask_if_needed()
         self._change()
 
-    def carry_out(self, effect: ScreenEffect) -> bool:
-        """Carry out an effect, if it is one of these; say whether it was."""
-        match effect:
-            case ThemeChanged(name=name):
-                self.wanted = name
-                self.show(name)
-            case ChoicePreviewed(command="theme", value=name):
-                self.show(name or self.wanted)
-            case _:
-                return False
-        return True
+    def choose(self, name: str) -> None:
+        """Show a theme that the user has chosen."""
+        self.wanted = name
+        self.show(name)
+
+    def preview(self, name: str) -> None:
+        """Show a theme while the user looks at it; an empty name ends that."""
+        self.show(name or self.wanted)
 
     def set_background_colour(self, background: str) -> None:
         """Take the background that the terminal answered (`#rrggbb`); empty: it did not answer."""

@@ -122,8 +122,8 @@ async def test_the_file_of_the_keys_is_made_and_opened(monkeypatch: pytest.Monke
     async with running_app(opened()) as screen:
         opened_files: list[str] = []
         monkeypatch.setattr(
-            screen.app,
-            "_carry_out",
+            screen.app.common,
+            "carry_out",
             lambda effect: opened_files.append(effect.path) if isinstance(effect, EditFile) else None,
         )
         screen.runtime.outcomes = [EditKeys()]
@@ -136,7 +136,7 @@ async def test_the_file_of_the_keys_is_made_and_opened(monkeypatch: pytest.Monke
 async def test_an_instruction_file_is_opened_from_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_app(opened()) as screen:
         opened_files: list[str] = []
-        carry_out = screen.app._carry_out
+        carry_out = screen.app.common.carry_out
 
         def note(effect: object) -> None:
             if isinstance(effect, EditFile):
@@ -144,7 +144,7 @@ async def test_an_instruction_file_is_opened_from_its_list(tmp_path: Path, monke
             else:
                 carry_out(effect)
 
-        monkeypatch.setattr(screen.app, "_carry_out", note)
+        monkeypatch.setattr(screen.app.common, "carry_out", note)
         path = str(tmp_path / "AGENTS.md")
         screen.runtime.outcomes = [Choose("Instructions", "memory", (Choice(path, path),))]
         await screen.burst([*"/memory", "escape", "enter"])

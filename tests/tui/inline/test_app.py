@@ -467,8 +467,7 @@ async def test_an_error_while_opening_ends_it() -> None:
         async def broken() -> None:
             raise RuntimeError("no session")
 
-        session.app._opening = broken
-        await session.app._open()
+        await session.app.common.open(broken, session.app._fail_to_open)
         await session.until(session.running.done)
         assert str(session.app.failure) == "no session"
 

@@ -49,7 +49,7 @@ async def show(
                 screen.app.runner.handle(one)
             else:
                 screen.runtime.emit(one)
-        screen.app.repaint_everything()
+        screen.app.repaint()
         await screen.settle()
         compare(name, screen)
 

@@ -19,106 +19,30 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tenuto.command import outcome as outcomes
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
-from tenuto.tui import effects as screen_effects
-from tenuto.tui.alerts import Alerts
-from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, TOAST_STYLES, parting_lines
-from tenuto.tui.effects import ScreenEffect
+from tenuto.tui import effects
+from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, parting_lines
+from tenuto.tui.effects import TranscriptEffect
 from tenuto.tui.full.chrome_widgets import ChromeWidgets
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HeldDriver, HungUp, TerminalDriver, driver_class
 from tenuto.tui.full.palette import palette_for, show_all_colours
 from tenuto.tui.full.resizing import ResizingScreen
-from tenuto.tui.full.startup import Beginning
 from tenuto.tui.full.transcript import TranscriptView
-from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intents
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
-from tenuto.tui.programs import OwnEditor, Page, page_of, show_page
 from tenuto.tui.render.live import ItemRenderer
-from tenuto.tui.render.options import RenderOptions, motion_of
+from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
-from tenuto.tui.runner import Runner
-from tenuto.tui.terminal.terminal import NO_SHELL, has_shell
+from tenuto.tui.screen import Action
+from tenuto.tui.screen import Screen as CommonScreen
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.tui.first_paint.reader import EarlyReader
-
-
-Action = Callable[[], bool]
-"""`False` leaves the key to its intent, or to editing."""
-
-
-class ScreenActions:
-    """What the app does with a key, by key id (`table`), and with the user's own editor."""
-
-    def __init__(self, app: TenutoApp) -> None:
-        self._app = app
-        self.own_editor = OwnEditor(
-            app.runner, app.composer, lend=self._lend, toast=app.chrome.show_toast, show=app.repaint_everything
-        )
-        transcript, chrome = app.transcript, app.chrome
-        self.table: dict[str, Action] = {
-            "newline": self._insert_newline,
-            "paste.image": self._paste_clipboard,
-            "todo": chrome.put_todo_away,
-            "approval.full": chrome.show_whole_approval,
-            "help.up": lambda: chrome.scroll_help(-1),
-            "help.down": lambda: chrome.scroll_help(1),
-            "suspend": self._suspend,
-            "escape": self._let_selection_go,
-            "cancel": self._copy_selection,
-            "scroll.top": transcript.scroll_to_start,
-            "scroll.begin": transcript.scroll_to_start,
-            "scroll.bottom": transcript.scroll_to_end,
-            "scroll.follow": transcript.scroll_to_end,
-            "scroll.page_up": lambda: chrome.scroll_page(-1) or transcript.scroll_page(-1),
-            "scroll.page_down": lambda: chrome.scroll_page(1) or transcript.scroll_page(1),
-            "scroll.line_up": lambda: transcript.scroll_rows(-1),
-            "scroll.line_down": lambda: transcript.scroll_rows(1),
-        }
-
-    def _insert_newline(self) -> bool:
-        self._app.composer.insert_text("\n")
-        return True
-
-    def _paste_clipboard(self) -> bool:
-        self._app.keyboard.paste_clipboard(self._app.clipboard)
-        return True
-
-    def _suspend(self) -> bool:
-        if has_shell():
-            self._app.action_suspend_process()
-        else:
-            self._app.chrome.show_toast(NO_SHELL, "warning")
-        return True
-
-    def _let_selection_go(self) -> bool:
-        """Leave all of an approval, else take the selection away; what is open before it closes as well."""
-        if self._app.chrome.leave_whole_approval():
-            return True
-        had = self._app.transcript.pointer.clear()
-        return had and self._app.runner.state.contexts[0] not in ABOVE_PROMPT
-
-    def _copy_selection(self) -> bool:
-        text = self._app.transcript.pointer.selected or self._app.composer.selected_text
-        if not text:
-            return False
-        self._app.alerts.copy(text)
-        self._app.transcript.pointer.clear()
-        self._app.composer.unselect()  # the next press has its usual meaning
-        return True
-
-    @contextlib.asynccontextmanager
-    async def _lend(self) -> AsyncGenerator[None]:
-        with self._app.alerts.withheld(), self._app.suspend():
-            yield
 
 
 MOUSE_WORDS: dict[MouseMode, str] = {
@@ -126,80 +50,6 @@ MOUSE_WORDS: dict[MouseMode, str] = {
     "wheel": "The wheel scrolls; hold Shift to select",
     "off": "The mouse is the terminal's; PageUp and PageDown scroll",
 }
-
-
-class Reading:
-    """Carries out the effects of the topic, and its keys where the screen knows more than the machine (`table`)."""
-
-    def __init__(self, app: TenutoApp) -> None:
-        self._app = app
-        self.table: dict[str, Callable[[], bool]] = {
-            "search": lambda: self._begin(intents.OpenSearch(self._read_now())),
-            "block.begin_up": lambda: self._begin(intents.MoveBlock(-1, self._read_now())),
-            "block.begin_down": lambda: self._begin(intents.MoveBlock(1, self._read_now())),
-        }
-
-    def carry_out(self, effect: ScreenEffect) -> bool:
-        """Carry out an effect, if it is one of these; say whether it was."""
-        transcript = self._app.transcript
-        match effect:
-            case screen_effects.OlderAdded():
-                transcript.add_older()
-            case screen_effects.PlaceKept():
-                transcript.keep_place()
-            case screen_effects.PlaceRestored():
-                transcript.restore_place()
-            case screen_effects.MatchShown():
-                transcript.show_match()
-            case screen_effects.BlockShown():
-                transcript.show_block()
-            case screen_effects.OpenBlock(id=item_id):
-                self._open_block(item_id)
-            case outcomes.Page(path=path):
-                self._app.spawn(self._show(Page(Path(path), passing=True)))
-            case outcomes.SetMouse(mode=mode):
-                self.use_mouse(mode)
-            case _:
-                return False
-        return True
-
-    def use_mouse(self, mode: MouseMode) -> None:
-        """Use the mouse so from now on."""
-        self._app.transcript.selects = mode == "full"
-        self._app.use_mouse(mode)
-        self._app.chrome.show_toast(MOUSE_WORDS[mode], "dim")
-
-    def parting(self, columns: int, rows: int) -> str:
-        """Return the end of the conversation as it is written to the terminal when the full screen goes."""
-        app = self._app
-        items = app.runner.state.transcript.ordered()
-        lines = parting_lines(items, app.ui.leave_transcript, columns, rows, app.render_options())
-        return self._paint().rows(lines).replace(ROW_END, "\x1b[0m\n")
-
-    def _paint(self) -> Paint:
-        return Paint(self._app.palette.theme, colour_depth(os.environ), links=self._app.palette.links)
-
-    def _read_now(self) -> int:
-        return self._app.transcript.last_seen()
-
-    def _begin(self, intent: intents.OpenSearch | intents.MoveBlock) -> bool:
-        self._app.runner.handle(intent)
-        return True
-
-    def _open_block(self, item_id: int) -> None:
-        app = self._app
-        item = app.runner.state.transcript.get(item_id)
-        if item is not None:
-            app.spawn(self._show(page_of(item, self._paint(), app.size.width)))
-
-    async def _show(self, page: Page) -> None:
-        """Show a page in the pager; the app goes on behind it."""
-        app = self._app
-        with app.alerts.withheld(), app.suspend():
-            problem = await show_page(page, os.environ)
-        if problem:
-            app.chrome.show_toast(problem, "error")
-        app.repaint_everything()
 
 
 class TenutoApp(App[None], inherit_bindings=False):
@@ -235,20 +85,13 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.themes = themes
         self.palette = palette_for(themes.theme, os.environ)
         themes.watch(self._recolour)
-        self._motion = motion_of(self.ui)
-        self.runner = Runner(
-            runtime,
-            self.apply,
-            clock,
-            flush_interval=self._motion.flush,
-            state=first_state(self.ui, themes.wanted, mode),
-        )
-        self.beginning = Beginning(self, opening, early, take_texts)
+        self._opening = opening
+        self._early = early
+        self._take_texts = take_texts
         self._leaves = False
-        self._clock = clock
         self._ticker: Timer | None = None
-        actions: dict[str, Callable[[], bool]] = {}
-        self.keyboard = Keyboard(self.runner, lambda: self.composer, actions, clock)
+        self.common = CommonScreen(self, runtime, themes=themes, ui=self.ui, mode=mode, environ=os.environ, clock=clock)
+        self.runner, self.keyboard, self.alerts = self.common.runner, self.common.keyboard, self.common.alerts
         self.transcript = TranscriptView(
             lambda: self.runner.state,
             ItemRenderer(self.render_options),
@@ -275,23 +118,26 @@ class TenutoApp(App[None], inherit_bindings=False):
             invite=self.composer.invite,
             clock=clock,
         )
-        self.alerts = self._make_alerts()
-        self._actions = ScreenActions(self)
-        self._reading = Reading(self)
-        actions.update(self._actions.table)
-        actions.update(self._reading.table)
+        self.common.actions.update(self._own_actions())
 
-    def _make_alerts(self) -> Alerts:
-        return Alerts(
-            lambda: self.runner.state,
-            self.write,
-            self.spawn,
-            self.chrome.show_toast,
-            self.chrome.show_command,
-            ui=self.ui,
-            environ=os.environ,
-            clock=self._clock,
-        )
+    def _own_actions(self) -> dict[str, Action]:
+        """Return the keys that this screen alone has: it scrolls, and it selects."""
+        transcript, chrome = self.transcript, self.chrome
+        return {
+            "escape": self._let_selection_go,
+            "cancel": self._copy_selection,
+            "scroll.top": transcript.scroll_to_start,
+            "scroll.begin": transcript.scroll_to_start,
+            "scroll.bottom": transcript.scroll_to_end,
+            "scroll.follow": transcript.scroll_to_end,
+            "scroll.page_up": lambda: chrome.scroll_page(-1) or transcript.scroll_page(-1),
+            "scroll.page_down": lambda: chrome.scroll_page(1) or transcript.scroll_page(1),
+            "scroll.line_up": lambda: transcript.scroll_rows(-1),
+            "scroll.line_down": lambda: transcript.scroll_rows(1),
+            "search": lambda: self._read_on(intents.OpenSearch(transcript.last_seen())),
+            "block.begin_up": lambda: self._read_on(intents.MoveBlock(-1, transcript.last_seen())),
+            "block.begin_down": lambda: self._read_on(intents.MoveBlock(1, transcript.last_seen())),
+        }
 
     def get_default_screen(self) -> Screen[None]:
         """Return the one screen there is."""
@@ -319,12 +165,36 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.transcript.selects = self.ui.mouse == "full"
         if self.ui.mouse == "wheel":
             self.use_mouse("wheel")
-        self.themes.begin(self.write, asked=self.beginning.asked_background)
+        self.themes.begin(self.write, asked=self._early is not None and self._early.asked)
         self.app_resume_signal.subscribe(self, self._resumed)  # pyright: ignore[reportUnknownMemberType]
         self.show_all()
         if self._leaves:
             self.call_later(self.leave)
-        self.call_after_refresh(self.beginning.go_on)
+        self.call_after_refresh(self._take_over)
+
+    def _take_over(self) -> None:
+        """Behind the empty screen, once it is laid out: take over the early phase's draft, and paint it at once."""
+        if self._early is None:
+            self._begin()
+            return
+        given = self._early.stop()
+        self.common.take_over(given, self._take_texts)
+        self.call_after_refresh(self._show_first_frame, given.rest)
+
+    def _show_first_frame(self, rest: bytes) -> None:
+        """Show what was painted while the early phase had the terminal, and read on from what it read too far."""
+        assert isinstance(self._driver, HeldDriver)
+        self._driver.let_go(rest)
+        self._begin()
+
+    def _begin(self) -> None:
+        if isinstance(self.screen, ResizingScreen):
+            self.screen.may_hold = True
+        self.run_worker(self.common.open(self._opening, self._fail_to_open), name="open", exit_on_error=False)
+
+    def _fail_to_open(self, error: BaseException) -> None:
+        self.fail(error)
+        self.exit(return_code=1)
 
     def fail(self, error: BaseException | None) -> None:
         """Put the terminal's surroundings as they were; the error is for whoever ran the app to say."""
@@ -342,7 +212,7 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def leave(self) -> None:
         """Quit now, in order (a signal, a terminal that went away): as soon as there is a screen to leave."""
-        if self.is_mounted_screen:
+        if self.is_ready:
             self.runner.handle(intents.Leave())
         else:
             self._leaves = True
@@ -355,61 +225,93 @@ class TenutoApp(App[None], inherit_bindings=False):
         """The terminal is gone."""
         self.leave()
 
-    # --- effects ---
-
-    def apply(self, effects: list[ScreenEffect]) -> None:
-        """Carry out what the machine asks for; the transcript is painted once, at the end."""
-        if not self.is_mounted_screen:
-            return
-        for effect in effects:
-            self._carry_out(effect)
-        self.transcript.repaint()
-        self.alerts.follow()
-        self._watch_time()
+    # --- effects: what both screens do stands in `tui/screen.py` ---
 
     @property
-    def is_mounted_screen(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether there is a screen to paint on."""
         return self.is_running and self.composer.is_mounted
 
-    def _change_transcript(self, effect: ScreenEffect) -> None:
-        match effect:
-            case screen_effects.ItemAdded(id=item_id):
-                self.transcript.add_item(item_id)
-            case screen_effects.ItemRemoved(id=item_id):
-                self.transcript.remove_item(item_id)
-            case screen_effects.TranscriptReset():
-                self.palette.start_from(self.runner.state.status.cwd)
-                self.transcript.reset()
-            case screen_effects.EndWanted():
-                self.transcript.scroll_to_end()
-            case _:
-                pass  # a changed item shows with the next repaint
+    @property
+    def editor(self) -> Composer:
+        """The prompt."""
+        return self.composer
 
-    def _carry_out(self, effect: ScreenEffect) -> None:
+    @property
+    def columns(self) -> int:
+        """Cells of the terminal's width."""
+        return self.size.width
+
+    @property
+    def page_paint(self) -> Paint:
+        """The colours of a page for the pager, and of what stays on the normal screen."""
+        return Paint(self.palette.theme, colour_depth(os.environ), links=self.palette.links)
+
+    def change_transcript(self, effect: TranscriptEffect) -> None:
+        """Show a change of the transcript, or another place of it."""
+        transcript = self.transcript
         match effect:
-            case screen_effects.StatusChanged():
-                self.chrome.show_status()
-            case screen_effects.PanelChanged():
-                self.chrome.show_panels()
-            case screen_effects.DraftSet(text=text, cursor=cursor):
-                self.composer.set_draft(text, cursor)
-                self.chrome.show_prompt(text)
-            case screen_effects.Toast(text=text, level=level):
-                self.chrome.show_toast(text, TOAST_STYLES[level])
-            case screen_effects.OpenEditor(text=text, plan=plan):
-                self.spawn(self._actions.own_editor.edit(text, plan))
-            case outcomes.EditFile(path=path):
-                self.spawn(self._actions.own_editor.edit_file(path))
-            case screen_effects.Repaint():
-                self.repaint_everything()
-            case screen_effects.Quit():
-                self.alerts.end()
-                self.exit()
-            case _ if not any(one.carry_out(effect) for one in (self.alerts, self._reading, self.themes)):
-                self._change_transcript(effect)
-            case _:
-                pass
+            case effects.ItemAdded(id=item_id):
+                transcript.add_item(item_id)
+            case effects.ItemRemoved(id=item_id):
+                transcript.remove_item(item_id)
+            case effects.TranscriptReset():
+                self.palette.start_from(self.runner.state.status.cwd)
+                transcript.reset()
+            case effects.EndWanted():
+                transcript.scroll_to_end()
+            case effects.OlderAdded():
+                transcript.add_older()
+            case effects.PlaceKept():
+                transcript.keep_place()
+            case effects.PlaceRestored():
+                transcript.restore_place()
+            case effects.MatchShown():
+                transcript.show_match()
+            case effects.BlockShown():
+                transcript.show_block()
+            case effects.ItemChanged():
+                pass  # it shows with the next repaint
+
+    def set_draft(self, text: str, cursor: int) -> None:
+        """Put a text into the prompt."""
+        self.composer.set_draft(text, cursor)
+        self.chrome.show_prompt(text)
+
+    def show_status(self) -> None:
+        """Show the line above the prompt, and the footer."""
+        self.chrome.show_status()
+
+    def show_panels(self) -> None:
+        """Show what is open around the prompt."""
+        self.chrome.show_panels()
+
+    def show(self) -> None:
+        """Paint what has changed in the transcript; tick while something moves."""
+        self.transcript.repaint()
+        self._watch_time()
+
+    def use_mouse(self, mode: MouseMode) -> str:
+        """Take the mouse, its wheel alone, or leave it to the terminal; return what the user is told of it."""
+        self.transcript.selects = mode == "full"
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.use_mouse(mode)
+        return MOUSE_WORDS[mode]
+
+    @contextlib.asynccontextmanager
+    async def lend(self) -> AsyncGenerator[None]:
+        """Give the terminal to another program; nothing is painted meanwhile."""
+        with self.suspend():
+            yield
+
+    def stop_job(self) -> None:
+        """Give the terminal to the shell."""
+        self.action_suspend_process()
+
+    def quit(self) -> None:
+        """End the screen."""
+        self.alerts.end()
+        self.exit()
 
     def show_all(self) -> None:
         """Show everything anew."""
@@ -418,19 +320,13 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def render_options(self) -> RenderOptions:
         """Return how items are drawn at this moment."""
-        return RenderOptions(
-            detail=self.runner.state.detail,
-            now=self._motion.shown_time(self._clock()),
-            show_thinking=self.ui.show_thinking,
-            diff=self.ui.diff,
-            expand_key=self.runner.state.keys.label("detail"),
-        )
+        return self.common.render_options(self.runner.state.detail)
 
     def _resumed(self, _app: object) -> None:
-        self.repaint_everything()
+        self.repaint()
 
-    def repaint_everything(self) -> None:
-        """Paint the whole screen anew, from its items on."""
+    def repaint(self) -> None:
+        """Paint the whole screen again, from its items on."""
         self.transcript.rerender()
         self.show_all()
         self.screen.refresh(layout=True)
@@ -438,7 +334,7 @@ class TenutoApp(App[None], inherit_bindings=False):
     def _recolour(self, theme: Theme) -> None:
         """Paint in another theme."""
         self.palette.choose(theme)
-        if self.is_mounted_screen:
+        if self.is_ready:
             self.screen.query("*").refresh()
 
     # --- time ---
@@ -447,15 +343,13 @@ class TenutoApp(App[None], inherit_bindings=False):
         """Tick while something on the screen moves with time; sleep otherwise."""
         moving = self.runner.state.animating or self.chrome.moving
         if moving and self._ticker is None:
-            self._ticker = self.set_interval(self._motion.tick, self._tick)
+            self._ticker = self.set_interval(self.common.motion.tick, self._tick)
         elif not moving and self._ticker is not None:
             self._ticker.stop()
             self._ticker = None
 
     def _tick(self) -> None:
-        self.runner.handle(intents.Tick())
-        self.chrome.expire_toast()
-        self.alerts.follow()
+        self.common.tick()
         self._watch_time()
 
     def _paint_now(self, widget: Widget) -> None:
@@ -494,23 +388,17 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def parting(self, columns: int, rows: int) -> str:
         """Return what stays on the normal screen, on a terminal of this size; nothing without one, or after a fault."""
-        return self._reading.parting(columns, rows) if columns and rows and self.failure is None else ""
-
-    def use_mouse(self, mode: MouseMode) -> None:
-        """Take the mouse, its wheel alone, or leave it to the terminal."""
-        if isinstance(self._driver, TerminalDriver):
-            self._driver.use_mouse(mode)
-
-    def let_paint(self, rest: bytes) -> None:
-        """Show what was painted while the early phase had the terminal, and read on from what it read too far."""
-        assert isinstance(self._driver, HeldDriver)
-        self._driver.let_go(rest)
+        if not (columns and rows) or self.failure is not None:
+            return ""
+        items = self.runner.state.transcript.ordered()
+        lines = parting_lines(items, self.ui.leave_transcript, columns, rows, self.render_options())
+        return self.page_paint.rows(lines).replace(ROW_END, "\x1b[0m\n")
 
     def _watch_terminal(self) -> None:
         """Hear when a terminal that took nothing has caught up."""
         if isinstance(self._driver, TerminalDriver):
             loop = asyncio.get_running_loop()
-            self._driver.writer.drained = lambda: loop.call_soon_threadsafe(self.repaint_everything)
+            self._driver.writer.drained = lambda: loop.call_soon_threadsafe(self.repaint)
 
     def write(self, sequence: str) -> None:
         """Write a control sequence to the terminal, in order with what is painted."""
@@ -541,19 +429,38 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     def _watch_app_focus(self, focus: bool) -> None:
         """Show or hide the caret. No other style depends on the focus here; Textual would paint the whole screen."""
-        if self.is_mounted_screen:
+        if self.is_ready:
             self.screen.set_focus(self.composer if focus else None, scroll_visible=False, from_app_focus=focus)
 
     def on_app_blur(self) -> None:
-        """The terminal is not looked at."""
-        self.alerts.set_focus(False)
-        self.chrome.set_focus(False)
-        self.runner.keep_draft()
+        """The user looks elsewhere."""
+        self.common.set_focus(False)
 
     def on_app_focus(self) -> None:
-        """It is again."""
-        self.alerts.set_focus(True)
-        self.chrome.set_focus(True)
+        """The user looks at the terminal."""
+        self.common.set_focus(True)
+
+    # --- keys of this screen ---
+
+    def _read_on(self, intent: intents.OpenSearch | intents.MoveBlock) -> bool:
+        self.runner.handle(intent)
+        return True
+
+    def _let_selection_go(self) -> bool:
+        """Leave all of an approval, else take the selection away; what is open before it closes as well."""
+        if self.chrome.leave_whole_approval():
+            return True
+        had = self.transcript.pointer.clear()
+        return had and self.runner.state.contexts[0] not in ABOVE_PROMPT
+
+    def _copy_selection(self) -> bool:
+        text = self.transcript.pointer.selected or self.composer.selected_text
+        if not text:
+            return False
+        self.alerts.copy(text)
+        self.transcript.pointer.clear()
+        self.composer.unselect()  # the next press has its usual meaning
+        return True
 
     def on_text_area_changed(self) -> None:
         """The text may be another kind of prompt, or of another height; what was selected further up is done with."""

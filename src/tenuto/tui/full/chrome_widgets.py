@@ -177,7 +177,7 @@ class ChromeWidgets:
 
     def show_command(self, spans: Sequence[Span]) -> None:
         """Show what the user's own status command printed."""
-        self._chrome.command = spans
+        self._chrome.show_command(spans)
         self.show_status()
 
     def expire_toast(self) -> None:
@@ -205,7 +205,7 @@ class ChromeWidgets:
 
     def show_whole_approval(self) -> bool:
         """Show all of the command or change, or its head again."""
-        self._chrome.toggle_whole_approval()
+        self._chrome.show_whole_approval()
         self.show_panels()
         return True
 

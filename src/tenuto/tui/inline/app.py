@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import signal
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 
-from tenuto.command import outcome as outcomes
+from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
-from tenuto.tui import effects as screen_effects
-from tenuto.tui import panels
-from tenuto.tui.alerts import Alerts
-from tenuto.tui.chrome import TOAST_STYLES, Chrome, ReadingPanels
-from tenuto.tui.effects import ScreenEffect
+from tenuto.tui import effects, panels
+from tenuto.tui.chrome import Chrome, ReadingPanels
+from tenuto.tui.effects import TranscriptEffect
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
@@ -30,10 +27,8 @@ from tenuto.tui.inline.keys import KeyParser, Press
 from tenuto.tui.inline.output import InlineOutput, habit_in
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import first_state
 from tenuto.tui.machine import intents
 from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
@@ -41,13 +36,12 @@ from tenuto.tui.machine.texts import item_name
 from tenuto.tui.paint import Paint
 from tenuto.tui.panels.panel import PAD, first_shown
 from tenuto.tui.panels.reading import FIELD_ROWS, search_field, search_keys
-from tenuto.tui.programs import OwnEditor, Page, page_of, show_page
-from tenuto.tui.render.line import EMPTY, Line, Span, fit_lines
+from tenuto.tui.render.line import EMPTY, Line, fit_lines
 from tenuto.tui.render.marks import Marks, draw_marks, present_match
-from tenuto.tui.render.options import RenderOptions, glyphs_for, motion_of
+from tenuto.tui.render.options import glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, truncate
-from tenuto.tui.runner import Runner
+from tenuto.tui.screen import Action, Screen
 from tenuto.tui.terminal.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,
@@ -57,121 +51,8 @@ from tenuto.tui.terminal.modified_keys import (
     more_keys,
     no_more_keys,
 )
-from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES, NO_SHELL, has_shell
+from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
 from tenuto.tui.themes import ThemeChooser
-
-Action = Callable[[], bool]
-"""`False` leaves the key to its intent, or to editing."""
-
-
-@contextlib.asynccontextmanager
-async def lend(app: InlineApp) -> AsyncGenerator[None]:
-    """Give the terminal, its title included, to a program of the user's until it has ended."""
-    with app.alerts.withheld():
-        async with app.application.lend():
-            yield
-
-
-class ScreenActions:
-    """What the app does with a key, by key id (`table`), and with the user's own editor."""
-
-    def __init__(self, app: InlineApp) -> None:
-        self._app = app
-        self.own_editor = OwnEditor(
-            app.runner, app.editor, lend=lambda: lend(app), toast=app.chrome.show_toast, show=app.show
-        )
-        self.table: dict[str, Action] = {
-            "newline": self._insert_newline,
-            "paste.image": self._paste_clipboard,
-            "todo": app.chrome.put_todo_away,
-            "approval.full": self._show_whole_approval,
-            "escape": app.chrome.leave_whole_approval,
-            "help.up": lambda: app.chrome.scroll_help(-1),
-            "help.down": lambda: app.chrome.scroll_help(1),
-            "detail": self._unfold,
-            "suspend": self._suspend,
-            "scroll.page_up": lambda: app.chrome.scroll_page(-1),
-            "scroll.page_down": lambda: app.chrome.scroll_page(1),
-        }
-
-    def _insert_newline(self) -> bool:
-        self._app.editor.insert_text("\n")
-        return True
-
-    def _paste_clipboard(self) -> bool:
-        self._app.keyboard.paste_clipboard(self._app.alerts.copied)
-        return True
-
-    def _show_whole_approval(self) -> bool:
-        self._app.chrome.toggle_whole_approval()
-        return True
-
-    def _unfold(self) -> bool:
-        """Print the block that is looked at, else the last one that has more to show: what is printed cannot change."""
-        app = self._app
-        item = app.runner.state.transcript.get(app.runner.state.looked_at)
-        lines = [EMPTY, *app.printer.whole(item, app.columns)] if item is not None else app.printer.unfold(app.columns)
-        app.printer.say(lines)
-        if not lines:
-            app.chrome.show_toast(
-                f"Nothing more to unfold; the next {app.runner.state.keys.label('detail')} begins at the end", "dim"
-            )
-        app.show()
-        return True
-
-    def _suspend(self) -> bool:
-        if has_shell():
-            self._app.application.suspend()
-        else:
-            self._app.chrome.show_toast(NO_SHELL, "warning")
-        return True
-
-
-class Reading:
-    """Carries out the effects of the topic, and its keys where the scrollback asks for something else (`table`)."""
-
-    def __init__(self, app: InlineApp) -> None:
-        self._app = app
-        self.table: dict[str, Callable[[], bool]] = {
-            "block.fold": self._print_block,
-        }
-
-    def carry_out(self, effect: ScreenEffect) -> bool:
-        """Carry out an effect, if it is one of these; say whether it was."""
-        match effect:
-            case screen_effects.OpenBlock(id=item_id):
-                item = self._app.runner.state.transcript.get(item_id)
-                if item is not None:
-                    self._app.spawn(self._show(page_of(item, self._app.paint, self._app.columns)))
-            case outcomes.Page(path=path):
-                self._app.spawn(self._show(Page(Path(path), passing=True)))
-            case outcomes.SetMouse():
-                self._app.chrome.show_toast("The mouse is the terminal's own here", "dim")
-            case _:
-                return False
-        return True
-
-    def _print_block(self) -> bool:
-        state = self._app.runner.state
-        item = state.transcript.get(state.block)
-        return item is not None and self._print_again(item)
-
-    def _print_again(self, item: Item) -> bool:
-        app = self._app
-        app.printer.say([EMPTY, *app.printer.whole(item, app.columns)])
-        app.runner.handle(intents.Escape())
-        app.show()
-        return True
-
-    async def _show(self, page: Page) -> None:
-        """Show a page in the pager; the app goes on behind it."""
-        app = self._app
-        async with lend(app):
-            problem = await show_page(page, os.environ)
-        if problem:
-            app.chrome.show_toast(problem, "error")
-        app.show()
-
 
 CONTEXT_ROWS = 9
 """Rows of a block that are shown around a match, its own among them."""
@@ -275,51 +156,35 @@ class InlineApp:
         self._ticker: asyncio.TimerHandle | None = None
         self._input_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
-        self._motion = motion_of(ui)
-        self.runner = self._start_runner(runtime)
-        self.printer = Printer(self._render_options)
+        self.common = Screen(
+            self, runtime, themes=themes, ui=ui, mode=mode, environ=environ, clock=clock, columns=self.columns
+        )
+        self.runner, self.keyboard, self.alerts = self.common.runner, self.common.keyboard, self.common.alerts
+        self.printer = Printer(self.common.render_options)
         self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
-        actions: dict[str, Callable[[], bool]] = {}
-        self.keyboard = Keyboard(self.runner, lambda: self.editor, actions, clock)
-        glyphs = glyphs_for(self._render_options())
+        glyphs = glyphs_for(self.common.render_options())
         reading = ReadingPanels(MatchPanel(self.printer.whole), panels.block_preview)
         self.chrome = Chrome(
             self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=reading
         )
         self.bottom = Bottom(self.editor, paint, lambda: self.runner.state)
-        self.alerts = self._make_alerts()
         self._input = input
         self._parser = KeyParser(
             input.vt100_parser.feed_key_callback, self._look, self._guard_input, themes.set_background
         )
         input.vt100_parser = self._parser
         self.application = self._lay_out(found)
-        self._actions = ScreenActions(self)
-        self._reading = Reading(self)
-        actions.update(self._actions.table)
-        actions.update(self._reading.table)
+        self.common.actions.update(self._own_actions())
 
-    def _start_runner(self, runtime: LateRuntime) -> Runner:
-        return Runner(
-            runtime,
-            self.apply,
-            self._clock,
-            columns=self._output.get_size().columns,
-            flush_interval=self._motion.flush,
-            state=first_state(self._ui, self.themes.wanted, self._first_mode),
-        )
-
-    def _make_alerts(self) -> Alerts:
-        return Alerts(
-            lambda: self.runner.state,
-            self._write,
-            self.spawn,
-            self._toast,
-            self._show_command,
-            ui=self._ui,
-            environ=self._environ,
-            clock=self._clock,
-        )
+    def _own_actions(self) -> dict[str, Action]:
+        """Return the keys that this screen alone has: it cannot change what is printed, and prints it again."""
+        return {
+            "escape": self.chrome.leave_whole_approval,
+            "detail": self._unfold,
+            "scroll.page_up": lambda: self.chrome.scroll_page(-1),
+            "scroll.page_down": lambda: self.chrome.scroll_page(1),
+            "block.fold": self._print_block,
+        }
 
     def _lay_out(self, found: list[int | list[bytes]] | None) -> InlineApplication:
         """Return what paints and reads; `found` is how the terminal was found."""
@@ -347,7 +212,7 @@ class InlineApp:
         loop.set_exception_handler(self._fail)
         loop.add_signal_handler(signal.SIGTSTP, self.application.suspend)
         loop.add_signal_handler(signal.SIGCONT, self.application.go_on)
-        opening = loop.create_task(self._open(), name="open")
+        opening = loop.create_task(self.common.open(self._opening, self._fail_to_open), name="open")
         self.application.pre_run_callables.append(self._end_at_once)
         try:
             await self.application.run_async(set_exception_handler=False, handle_sigint=False)
@@ -365,26 +230,16 @@ class InlineApp:
             self.alerts.end()
             await self.runner.close()
 
-    async def _open(self) -> None:
-        try:
-            await self._opening()
-            self.runner.warn(self.themes.problems)
-        except Exception as error:  # noqa: BLE001 - it ends the app, and the caller says it
-            self.failure = error
-            self._exit()
+    def _fail_to_open(self, error: BaseException) -> None:
+        self.failure = error
+        self._exit()
 
     def take_over(self, stop: Callable[[], Handover]) -> None:
         """Right before the first paint, end the early phase with `stop`, and take over what was typed in it."""
         self.application.pre_run_callables.append(lambda: self._take(stop()))
 
     def _take(self, typed: Handover) -> None:
-        self.themes.set_background_colour(typed.background)
-        if typed.sent:
-            for text in (*self._take_texts(), *typed.sent):  # before what Enter sends from now on
-                self.runner.handle(intents.SendText(text))
-        if typed.text:
-            self.editor.set_draft(typed.text, typed.cursor)
-            self.editor.tell()
+        self.common.take_over(typed, self._take_texts)
         if typed.rest:
             # Through the reader's own decoder: of the last character only a part may be there.
             decoder = self._input.stdin_reader._stdin_decoder  # pyright: ignore[reportPrivateUsage]
@@ -448,25 +303,6 @@ class InlineApp:
         """How many cells wide the terminal is."""
         return self._output.get_size().columns
 
-    def _write(self, sequence: str) -> None:
-        self.application.write(sequence)
-
-    def _show_command(self, spans: Sequence[Span]) -> None:
-        self.chrome.command = spans
-        self.show()
-
-    def _toast(self, text: str, style: str) -> None:
-        self.chrome.show_toast(text, style)
-        self.show()
-
-    def _render_options(self) -> RenderOptions:
-        return RenderOptions(
-            now=self._motion.shown_time(self._clock()),
-            show_thinking=self._ui.show_thinking,
-            diff=self._ui.diff,
-            expand_key=self.runner.state.keys.label("detail"),
-        )
-
     def _recolour(self, theme: Theme) -> None:
         """Paint in another theme; what is printed keeps its colours."""
         self.paint.choose(theme)
@@ -478,50 +314,71 @@ class InlineApp:
             self.application.invalidate()
             self._watch_time()
 
-    # --- effects ---
+    # --- effects: what both screens do stands in `tui/screen.py` ---
 
-    def apply(self, effects: list[ScreenEffect]) -> None:
-        """Carry out what the machine asks for."""
-        for effect in effects:
-            self._carry_out(effect)
-        self.alerts.follow()
-        self.show()
+    @property
+    def is_ready(self) -> bool:
+        """Whether effects can be shown: always, printing waits for the first paint."""
+        return True
 
-    def _carry_out(self, effect: ScreenEffect) -> None:
-        match effect:
-            case screen_effects.DraftSet(text=text, cursor=cursor):
-                self.editor.set_draft(text, cursor)
-            case screen_effects.Toast(text=text, level=level):
-                self.chrome.show_toast(text, TOAST_STYLES[level])
-            case screen_effects.OpenEditor(text=text, plan=plan):
-                self.spawn(self._actions.own_editor.edit(text, plan))
-            case outcomes.EditFile(path=path):
-                self.spawn(self._actions.own_editor.edit_file(path))
-            case screen_effects.Repaint():
-                self.application.renderer.erase(leave_alternate_screen=False)
-            case screen_effects.Quit():
-                self._exit()
-            case _ if not any(one.carry_out(effect) for one in (self.alerts, self._reading, self.themes)):
-                self._change_transcript(effect)
-            case _:
-                pass
+    @property
+    def page_paint(self) -> Paint:
+        """The colours of a page for the pager."""
+        return self.paint
 
-    def _change_transcript(self, effect: ScreenEffect) -> None:
+    def change_transcript(self, effect: TranscriptEffect) -> None:
+        """Print a change of the transcript. The scrollback is the terminal's: no place of it is looked for."""
         state = self.runner.state
         match effect:
-            case screen_effects.ItemAdded(id=item_id):
+            case effects.ItemAdded(id=item_id):
                 item = state.transcript.get(item_id)
                 if item is not None:
                     self.printer.add(item)
-            case screen_effects.ItemRemoved(id=item_id):
+            case effects.ItemRemoved(id=item_id):
                 self.printer.remove(item_id)
-            case screen_effects.TranscriptReset():
+            case effects.TranscriptReset():
                 if self.paint.links is not None:
                     self.paint.links.directory = state.status.cwd
                 title = sanitize_line(state.status.title) or state.session_id
                 self.printer.reset(state.transcript.ordered(), title, self.columns)
             case _:
                 pass  # everything else that changed is read when it is painted
+
+    def set_draft(self, text: str, cursor: int) -> None:
+        """Put a text into the prompt."""
+        self.editor.set_draft(text, cursor)
+
+    def show_status(self) -> None:
+        """Nothing: the rows below are worked out when they are painted."""
+
+    def show_panels(self) -> None:
+        """Nothing: the rows below are worked out when they are painted."""
+
+    def use_mouse(self, mode: MouseMode) -> str:
+        """Return what the user is told: there is nothing to change."""
+        del mode
+        return "The mouse is the terminal's own here"
+
+    def write(self, sequence: str) -> None:
+        """Write a control sequence, in order with what is painted."""
+        self.application.write(sequence)
+
+    def lend(self) -> AbstractAsyncContextManager[None]:
+        """Give the terminal to another program; nothing is painted meanwhile."""
+        return self.application.lend()
+
+    def stop_job(self) -> None:
+        """Give the terminal to the shell."""
+        self.application.suspend()
+
+    def repaint(self) -> None:
+        """Paint the rows below again; what is printed above stays."""
+        self.application.renderer.erase(leave_alternate_screen=False)
+        self.show()
+
+    def quit(self) -> None:
+        """End the screen; the rest is printed and the alerts are ended on the way out."""
+        self._exit()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work beside everything else; the end cancels it."""
@@ -533,7 +390,7 @@ class InlineApp:
 
     def _watch_time(self) -> None:
         """Tick while something moves with time, and once when a line is to go away; sleep otherwise."""
-        wait = self._motion.tick if self.runner.state.animating else self.chrome.moves_in
+        wait = self.common.motion.tick if self.runner.state.animating else self.chrome.moves_in
         loop = asyncio.get_running_loop()
         if wait == float("inf") or (self._ticker is not None and self._ticker.when() <= loop.time() + wait):
             return
@@ -543,9 +400,7 @@ class InlineApp:
 
     def _tick(self) -> None:
         self._ticker = None
-        self.runner.handle(intents.Tick())
-        self.chrome.expire_toast()
-        self.alerts.follow()
+        self.common.tick()
         self.show()
 
     # --- keys ---
@@ -571,9 +426,7 @@ class InlineApp:
 
     def _look(self, looked_at: bool) -> None:
         """The terminal got, or lost, the user's eyes."""
-        self.alerts.set_focus(looked_at)
-        if not looked_at:
-            self.runner.keep_draft()
+        self.common.set_focus(looked_at)
 
     def _guard_input(self, seconds: float) -> None:
         """Something has begun: do not wait for its end for ever."""
@@ -585,3 +438,26 @@ class InlineApp:
         if time.monotonic() - self._parser.fed_at >= seconds:  # else what came will be waited for in its own time
             self._parser.give_up()
             self._take_keys()
+
+    def _unfold(self) -> bool:
+        """Print the block that is looked at, else the last one that has more to show: what is printed cannot change."""
+        state, columns = self.runner.state, self.columns
+        item = state.transcript.get(state.looked_at)
+        lines = [EMPTY, *self.printer.whole(item, columns)] if item is not None else self.printer.unfold(columns)
+        self.printer.say(lines)
+        if not lines:
+            key = state.keys.label("detail")
+            self.chrome.show_toast(f"Nothing more to unfold; the next {key} begins at the end", "dim")
+        self.show()
+        return True
+
+    def _print_block(self) -> bool:
+        """Print the block under the cursor again."""
+        state = self.runner.state
+        item = state.transcript.get(state.block)
+        if item is None:
+            return False
+        self.printer.say([EMPTY, *self.printer.whole(item, self.columns)])
+        self.runner.handle(intents.Escape())
+        self.show()
+        return True

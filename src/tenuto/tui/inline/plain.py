@@ -492,7 +492,7 @@ class PlainApp:
             case outcomes.Copy(text=text):
                 self._spawn(self._copy(text))
             case screen_effects.Bell():
-                self._caller.carry_out(effect)
+                self._caller.call(effect)
             case outcomes.Page(path=path):
                 self._say(read_page(Path(path)).split("\n"))
             case outcomes.SetMouse():
