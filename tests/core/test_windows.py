@@ -189,7 +189,7 @@ async def test_polish_b_what_the_summariser_learns_holds_for_the_session(tmp_pat
         await running.ask("hi")
         live = running.runtime.live
         client = LearningClient(live, live.models.client("openai-chat"))
-        request = ModelRequest(model=live.facts, messages=(SystemMessage(text="Summarise."), user(words(16_000))))
+        request = ModelRequest(model=live.facts, messages=(SystemMessage(text="Summarise."), user(words(17_000))))
         with pytest.raises(ModelError) as caught:
             async for _ in client.stream(request):
                 pass
