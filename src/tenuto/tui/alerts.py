@@ -347,7 +347,7 @@ OUTPUT_BYTES = 16_384
 
 
 class Ran(Struct, frozen=True):
-    """What it printed, at most `OUTPUT_BYTES`, and why that does not count (empty: it does)."""
+    """What a command printed, at most `OUTPUT_BYTES`, and why the run failed (empty: it did not)."""
 
     output: bytes
     problem: str = ""
@@ -458,7 +458,7 @@ class StatusCommand:
         self._running = False
 
     def follow(self, state: UiState) -> None:
-        """Run soon, if what the command is told is not what it was told last. Before there is a session it does not."""
+        """Run the command soon if its facts have changed since the last run, once there is a session."""
         if not self._command.given or not state.session_id:
             return
         self._wanted = session_facts(state)
@@ -487,7 +487,7 @@ def first_line(output: bytes) -> list[Span]:
 
 
 def session_facts(state: UiState) -> dict[str, Any]:
-    """Return what the command is told, as JSON. Tokens; `cost` is US dollars; `null` is what is not known."""
+    """Return the facts for the command, as JSON. Tokens; `cost` is US dollars; `null` is what is not known."""
     status, total = state.status, state.status.total
     return {
         "session_id": state.session_id,

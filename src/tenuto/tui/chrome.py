@@ -212,7 +212,7 @@ class Chrome:
         if self._toast is not None and self._clock() >= self._toast[1]:
             self._toast = None
 
-    # --- what the user does here; what shows has to be asked for anew afterwards ---
+    # --- what the user does here; the lines have to be asked for again afterwards ---
 
     def scroll_page(self, direction: int) -> bool:
         """Scroll the open panel by a page; `False` when it is not one that scrolls."""

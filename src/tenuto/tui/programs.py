@@ -65,11 +65,11 @@ def _keys_are_its_own() -> Generator[None]:
 
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """It is not for us."""
+    """Ignore a signal that is meant for the program that has the terminal."""
 
 
 def could_not_run(command: Sequence[str], error: OSError) -> str:
-    """Return the line that says so."""
+    """Return the line that says that a program could not be started, and why."""
     return f"{command[0]} could not be run: {error}"
 
 
@@ -214,10 +214,10 @@ def _remove(path: Path) -> None:
 
 
 class Machine(Protocol):
-    """What is told about what was edited."""
+    """Who takes the intents that an edited text leads to."""
 
     def handle(self, intent: Intent) -> None:
-        """Take in an intent."""
+        """Apply an intent."""
         ...
 
     def fold_edited(self, text: str) -> str:

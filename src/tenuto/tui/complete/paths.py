@@ -25,7 +25,7 @@ MAX_PATHS = 200_000
 MAX_ROWS = 50
 GIT_TIMEOUT = 10.0
 STALE_AFTER = 2.0
-"""Seconds for which a listing is used before it is made anew."""
+"""Seconds for which a listing is used before it is read again."""
 MAX_ENTRIES = 5_000
 """Entries of one directory that are looked at."""
 FILES = ("ls-files", "-co", "--exclude-standard", "-z")
@@ -95,7 +95,7 @@ def completions(paths: Iterable[str]) -> tuple[CompletionItem, ...]:
 
 
 class PathIndex:
-    """The listing of one directory, made anew when it is old. `clock` is seconds. Call it in a thread: it reads."""
+    """The listing of one directory, read again when it is old. `clock` is seconds. Call it in a thread: it reads."""
 
     def __init__(self, root: Path, clock: Callable[[], float]) -> None:
         self.root = root
@@ -109,7 +109,7 @@ class PathIndex:
         return self._clock() - self._listed_at > STALE_AFTER
 
     def refresh(self) -> bool:
-        """Make the listing anew; say whether it is another one."""
+        """Read the directory again; say whether the listing has changed."""
         before, self._listed = self._listed, list_paths(self.root)
         self._listed_at = self._clock()
         return self._listed != before

@@ -26,7 +26,7 @@ else:
 
 STOP, PAUSE, GO_ON = b"s", b"p", b"g"
 FRONT_ENDS = {b"f": "full", b"i": "inline"}
-"""What the child is told: to end, to give the terminal back for a while, to take it again, to paint for another one."""
+"""Words to the child: to end, to give the terminal back for a while, to take it again, to paint for another one."""
 INTERRUPTED, LEFT = 7, 8
 """The child's exit status after Ctrl+C, and when the terminal went or we did; it has put the terminal back."""
 READ_BYTES = 65_536
@@ -176,7 +176,7 @@ class EarlyReader:
         self._tell(GO_ON)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
-        """End by this signal, with the terminal put back before the shell hears of it."""
+        """End by this signal, with the terminal put back before the shell goes on."""
         _signal.setitimer(_signal.ITIMER_REAL, END_SECONDS)
         self.close()
         _signal.signal(number, _signal.SIG_DFL)

@@ -145,7 +145,7 @@ class EarlyScreen:
     def drain(self) -> None:
         """Read what the terminal still has to answer: it would be typed into the shell.
 
-        Whoever goes on pressing keys makes it no longer: of a terminal that answers nothing each was waited for anew.
+        The deadline is one for all reads: keys that are pressed meanwhile do not extend it.
         """
         data, deadline = b"", time.monotonic() + self.answer_timeout
         try:

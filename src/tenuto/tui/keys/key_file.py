@@ -99,7 +99,7 @@ def _entries(text: str, problems: list[tuple[int, str]]) -> Iterator[tuple[int, 
 
 
 class _Table:
-    """The table in the making: the keys of each id, and the line in which the user bound it."""
+    """The table while the file is read: the keys of each id, and the line in which the user bound it."""
 
     def __init__(self, defaults: Sequence[Key]) -> None:
         self.usual = {row.id: [normal_key(key) for key in row.keys] for row in defaults}
@@ -176,7 +176,7 @@ class _Table:
             self._say(id, f"{key_label(key)} is “{id}” now; “{other}”{line} {loses}has {left}")
 
     def _rivals(self, id: str, key: str) -> list[str]:
-        """Return the ids that have this key, or a chord with it, and hear the keyboard at the same time."""
+        """Return the ids that have this key, or a chord with it, in a context that is active together with this one."""
         context = self._contexts[id]
         return [
             other

@@ -20,8 +20,8 @@ OSC52_BYTES = 1_000_000
 """More base64 than this is not sent to the terminal: most drop it or stall."""
 NO_CLIPBOARD = frozenset({"", "dumb", "unknown", "linux"})
 """What `TERM` is where there is no clipboard behind it; old consoles would print the text."""
-READ_SECONDS = 3.0
-"""Seconds that a command has."""
+COMMAND_SECONDS = 3.0
+"""Seconds that a system's command may take."""
 COPY_TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("", ("pbcopy",)),
     ("WAYLAND_DISPLAY", ("wl-copy",)),
@@ -109,7 +109,7 @@ async def _run(command: tuple[str, ...], text: str) -> bool:
     except OSError:
         return False
     try:
-        async with asyncio.timeout(READ_SECONDS):
+        async with asyncio.timeout(COMMAND_SECONDS):
             await process.communicate(encode_for(command, text))
     except (OSError, TimeoutError):
         return False

@@ -38,7 +38,7 @@ _CLUSTER = re.compile(
     rf"{_CONJUNCT}|(?:[{_FLAG}]{{1,2}}|[{_EMOJI}]|{_CHANGED})[{_MARK}]*(?:\u200d[{_EMOJI}\xa9-\u200b\u2010-\u2bff][{_MARK}]*)*"
 )
 _SIGN = re.compile(f"[{_VIRAMA}{_FLAG}{_EMOJI}{_TONE}\ufe0e\ufe0f\u20e3]")
-"""One of these is in every cluster: most frames have none, and to look for it costs a tenth."""
+"""One of these characters is in every cluster: looking for one first costs a tenth, and most frames have none."""
 _FLAGS = re.compile(f"[{_FLAG}]")
 _TONES = re.compile(f"[{_TONE}]")
 WRAP, NO_WRAP = "\x1b[?7h", "\x1b[?7l"

@@ -38,7 +38,7 @@ _RELEASE: Final = "3"
 _LAST_CODE: Final = 0x10FFFF
 MAX_DIGITS: Final = 6
 _PRIVATE: Final = range(0xE000, 0xF900)
-"""Where the protocol has its keys that are no characters."""
+"""Code points that the kitty protocol uses for keys that are no characters."""
 _KEYPAD: Final = {57_399 + place: ord(sign) for place, sign in enumerate("0123456789./*-+\r=,")}
 _KEYPAD_MOTIONS: Final = dict(
     zip(range(57_417, 57_427), ("D", "C", "A", "B", "5~", "6~", "H", "F", "2~", "3~"), strict=True)

@@ -286,7 +286,7 @@ def _is_silent(descriptor: int) -> bool:
 
 
 def _may_give_back() -> bool:
-    """Whether the system lets a program type into its own terminal: Linux does from 6.2 on if it is told to."""
+    """Whether the system lets a program type into its own terminal: Linux from 6.2 on does if it is set to."""
     try:
         return Path("/proc/sys/dev/tty/legacy_tiocsti").read_bytes()[:1] != b"0"
     except OSError:
