@@ -84,14 +84,6 @@ def test_what_is_there_already_stays():
             "click rich",
             "assert load_httpx().AsyncClient",
         ),
-        (
-            "from tenuto.tui.inline.toolkit import import_toolkit; import_toolkit(); import tenuto.tui.inline.entry",
-            "prompt_toolkit.shortcuts prompt_toolkit.widgets xml tempfile shutil bz2 secrets difflib",
-            "import prompt_toolkit; from prompt_toolkit.formatted_text import to_formatted_text\n"
-            "assert to_formatted_text(prompt_toolkit.HTML('<b>x</b>')) == [('class:b', 'x')]\n"
-            "from prompt_toolkit.shortcuts import PromptSession, clear\n"
-            "assert type(PromptSession) is type and prompt_toolkit.shortcuts.clear is clear",
-        ),
     ],
 )
 def test_what_is_left_for_later(screen: str, late: str, use: str):

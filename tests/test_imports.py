@@ -20,7 +20,6 @@ HEAVY = (
     "pydantic",
     "anthropic",
     "openai",
-    "prompt_toolkit",
     "pygments",
 )
 
@@ -71,7 +70,7 @@ def test_no_sdk_is_imported_over_the_wire_clients(tmp_path, protocol):
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **server.environ()}
         modules = imported_by("-p", "hello", "--model", f"{protocol}/test", environ=environ, cwd=tmp_path)
     assert len(server.requests) == 1
-    assert not modules & {"anthropic", "openai", "httpx2", "textual", "rich", "pydantic", "prompt_toolkit"}
+    assert not modules & {"anthropic", "openai", "httpx2", "textual", "rich", "pydantic"}
     assert not modules & {"httpx", "email", "http", "certifi"}
 
 
@@ -81,17 +80,15 @@ def test_the_offline_model_needs_no_http_library(tmp_path):
     assert not modules & {"httpx", "httpx2", "h11", "lxml", "anthropic", "openai", "textual"}
 
 
-def test_the_full_screen_needs_no_prompt_toolkit_and_the_inline_one_no_textual():
-    probe = (
-        "import sys, {module}; print([name for name in ('textual', 'prompt_toolkit', 'rich') if name in sys.modules])"
-    )
+def test_the_inline_screen_needs_no_framework():
+    probe = "import sys, {module}; print([name for name in ('textual', 'rich') if name in sys.modules])"
 
     def loaded(module: str) -> str:
         code = probe.format(module=module)
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
     assert loaded("tenuto.tui.full.entry") == "['textual', 'rich']"
-    assert loaded("tenuto.tui.inline.entry") == "['prompt_toolkit']"
+    assert loaded("tenuto.tui.inline.entry") == "[]"
     assert loaded("tenuto.tui.inline.plain") == "[]"
 
 

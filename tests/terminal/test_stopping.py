@@ -21,7 +21,7 @@ STOPS_WHILE_TAKING_OVER = """
 import os, signal, sys, time
 class Stop:
     def find_spec(self, name, path, target=None):
-        if name == "tenuto.tui.full.startup":
+        if name == "tenuto.tui.full.transcript":
             sys.meta_path.remove(self)
             from tenuto.tui.full.driver import HeldDriver
             start = HeldDriver.start_application_mode

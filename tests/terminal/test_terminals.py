@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prompt_toolkit.key_binding import KeyPress
 from textual import events
 
 from tenuto.tui.full.driver import InputReader
-from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.keys import Press
 from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, PAINTED_AGAIN
 from tenuto.tui.keys.bindings import normal_key
 from tests.examples import in_turn
@@ -24,6 +23,7 @@ from tests.server import Reply
 from tests.terminal.conftest import MODEL, Workplace
 from tests.terminal.modes import Modes
 from tests.terminal.pseudo import UNKNOWN_TO_PYTE, PseudoTerminal
+from tests.tui.key_bytes import key_reader
 
 FILES = sorted((Path(__file__).parent / "terminals").glob("*.toml"))
 TERMINALS: dict[str, dict[str, Any]] = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in FILES}
@@ -41,11 +41,8 @@ def full_screen(data: str) -> list[str]:
 
 
 def inline(data: str) -> list[str]:
-    keys: list[KeyPress] = []
-    parser = KeyParser(keys.append, lambda _seen: None, lambda _seconds: None)
-    parser.feed(data)
-    parser.flush()
-    parser.give_up()
+    reader = key_reader()
+    keys = [*reader.feed(data.encode()), *reader.give_up()]
     return [normal_key(key.name) for key in keys if isinstance(key, Press)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tenuto.tui.inline.keys import KeyReader
+
 LETTERS = {"up": "A", "down": "B", "right": "C", "left": "D", "end": "F", "home": "H"}
 NUMBERS = {"insert": 2, "delete": 3, "pageup": 5, "pagedown": 6, "f5": 15, "f12": 24}
 CODES = {"enter": 13, "tab": 9, "escape": 27, "backspace": 127, "space": 32}
@@ -28,3 +30,8 @@ def bytes_of(key: str) -> str:
     if modifiers == ["alt"] and len(final) == 1:
         return f"\x1b{final}"
     return f"\x1b[{CODES.get(final) or ord(final)};{parameter}u"
+
+
+def key_reader() -> KeyReader:
+    """Return the inline screen's reader, with nobody who looks."""
+    return KeyReader(lambda _looked_at: None, lambda _light: None)

@@ -14,7 +14,7 @@ from textual.events import Key
 from tenuto.tui.first_paint.colours import QUERY, is_light, may_ask, read_colour
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import BackgroundHeard, InputReader
-from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.keys import KeyReader, Press
 from tenuto.tui.terminal.input import ANSWER_SECONDS, BURST_GAP, PASTE_BEGIN, PASTE_END, Paste, TerminalInput, size_of
 
 DARK, LIGHT = "\x1b]11;rgb:1616/1818/1d1d\x07", "\x1b]11;rgb:fafa/f8f8/f0f0\x1b\\"
@@ -302,18 +302,10 @@ def test_the_full_screens_reader_makes_the_same_keys_with_answers_and_without(
 @given(INPUT, CUTS)
 def test_the_inline_parser_makes_the_same_keys_with_answers_and_without(tokens: list[str], cuts: list[int]) -> None:
     def names(pieces: list[str]) -> tuple[list[str], list[bool]]:
-        pressed: list[str] = []
         heard: list[bool] = []
-
-        def press(key: object) -> None:
-            assert isinstance(key, Press)
-            pressed.append(key.name)
-
-        parser = KeyParser(press, lambda _: None, lambda _: None, heard.append)
-        for piece in pieces:
-            parser.feed(piece)
-        parser.give_up()
-        return pressed, heard
+        reader = KeyReader(lambda _: None, heard.append)
+        pressed = [key for piece in pieces for key in reader.feed(piece.encode())] + reader.give_up()
+        return [key.name for key in pressed if isinstance(key, Press)], heard
 
     pressed, heard = names(split("".join(tokens), cuts))
     assert pressed == names([token for token in tokens if token not in MEANING])[0]

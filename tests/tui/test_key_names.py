@@ -7,14 +7,15 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompt_toolkit.key_binding import KeyPress
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
 from tenuto.tui.full.driver import InputReader
-from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.keys import Press
 from tenuto.tui.keys.bindings import KeyNameError, key_label, normal_key, parse_keys, typed_by
 from tenuto.tui.keys.keys import KEYS
-from tests.tui.key_bytes import bytes_of
+from tenuto.tui.keys.sequences import read_keys
+from tests.tui.key_bytes import bytes_of, key_reader
 
 TABLE = sorted({normal_key(key) for row in KEYS for key in row.keys})
 
@@ -86,10 +87,8 @@ def full_names(data: str) -> list[str]:
 
 
 def inline_names(data: str) -> list[str]:
-    keys: list[KeyPress] = []
-    parser = KeyParser(keys.append, lambda _looked_at: None, lambda _seconds: None)
-    parser.feed(data)
-    parser.give_up()
+    reader = key_reader()
+    keys = [*reader.feed(data.encode()), *reader.give_up()]
     return [normal_key(key.name) for key in keys if isinstance(key, Press)]
 
 
@@ -144,3 +143,20 @@ def test_what_joins_characters_is_typed_and_control_characters_are_not():
 )
 def test_an_escape_before_a_key_is_alt_and_two_of_them_are_two(data, keys):
     assert full_names(data) == inline_names(data) == keys
+
+
+BASIC = {"up", "down", "left", "right", "home", "end", "insert", "delete", "pageup", "pagedown", "f1", "f5", "f12"}
+OTHERWISE = ("\x1b[7^", "\x1b[8^", "\x1bOb", "\x1bb", "\x1bf", "\x1b[1;9", "\x1b[5")
+"""Where Textual's table crosses two keys of rxvt, takes Alt for Ctrl or Super for Alt; and PuTTY's own way."""
+
+
+def test_every_sequence_of_a_basic_key_has_the_name_that_textual_has_for_it() -> None:
+    checked = 0
+    for sequence, keys in ANSI_SEQUENCES_KEYS.items():
+        if not isinstance(keys, tuple) or len(keys) != 1 or not sequence.startswith("\x1b"):
+            continue
+        name = str(keys[0].value)
+        if name.split("+")[-1] in BASIC and not sequence.startswith(OTHERWISE):
+            assert [normal_key(read) for read, _ in read_keys(sequence)] == [normal_key(name)], repr(sequence)
+            checked += 1
+    assert checked > 60

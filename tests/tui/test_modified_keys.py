@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompt_toolkit.key_binding import KeyPress
 from textual import events
 
 from tenuto.tui.full.driver import InputReader
-from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.keys import Press
 from tenuto.tui.keys.bindings import normal_key, typed_by
+from tests.tui.key_bytes import key_reader
 
 Keys = list[tuple[str, str | None]]
 
@@ -22,8 +22,7 @@ def on_the_full_screen(data: str) -> Keys:
 
 
 def inline(data: str) -> Keys:
-    keys: list[KeyPress] = []
-    KeyParser(keys.append, lambda _seen: None, lambda _seconds: None).feed(data)
+    keys = key_reader().feed(data.encode())
     return [(normal_key(key.name), typed_by(key.name, key.character)) for key in keys if isinstance(key, Press)]
 
 

@@ -229,9 +229,6 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
 
         return run_full(start, options.prompt, choose=choose, early=early)
     if choice == "inline":
-        from tenuto.tui.inline.toolkit import import_toolkit
-
-        import_toolkit()
         from tenuto.tui.inline.entry import run_inline
 
         return run_inline(start, options.prompt, choose=choose, early=early)

@@ -1,6 +1,4 @@
-"""Lines of the render layer in the colours of a theme: as escape sequences for what is printed, as prompt-toolkit's
-style strings for what is repainted. Pure.
-"""
+"""Lines of the render layer in the colours of a theme, as escape sequences. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +17,6 @@ ROW_END = "\x1b[0m\r\n"
 """Ends a printed row: the next one is plain."""
 _LEVELS = (0, 95, 135, 175, 215, 255)
 _ATTRIBUTES = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
-_ANSI_NAMES = (
-    *("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray"),
-    *("brightblack", "brightred", "brightgreen", "brightyellow"),
-    *("brightblue", "brightmagenta", "brightcyan", "white"),
-)
 
 
 def colour_depth(environ: Mapping[str, str]) -> Depth:
@@ -39,19 +32,17 @@ class Paint:
         self._depth: Depth = depth
         self.links = links
         self._sgr: dict[str, str] = {}
-        self._names: dict[str, str] = {}
 
     def choose(self, theme: Theme) -> None:
         """Paint with another theme from now on."""
         self.theme = theme
         self._sgr.clear()
-        self._names.clear()
 
     def row(self, line: Line) -> str:
         """Return a line as what is written to the terminal, without its end."""
         pieces: list[str] = []
         for text, name in line.spans:
-            codes = self._codes(name)
+            codes = self.codes(name)
             shown = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
             target = self.links.target(self.theme.resolve(name).link) if self.links is not None else ""
             pieces.append(hyperlink(shown, target) if target else shown)
@@ -70,18 +61,12 @@ class Paint:
         return "".join([f"{self._ground(line) if line.fill else ''}{self.row(line)}\n" for line in lines])
 
     def _ground(self, line: Line) -> str:
-        codes = self._codes(line.fill) if line.fill else ""
+        codes = self.codes(line.fill) if line.fill else ""
         # Erasing to the end of the row paints it in the background of the moment.
         return f"\x1b[{codes}m\x1b[K\x1b[0m" if codes else "\x1b[K"
 
-    def name(self, style: str) -> str:
-        """Return prompt-toolkit's words for a style name."""
-        found = self._names.get(style)
-        if found is None:
-            found = self._names[style] = _style_words(self.theme.resolve(style))
-        return found
-
-    def _codes(self, style: str) -> str:
+    def codes(self, style: str) -> str:
+        """Return the numbers between `ESC [` and `m` for a style name, empty for plain text."""
         codes = self._sgr.get(style)
         if codes is None:
             codes = self._sgr[style] = sgr_codes(self.theme.resolve(style), self._depth)
@@ -135,21 +120,3 @@ def xterm_channels(number: int) -> tuple[int, int, int]:
         return grey, grey, grey
     place = number - 16
     return _LEVELS[place // 36], _LEVELS[place // 6 % 6], _LEVELS[place % 6]
-
-
-def _style_words(style: Style) -> str:
-    words = [name for name, _code in _ATTRIBUTES if getattr(style, name)]
-    if style.foreground:
-        words.append(f"fg:{_named(style.foreground)}")
-    if style.background:
-        words.append(f"bg:{_named(style.background)}")
-    return " ".join(words)
-
-
-def _named(colour: str) -> str:
-    if colour.startswith("#"):
-        return colour
-    number = int(colour)
-    if number < 16:
-        return f"ansi{_ANSI_NAMES[number]}"
-    return "#{:02x}{:02x}{:02x}".format(*xterm_channels(number))

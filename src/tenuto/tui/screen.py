@@ -7,6 +7,7 @@ its case in `Screen.carry_out`.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -172,7 +173,6 @@ class Screen:
         self._surface = surface
         self._themes = themes
         self._ui = ui
-        self._environ = environ
         self._clock = clock
         self.motion = motion_of(ui)
         self.runner = Runner(
@@ -343,7 +343,7 @@ class Screen:
     async def _show_page(self, page: Page) -> None:
         """Show a page in the pager; the screen goes on behind it."""
         async with self._lend():
-            problem = await show_page(page, self._environ)
+            problem = await show_page(page, os.environ)
         if problem:
             self.toast(problem, "error")
         self._surface.repaint()

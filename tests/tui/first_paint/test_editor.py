@@ -7,14 +7,14 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompt_toolkit.key_binding import KeyPress
 
 from tenuto.tui.complete.paste import FOLD_CHARACTERS, FOLD_LINES
 from tenuto.tui.first_paint import editor as early
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import InputReader
-from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.keys import Press
 from tests.tui.first_paint.model import BYTES, LETTERS, Prompt, encode
+from tests.tui.key_bytes import key_reader
 
 TOKENS = st.one_of(
     st.sampled_from([one for one in BYTES if one != "f2"]),
@@ -105,8 +105,7 @@ def test_a_lone_escape_is_a_key_after_a_while() -> None:
     assert editor.frozen
     editor.feed(b"h")
     full = [str(getattr(key, "key", "")) for key in InputReader().feed(editor.rest)]
-    inline: list[KeyPress] = []
-    KeyParser(inline.append, lambda _looked_at: None, lambda _seconds: None).feed(editor.rest.decode())
+    inline = key_reader().feed(editor.rest)
     assert full == [key.name for key in inline if isinstance(key, Press)] == ["escape", "h"]
 
 

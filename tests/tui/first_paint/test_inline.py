@@ -15,6 +15,8 @@ from pathlib import Path
 import pyte
 import pytest
 
+from tenuto.tui.inline.app import BEGIN_MODES
+from tenuto.tui.inline.application import PASTES
 from tests.examples import in_turn
 from tests.tui.first_paint.pseudo import COLUMNS, PATIENCE, ROWS, TENUTO, Pseudo, fill
 from tests.tui.first_paint.test_terminal import EARLY_MODULES, PROC, at_first_paint, child_of, failing, is_over
@@ -22,8 +24,8 @@ from tests.tui.first_paint.test_terminal import EARLY_MODULES, PROC, at_first_pa
 pytestmark = pytest.mark.terminal
 INLINE = (*TENUTO, "--inline")
 PAINTED, FRAME_END = b"? keys", b"\x1b[?2026l"
-APP_FRAME = b"\x1b[?2004h\x1b[?1l"
-"""How prompt-toolkit's first frame begins; the early one has only a part of it."""
+APP_FRAME = f"{PASTES}{BEGIN_MODES}".encode()[:24]
+"""How the app's first frame begins; the early one has only a part of it."""
 BEFORE = ("shell> ls", "some file", "shell> tenuto --inline")
 
 
@@ -257,6 +259,8 @@ def test_another_size_is_painted(tmp_path: Path, columns: int) -> None:
 
 TURNS = """
 import sys
+from tenuto.tui.inline.app import BEGIN_MODES
+from tenuto.tui.inline.application import PASTES
 from tenuto.tui.first_paint import decide
 decide.choose_front_end = lambda arguments, environ: {promised!r}
 from tenuto.cli import main

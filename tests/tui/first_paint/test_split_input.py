@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from codecs import getincrementaldecoder
 from collections.abc import Callable
 
 import pytest
-from prompt_toolkit.key_binding import KeyPress
 from textual import events
 from textual.message import Message
 
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import ESCAPE_SECONDS, PASTE_SILENCE, InputReader
-from tenuto.tui.inline.keys import KeyParser, Pasted, Press
+from tenuto.tui.inline.keys import ESCAPE_SECONDS as INLINE_ESCAPE_SECONDS
+from tenuto.tui.inline.keys import Pasted, Press
 from tests.tui.first_paint.model import Prompt
+from tests.tui.key_bytes import key_reader
 
 FIRST, SECOND = "one\r\ntwo 漢\r\rthree", "a\r\nb\nc\r\rd\r"
 INPUT = (
@@ -72,10 +72,10 @@ def do_messages(prompt: Prompt, messages: list[Message]) -> None:
             press(prompt, message.key, message.character)
 
 
-def do_presses(prompt: Prompt, keys: list[KeyPress]) -> None:
+def do_presses(prompt: Prompt, keys: list[Press | Pasted]) -> None:
     for key in keys:
         if isinstance(key, Pasted):
-            prompt.press(f"paste:{key.data}")
+            prompt.press(f"paste:{key.text}")
         elif isinstance(key, Press):
             press(prompt, key.name, key.character)
 
@@ -92,13 +92,11 @@ def hand_to_full(editor: EarlyEditor, behind: bytes, silence: Callable[[], None]
 
 
 def hand_to_inline(editor: EarlyEditor, behind: bytes, *, silent: bool = False) -> Result:
-    keys: list[KeyPress] = []
-    parser = KeyParser(keys.append, lambda _looked_at: None, lambda _seconds: None)
-    decoder = getincrementaldecoder("utf-8")()
-    parser.feed(decoder.decode(editor.rest))
-    if silent:
-        parser.flush()
-    parser.feed(decoder.decode(behind))
+    reader = key_reader()
+    keys = reader.feed(editor.rest)
+    if silent and reader.timeout == INLINE_ESCAPE_SECONDS:
+        keys += reader.give_up()
+    keys += reader.feed(behind)
     prompt = begun(editor)
     do_presses(prompt, keys)
     return prompt.text, prompt.cursor, prompt.sent

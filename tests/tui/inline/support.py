@@ -1,25 +1,24 @@
-"""The inline app on the fake runtime: prompt-toolkit's pipe as the keyboard, pyte as the terminal."""
+"""The inline app on the fake runtime: a pipe as the keyboard, pyte as the terminal."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyte
-from prompt_toolkit.data_structures import Size
-from prompt_toolkit.input.base import PipeInput
-from prompt_toolkit.input.defaults import create_pipe_input
 
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.app import InlineApp
-from tenuto.tui.inline.output import InlineOutput
+from tenuto.tui.inline.application import Keyboard
+from tenuto.tui.inline.output import InlineOutput, Size
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.paint import Paint
 from tenuto.tui.themes import ThemeChooser
@@ -69,7 +68,7 @@ class Terminal:
 class Session:
     app: InlineApp
     runtime: FakeRuntime
-    pipe: PipeInput
+    pipe: int
     terminal: Terminal
     clock: Clock
     running: asyncio.Task[None]
@@ -77,7 +76,7 @@ class Session:
 
     def type(self, text: str) -> None:
         """Send bytes as the terminal would."""
-        self.pipe.send_text(text)
+        os.write(self.pipe, text.encode())
 
     def text(self) -> str:
         return self.terminal.everything()
@@ -109,6 +108,18 @@ class Session:
         await self.settle()
 
 
+@contextmanager
+def pipe_keyboard() -> Iterator[tuple[Keyboard, int]]:
+    """A keyboard, and the descriptor that types on it."""
+    source, pipe = os.pipe()
+    os.set_blocking(source, False)
+    try:
+        yield Keyboard(source), pipe
+    finally:
+        os.close(source)
+        os.close(pipe)
+
+
 @asynccontextmanager
 async def running_app(
     *sent: AnyEvent,
@@ -131,15 +142,15 @@ async def running_app(
         late.ready()
 
     terminal = Terminal(*size)
-    with create_pipe_input() as pipe:
-        output = InlineOutput(terminal, terminal.size, "true", synchronised=True)  # type: ignore[arg-type]
+    with pipe_keyboard() as (keyboard, pipe):
+        output = InlineOutput(terminal, terminal.size, synchronised=True)
         themes = ThemeChooser(theme, environ, runtime.home)
         app = InlineApp(
-            late, opening, pipe, output, paint=Paint(themes.theme, "true"), themes=themes,  # type: ignore[arg-type]
+            late, opening, keyboard, output, paint=Paint(themes.theme, "true"), themes=themes,
             ui=ui or UiSettings(reduce_motion=True), environ={"TERM": "xterm-256color", **environ}, clock=clock,
         )  # fmt: skip
         if typed:
-            pipe.send_bytes(typed[1])
+            os.write(pipe, typed[1])
             app.take_over(lambda: typed[0])
         running = asyncio.create_task(app.run())
         session = Session(app, runtime, pipe, terminal, clock, running)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from prompt_toolkit.input import create_pipe_input
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, RowChanged
 from tenuto.config.settings import UiSettings
@@ -36,7 +35,7 @@ from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.paint import Paint
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
-from tests.tui.inline.support import Session, Terminal, running_app
+from tests.tui.inline.support import Session, Terminal, pipe_keyboard, running_app
 
 STARTED = TaskStartedEvent(session_id=SESSION, submission_id="s", kind="agent")
 SETTLED = (
@@ -336,7 +335,7 @@ async def test_r099_a_paste_of_a_megabyte_is_a_mark_and_is_sent_whole() -> None:
 
 
 async def test_a_paste_whose_end_is_lost_does_not_swallow_the_keyboard(monkeypatch) -> None:
-    monkeypatch.setattr("tenuto.tui.inline.keys.PASTE_SILENCE", 0.05)
+    monkeypatch.setattr("tenuto.tui.inline.keys.PASTE_SECONDS", 0.05)
     async with running_app() as session:
         session.type("\x1b[200~half a paste")
         await session.shows("❯ half a paste")
@@ -503,10 +502,10 @@ async def test_who_is_told_to_leave_before_there_is_a_prompt_leaves() -> None:
 
     home = FakeRuntime().home
     themes, terminal = ThemeChooser("dark", {}, home), Terminal(80, 24)
-    with create_pipe_input() as pipe:
-        output = InlineOutput(terminal, terminal.size, "true", synchronised=True)  # type: ignore[arg-type]
+    with pipe_keyboard() as (keyboard, _):
+        output = InlineOutput(terminal, terminal.size, synchronised=True)
         app = InlineApp(
-            LateRuntime(home), opening, pipe, output, paint=Paint(themes.theme, "true"), themes=themes,  # type: ignore[arg-type]
+            LateRuntime(home), opening, keyboard, output, paint=Paint(themes.theme, "true"), themes=themes,
             ui=UiSettings(), environ={"TERM": "xterm-256color"},
         )  # fmt: skip
         app.leave()

@@ -5,23 +5,29 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from prompt_toolkit.key_binding import KeyPress
 
-from tenuto.tui.inline.keys import KeyParser, Pasted, Press
+from tenuto.tui.inline.keys import ESCAPE_SECONDS, KeyReader, Pasted, Press
 
 
 class Listener:
     def __init__(self) -> None:
-        self.keys: list[KeyPress] = []
+        self.keys: list[Press | Pasted] = []
         self.focus: list[bool] = []
-        self.unended = 0
-        self.parser = KeyParser(self.keys.append, self.focus.append, self._count)
+        self.reader = KeyReader(self.focus.append, lambda _light: None)
 
-    def _count(self, _seconds: float) -> None:
-        self.unended += 1
+    def feed(self, text: str) -> None:
+        self.keys += self.reader.feed(text.encode("utf-8", "surrogatepass"))
+
+    def rest(self) -> None:
+        """A moment without input: enough for a lone Escape."""
+        if self.reader.timeout == ESCAPE_SECONDS:
+            self.give_up()
+
+    def give_up(self) -> None:
+        self.keys += self.reader.give_up()
 
     def names(self) -> list[str]:
-        return [key.name if isinstance(key, Press) else f"paste {key.data}" for key in self.keys]
+        return [key.name if isinstance(key, Press) else f"paste {key.text}" for key in self.keys]
 
     def typed(self) -> str:
         return "".join(key.character or "" for key in self.keys if isinstance(key, Press))
@@ -30,9 +36,8 @@ class Listener:
 def names(*chunks: str) -> list[str]:
     listener = Listener()
     for chunk in chunks:
-        listener.parser.feed(chunk)
-    listener.parser.flush()
-    listener.parser.give_up()
+        listener.feed(chunk)
+    listener.give_up()
     return listener.names()
 
 
@@ -68,11 +73,11 @@ def test_a_paste_is_one_event_with_every_character() -> None:
 
 def test_a_paste_without_its_end_is_told_and_can_be_given_up() -> None:
     listener = Listener()
-    listener.parser.feed("\x1b[200~half")
-    listener.parser.flush()
-    assert listener.names() == [] and listener.unended == 1
-    listener.parser.give_up()
-    listener.parser.feed("k")
+    listener.feed("\x1b[200~half")
+    listener.rest()
+    assert listener.names() == [] and (listener.reader.timeout or 0) > ESCAPE_SECONDS
+    listener.give_up()
+    listener.feed("k")
     assert listener.names() == ["paste half", "k"]
 
 
@@ -82,38 +87,38 @@ def test_a_paste_without_its_end_is_told_and_can_be_given_up() -> None:
 def test_a_slow_line_may_rest_within_a_sequence_but_an_escape_is_quick(sequence: str) -> None:
     for cut in range(2, len(sequence)):
         listener = Listener()
-        listener.parser.feed(f"a{sequence[:cut]}")
-        listener.parser.flush()
-        listener.parser.feed(f"{sequence[cut:]}b")
-        listener.parser.flush()
+        listener.feed(f"a{sequence[:cut]}")
+        listener.rest()
+        listener.feed(f"{sequence[cut:]}b")
+        listener.rest()
         assert listener.names() == ["a", *names(sequence), "b"], cut
     listener = Listener()
-    listener.parser.feed("\x1b")
-    listener.parser.flush()
-    assert listener.names() == ["escape"] and not listener.unended
+    listener.feed("\x1b")
+    listener.rest()
+    assert listener.names() == ["escape"] and listener.reader.timeout is None
 
 
 @pytest.mark.parametrize(("data", "name"), [("\x1b[", "alt+["), ("\x1bO", "alt+o")])
 def test_what_has_begun_as_a_sequence_is_a_key_in_the_end(data: str, name: str) -> None:
     listener = Listener()
-    listener.parser.feed(data)
-    listener.parser.flush()
-    assert listener.names() == [] and listener.unended == 1
-    listener.parser.give_up()
+    listener.feed(data)
+    listener.rest()
+    assert listener.names() == [] and (listener.reader.timeout or 0) > ESCAPE_SECONDS
+    listener.give_up()
     assert [one.lower() for one in listener.names()] == [name]
 
 
 def test_focus_is_told_and_is_no_key() -> None:
     listener = Listener()
-    listener.parser.feed("\x1b[I\x1b[O")
+    listener.feed("\x1b[I\x1b[O")
     assert listener.focus == [True, False] and listener.names() == []
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=50), st.integers(0, 50))
 def test_text_arrives_as_it_is_in_any_pieces(text: str, cut: int) -> None:
     listener = Listener()
-    listener.parser.feed(text[:cut])
-    listener.parser.feed(text[cut:])
+    listener.feed(text[:cut])
+    listener.feed(text[cut:])
     assert listener.typed() == text
 
 
@@ -121,11 +126,11 @@ def test_text_arrives_as_it_is_in_any_pieces(text: str, cut: int) -> None:
 @given(st.text(st.sampled_from("\x1b[]O;:?0123456789uABmR~P\\\x07abc"), max_size=30))
 def test_no_bytes_raise_and_the_keyboard_lives_on(data: str) -> None:
     listener = Listener()
-    listener.parser.feed(data)
-    listener.parser.give_up()
-    listener.parser.flush()
+    listener.feed(data)
+    listener.give_up()
+    listener.rest()
     listener.keys.clear()
-    listener.parser.feed("z")
-    listener.parser.flush()
+    listener.feed("z")
+    listener.rest()
     assert all(isinstance(key, Press | Pasted) for key in listener.keys)
     assert "z" in listener.typed() or listener.names()

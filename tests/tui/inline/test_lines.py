@@ -199,7 +199,7 @@ def test_a_row_is_erased_before_it_is_written_and_not_behind_its_last_character(
 def test_no_colour_is_no_colour() -> None:
     paint = Paint(find_theme("dark").without_colour(), "true")
     assert "38;" not in paint.row(Line((("x", "accent"), ("y", "error"))))
-    assert "fg:" not in paint.name("accent")
+    assert "38;" not in paint.codes("accent")
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,7 @@ def test_the_estimate_of_each_item_is_near(options):
         assert abs(real - guess) <= max(2, 0.15 * real), item
 
 
-HEAVY = {"textual", "rich", "pygments", "markdown_it", "prompt_toolkit", "pydantic", "httpx"}
+HEAVY = {"textual", "rich", "pygments", "markdown_it", "pydantic", "httpx"}
 
 
 def _heavy_modules_after(statement):

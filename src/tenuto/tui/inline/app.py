@@ -10,9 +10,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from prompt_toolkit.input.vt100 import Vt100Input
-from prompt_toolkit.key_binding import KeyPress
-
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
@@ -21,9 +18,9 @@ from tenuto.tui import effects, panels
 from tenuto.tui.chrome import Chrome, ReadingPanels
 from tenuto.tui.effects import TranscriptEffect
 from tenuto.tui.first_paint.reader import Handover
-from tenuto.tui.inline.application import ESCAPE_SECONDS, InlineApplication
+from tenuto.tui.inline.application import InlineApplication, Keyboard
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
-from tenuto.tui.inline.keys import KeyParser, Press
+from tenuto.tui.inline.keys import Press
 from tenuto.tui.inline.output import InlineOutput, habit_in
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
@@ -42,7 +39,7 @@ from tenuto.tui.render.options import glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.screen import Action, Screen
-from tenuto.tui.terminal.answers import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
+from tenuto.tui.terminal.input import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,
     KEYS_TOLD_APART,
@@ -129,7 +126,7 @@ class InlineApp:
         self,
         runtime: LateRuntime,
         opening: Callable[[], Awaitable[None]],
-        input: Vt100Input,
+        keyboard: Keyboard,
         output: InlineOutput,
         *,
         paint: Paint,
@@ -145,6 +142,7 @@ class InlineApp:
         self._ends = False
         self._opening = opening
         self._take_texts = take_texts
+        self._stop_early: Callable[[], Handover] = Handover
         self._ui = ui
         self._first_mode: Mode | None = mode
         self._environ = environ
@@ -154,7 +152,6 @@ class InlineApp:
         self.themes = themes
         themes.watch(self._recolour)
         self._ticker: asyncio.TimerHandle | None = None
-        self._input_guard: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
         self.common = Screen(
             self, runtime, themes=themes, ui=ui, mode=mode, environ=environ, clock=clock, columns=self.columns
@@ -168,12 +165,7 @@ class InlineApp:
             self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=reading
         )
         self.bottom = Bottom(self.editor, paint, lambda: self.runner.state)
-        self._input = input
-        self._parser = KeyParser(
-            input.vt100_parser.feed_key_callback, self._look, self._guard_input, themes.set_background
-        )
-        input.vt100_parser = self._parser
-        self.application = self._lay_out(found)
+        self.application = self._lay_out(keyboard, found)
         self.common.actions.update(self._own_actions())
 
     def _own_actions(self) -> dict[str, Action]:
@@ -186,17 +178,19 @@ class InlineApp:
             "block.fold": self._print_block,
         }
 
-    def _lay_out(self, found: list[int | list[bytes]] | None) -> InlineApplication:
+    def _lay_out(self, keyboard: Keyboard, found: list[int | list[bytes]] | None) -> InlineApplication:
         """Return what paints and reads; `found` is how the terminal was found."""
         on_console = self._environ.get("TERM") == "linux"
         modes = BEGIN_MODES + more_keys(self._environ), no_more_keys(self._environ) + END_MODES
         return InlineApplication(
             self.bottom,
-            self._input,
+            keyboard,
             self._output,
             paint=self._paint_frame,
             press=self._press,
-            paste=self._paste,
+            paste=self.keyboard.paste,
+            look=self.common.set_focus,
+            background=self.themes.set_background,
             habit=habit_in(self._environ),
             modes=("", "") if on_console else modes,
             found=found,
@@ -213,9 +207,8 @@ class InlineApp:
         loop.add_signal_handler(signal.SIGTSTP, self.application.suspend)
         loop.add_signal_handler(signal.SIGCONT, self.application.go_on)
         opening = loop.create_task(self.common.open(self._opening, self._fail_to_open), name="open")
-        self.application.pre_run_callables.append(self._end_at_once)
         try:
-            await self.application.run_async(set_exception_handler=False, handle_sigint=False)
+            await self.application.run(self._begin)
         except EOFError:
             self.leave()
         finally:
@@ -225,7 +218,8 @@ class InlineApp:
             for task in self._work:
                 task.cancel()
             await asyncio.gather(opening, *self._work, return_exceptions=True)
-            self._stop_timers()
+            if self._ticker is not None:
+                self._ticker.cancel()
             self._print_rest()
             self.alerts.end()
             await self.runner.close()
@@ -236,17 +230,17 @@ class InlineApp:
 
     def take_over(self, stop: Callable[[], Handover]) -> None:
         """Right before the first paint, end the early phase with `stop`, and take over what was typed in it."""
-        self.application.pre_run_callables.append(lambda: self._take(stop()))
+        self._stop_early = stop
 
-    def _take(self, typed: Handover) -> None:
+    def _begin(self) -> None:
+        """Take over what was typed already: nothing of it is missing in the first paint."""
+        typed = self._stop_early()
         self.common.take_over(typed, self._take_texts)
         if typed.rest:
-            # Through the reader's own decoder: of the last character only a part may be there.
-            decoder = self._input.stdin_reader._stdin_decoder  # pyright: ignore[reportPrivateUsage]
-            self._parser.feed(decoder.decode(typed.rest))
-        # What came meanwhile is done before the first paint, too: nothing typed is missing in it.
-        self._do_keys(self._input.read_keys())
-        asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._take_keys)
+            self.application.feed(typed.rest)
+        self.application.read_now()
+        if self._ends:
+            self.application.exit()
 
     def leave(self) -> None:
         """Quit now, in order (a signal, a terminal that went away)."""
@@ -262,20 +256,9 @@ class InlineApp:
         self._exit()
 
     def _exit(self) -> None:
-        if not self.application.is_running:
-            self._ends = True
-        elif not self.application.is_done:
-            self.application.exit()
-
-    def _end_at_once(self) -> None:
-        """End an application that was told to before it ran."""
-        if self._ends:
-            self.application.exit()
-
-    def _stop_timers(self) -> None:
-        for timer in (self._ticker, self._input_guard):
-            if timer is not None:
-                timer.cancel()
+        """End the screen, also one that has not begun."""
+        self._ends = True
+        self.application.exit()
 
     def _print_rest(self) -> None:
         lines = self.printer.take_rest(self.columns) if self.failure is None else []
@@ -292,8 +275,8 @@ class InlineApp:
         lines = self.printer.take(size.columns)
         with self._output.frame():
             if lines:
-                self.application.renderer.erase(leave_alternate_screen=False)
-                self._output.write_raw(self.paint.rows(lines))
+                self.application.erase()
+                self._output.write(self.paint.rows(lines))
             self.bottom.rows = arrange(self.runner.state, self.printer, self.chrome, size, len(self.editor.rows()))
             redraw()
         self.runner.painted(self._clock() - begun)
@@ -373,7 +356,7 @@ class InlineApp:
 
     def repaint(self) -> None:
         """Paint the rows below again; what is printed above stays."""
-        self.application.renderer.erase(leave_alternate_screen=False)
+        self.application.erase()
         self.show()
 
     def quit(self) -> None:
@@ -410,34 +393,8 @@ class InlineApp:
         if editing is not None:
             self.editor.press(editing, key.character)
 
-    def _paste(self, text: str) -> None:
-        self.keyboard.paste(text)
-
     def _draft_changed(self, text: str, cursor: int) -> None:
         self.runner.handle(intents.DraftChanged(text, cursor))
-
-    def _take_keys(self) -> None:
-        """Do the keys that did not come by reading the terminal."""
-        self._do_keys(self._input.flush_keys())
-
-    def _do_keys(self, keys: list[KeyPress]) -> None:
-        self.application.key_processor.feed_multiple(keys)
-        self.application.key_processor.process_keys()
-
-    def _look(self, looked_at: bool) -> None:
-        """The terminal got, or lost, the user's eyes."""
-        self.common.set_focus(looked_at)
-
-    def _guard_input(self, seconds: float) -> None:
-        """Something has begun: do not wait for its end for ever."""
-        if self._input_guard is not None:
-            self._input_guard.cancel()
-        self._input_guard = asyncio.get_running_loop().call_later(seconds, self._give_up_input, seconds)
-
-    def _give_up_input(self, seconds: float) -> None:
-        if time.monotonic() - self._parser.fed_at >= seconds:  # else what came will be waited for in its own time
-            self._parser.give_up()
-            self._take_keys()
 
     def _unfold(self) -> bool:
         """Print the block that is looked at, else the last one that has more to show: what is printed cannot change."""

@@ -2,111 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import zip_longest
-
-from prompt_toolkit.application.current import get_app
-from prompt_toolkit.data_structures import Point, Size
-from prompt_toolkit.layout import Layout
-from prompt_toolkit.layout.containers import Container, Window
-from prompt_toolkit.layout.controls import BufferControl
-from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.mouse_handlers import MouseHandlers
-from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from tenuto.guard.terminal import blank_for_terminal
 from tenuto.tui.chrome import ABOVE_PROMPT, Chrome
 from tenuto.tui.complete.commands import ghost_hint
-from tenuto.tui.inline.output import REST
+from tenuto.tui.inline.output import Size
+from tenuto.tui.inline.painter import CellRows, Place, Row, Spans
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.paint import Paint
-from tenuto.tui.render.line import EMPTY, Line, Span, plain
-from tenuto.tui.render.theme import Theme
-from tenuto.tui.render.width import cell_width, split_graphemes, truncate
-from tenuto.tui.terminal.emoji_width import is_unsure_alone
-
-Row = defaultdict[int, Char]
-"""The characters of a row by cell."""
-Spans = tuple[Span, ...]
-MARKS = 64
-_UNPAINTED = Char(" ", "[transparent]")
-_COVERED = Char("", "")
-"""The second cell of a wide character."""
-
-
-class CellRows:
-    """Makes rows in the colours of `paint`. It knows those that were asked for since the last but one `turn`."""
-
-    def __init__(self, paint: Paint) -> None:
-        self._paint = paint
-        self._theme: Theme = paint.theme
-        self._columns = 0
-        self._before: dict[Spans, Row] = {}
-        self._now: dict[Spans, Row] = {}
-        self._marks = 0
-
-    def turn(self, columns: int) -> None:
-        """Begin another frame, `columns` cells wide."""
-        same = columns == self._columns and self._theme is self._paint.theme
-        self._before, self._now = self._now if same else {}, {}
-        self._columns, self._theme = columns, self._paint.theme
-
-    def row(self, spans: Spans) -> Row:
-        """Return the row of these spans, cut to the screen. Control characters in it are blanks."""
-        row = self._now.get(spans)
-        if row is None:
-            row = self._now[spans] = self._before.get(spans) or self._make(spans)
-        return row
-
-    def _make(self, spans: Spans) -> Row:
-        row: Row = defaultdict(lambda: _UNPAINTED)
-        cell, mark = 0, ""
-        for text, name in spans:
-            style = self._paint.name(name)
-            safe = blank_for_terminal(text).replace("\t", " ")
-            watched = not safe.isascii()
-            for start, end, width in split_graphemes(safe):
-                if not width:
-                    continue
-                if cell + width > self._columns:
-                    return row
-                if watched and not mark and is_unsure_alone(safe[start:end]):
-                    mark = self._next_mark()
-                row[cell] = _char(safe[start:end], style + mark, width)
-                for covered in range(cell + 1, cell + width):
-                    row[covered] = _COVERED
-                cell += width
-        if mark and cell < self._columns:
-            row[cell] = _char(REST, mark, 1)
-        return row
-
-    def _next_mark(self) -> str:
-        """Return what makes the rest of a row differ from any that stood there.
-
-        What a terminal shows of a character beyond its cells lies on those behind it: they are all written again.
-        """
-        self._marks = (self._marks + 1) % MARKS
-        return f" class:again{self._marks}"
-
-
-def cells_of(row: Row) -> list[int]:
-    """Return how many cells each character of a row takes, without the blanks at its end."""
-    end = max((cell + 1 for cell, char in row.items() if char.char.strip() and char.char != REST), default=0)
-    return [row[cell].width for cell in range(end) if row[cell] is not _COVERED]
-
-
-@lru_cache(maxsize=4_096)
-def _char(text: str, style: str, width: int) -> Char:
-    """Return a character that is `width` cells wide; prompt-toolkit would add up those that an emoji is joined of."""
-    char = Char(text, style)
-    char.width = width
-    return char
-
+from tenuto.tui.render.line import EMPTY, Line, plain
+from tenuto.tui.render.width import cell_width, truncate
 
 PROMPT_GLYPH = "❯ "
 INDENT = "  "
@@ -168,8 +77,8 @@ def _has_list(state: UiState, printer: Printer, columns: int, rows: int, room: i
     return printer.shows(state.todo, room - len(printer.live(columns, rows // LIVE_SHARE)))
 
 
-class Bottom(Container):
-    """prompt-toolkit's layout of those rows. `rows` is what shows; whoever paints sets it before."""
+class Bottom:
+    """Those rows in cells. `rows` is what shows; whoever paints sets it before."""
 
     def __init__(self, editor: PromptEditor, paint: Paint, state: Callable[[], UiState]) -> None:
         self.rows = Rows()
@@ -177,58 +86,17 @@ class Bottom(Container):
         self._state = state
         self._cells = CellRows(paint)
         self._first = 0
-        self._painted: list[Row] = []
-        # What prompt-toolkit takes for the place that is typed in; it is painted here.
-        self._window = Window(BufferControl(editor.buffer))
-        self.layout = Layout(self, focused_element=self._window)
 
-    def write_to_screen(  # noqa: PLR0917 - prompt-toolkit's
-        self,
-        screen: Screen,
-        mouse_handlers: MouseHandlers,
-        write_position: WritePosition,
-        parent_style: str,
-        erase_bg: bool,
-        z_index: int | None,
-    ) -> None:
-        """Put the rows and the cursor on prompt-toolkit's screen."""
-        rows, columns = self.rows, write_position.width
-        self._cells.turn(columns)
-        prompt, cursor = self._prompt(columns)
-        shown = [*(line.spans for line in rows.above), *prompt, *(line.spans for line in rows.below)]
-        self._put(screen, [self._cells.row(spans) for spans in shown[: write_position.height]])
-        screen.height = min(len(shown), write_position.height)
-        screen.width = columns
-        screen.visible_windows_to_write_positions[self._window] = write_position
-        screen.set_cursor_position(
-            self._window, Point(x=min(cursor.x, columns - 1), y=min(len(rows.above) + cursor.y, screen.height - 1))
-        )
-        screen.show_cursor = rows.caret
+    def cells(self, size: Size) -> tuple[list[Row], Place]:
+        """Return the rows that fit a screen of this size, and where the cursor is in them."""
+        rows = self.rows
+        self._cells.turn(size.columns)
+        prompt, cursor = self._prompt(size.columns)
+        shown = [*(line.spans for line in rows.above), *prompt, *(line.spans for line in rows.below)][: size.rows]
+        place = Place(min(len(rows.above) + cursor.row, len(shown) - 1), min(cursor.column, size.columns - 1))
+        return [self._cells.row(spans) for spans in shown], place
 
-    def _put(self, screen: Screen, rows: list[Row]) -> None:
-        """Put the rows on the screen, without those that stand where they stood.
-
-        prompt-toolkit looks at every cell of the two screens; rows that are on neither cost nothing.
-        """
-        before = get_app().renderer.last_rendered_screen
-        painted, self._painted = self._painted, rows
-        if before is None:
-            screen.data_buffer.update(enumerate(rows))
-            return
-        before.data_buffer.clear()
-        for y, (old, new) in enumerate(zip_longest(painted, rows)):
-            if old is new:
-                continue
-            if old is not None:
-                before.data_buffer[y] = old
-            if new is not None:
-                screen.data_buffer[y] = new
-
-    def painted_cells(self) -> list[list[int]]:
-        """Return the cells of each character in the rows that were painted last, without the blanks at their ends."""
-        return [cells_of(row) for row in self._painted]
-
-    def _prompt(self, columns: int) -> tuple[list[Spans], Point]:
+    def _prompt(self, columns: int) -> tuple[list[Spans], Place]:
         """Return the rows of the prompt that show, and where the cursor is in them."""
         text, cursor = self._editor.text, self._editor.cursor
         rows = self._editor.rows()
@@ -244,24 +112,7 @@ class Bottom(Container):
             hint = truncate(said, columns - sum(cell_width(piece) for piece, _style in last))
             shown[-1] = (*last, (hint, "placeholder")) if hint else last
         before = blank_for_terminal(text[rows[present][0] : cursor])
-        return shown, Point(x=max(0, min(len(INDENT) + cell_width(before), columns - 1)), y=present - self._first)
+        return shown, Place(present - self._first, max(0, min(len(INDENT) + cell_width(before), columns - 1)))
 
     def _mark_style(self) -> str:
         return "prompt.shell" if self._state().draft.text.startswith("!") else "prompt"
-
-    # --- what prompt-toolkit asks of a container ---
-
-    def reset(self) -> None:
-        """Nothing is kept that a new run should not find."""
-
-    def preferred_width(self, max_available_width: int) -> Dimension:
-        """Return that all of the width is taken."""
-        return Dimension.exact(max_available_width)
-
-    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
-        """Return how many rows there are."""
-        return Dimension.exact(len(self.rows.above) + self.rows.prompt + len(self.rows.below))
-
-    def get_children(self) -> list[Container]:
-        """Return where the keys go."""
-        return [self._window]

@@ -8,12 +8,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.input.vt100 import Vt100Input
-
 from tenuto.config.settings import Settings, load_settings
 from tenuto.exit_codes import SIGNAL
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.app import END_MODES, InlineApp
+from tenuto.tui.inline.application import Keyboard
 from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, InlineOutput, habit_in, synchronises, terminal_size
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
@@ -48,22 +47,19 @@ def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: E
         texts = opening_texts(prompt, choose=choose)
         keyboard = _open_keyboard()
         # Raw at once: what is typed, and what the terminal answers, is not to be echoed before there is a prompt.
-        stack.enter_context(keyboard.raw_mode())
+        stack.enter_context(keyboard.raw())
         themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
         themes.begin(terminal.write, asked=early is not None and early.asked)
         run = _run(start, texts, settings, terminal, early=early, keyboard=keyboard, themes=themes)
         ended, typed = asyncio.run(run)
-    give_back(keyboard.fileno(), typed)
+    give_back(keyboard.descriptor, typed)
     return ended.report(noise)
 
 
-def _open_keyboard() -> Vt100Input:
+def _open_keyboard() -> Keyboard:
     """Return the keyboard, read without ever waiting: the shell may have read what was there, after a stop."""
-    keyboard = Vt100Input(sys.stdin)
-    quick = open_again(keyboard.fileno(), os.O_RDONLY)
-    if quick is not None:
-        keyboard.stdin_reader.stdin_fd = quick
-    return keyboard
+    descriptor = sys.stdin.fileno()
+    return Keyboard(descriptor, open_again(descriptor, os.O_RDONLY))
 
 
 async def _run(
@@ -73,7 +69,7 @@ async def _run(
     terminal: Terminal,
     *,
     early: EarlyReader | None,
-    keyboard: Vt100Input,
+    keyboard: Keyboard,
     themes: ThemeChooser,
 ) -> tuple[Ended, str]:
     """Return how it ended, and what a user has typed since then."""
@@ -89,7 +85,6 @@ async def _run(
     output = InlineOutput(
         terminal.writer,
         terminal_size(terminal.output.fileno()),
-        depth,
         synchronised=synchronises(environ),
     )
     paint = Paint(themes.theme, depth, links=Hyperlinks(environ))

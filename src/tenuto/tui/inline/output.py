@@ -7,100 +7,88 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import TextIO, cast
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
-from prompt_toolkit.data_structures import Size
-from prompt_toolkit.output.color_depth import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 
-from tenuto.guard.terminal import BLANK
-from tenuto.tui.first_paint.paint import ERASE_DOWN, reflow_of
-from tenuto.tui.paint import Depth
-from tenuto.tui.terminal.emoji_width import is_unsure_alone, pin_alone
+from tenuto.tui.first_paint.paint import reflow_of
 from tenuto.tui.terminal.emulator import Reflow, recognise
 from tenuto.tui.terminal.writer import TerminalWriter
 
 SYNC_BEGIN, SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 TMUX_SYNC = (3, 7)
 """The first version of tmux that is trusted with synchronised output."""
-NOTHING = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?25h"
-"""What prompt-toolkit writes for a frame that is like the one before: it leaves the terminal as that left it."""
-REST = "\u2060\u2060"
-"""What stands for the rest of a row: it is erased, and the cursor is one cell on, as prompt-toolkit believes."""
-ERASE_REST = "\x1b[K "
 SETTLE_SECONDS = 2.0
 FRAME_CHARACTERS = 8_192
 """Terminals show what they have of a frame that takes them too long."""
+
+
+class Size(NamedTuple):
+    """Cells of a terminal."""
+
+    rows: int
+    columns: int
+
+
 DEFAULT_SIZE = Size(rows=24, columns=80)
-COLOUR_DEPTHS = {"true": ColorDepth.DEPTH_24_BIT, "256": ColorDepth.DEPTH_8_BIT}
 
 
-class InlineOutput(Vt100_Output):
-    """Writes frames to `stdout`."""
+class Sink(Protocol):
+    """What takes the frames: a `TerminalWriter`, or a text file."""
 
-    def __init__(
-        self,
-        stdout: TextIO | TerminalWriter,
-        get_size: Callable[[], Size],
-        depth: Depth,
-        *,
-        synchronised: bool,
-    ) -> None:
-        super().__init__(cast("TextIO", stdout), get_size, default_color_depth=COLOUR_DEPTHS[depth], enable_cpr=False)
+    def write(self, text: str, /) -> object:
+        """Take a text."""
+        ...
+
+    def flush(self) -> object:
+        """Hand on what has gathered."""
+        ...
+
+
+class InlineOutput:
+    """Writes frames to `sink`. `get_size` asks the terminal for its size."""
+
+    def __init__(self, sink: Sink, get_size: Callable[[], Size], *, synchronised: bool) -> None:
+        self.get_size = get_size
+        self._sink = sink
         self._marks = (SYNC_BEGIN, SYNC_END) if synchronised else ("", "")
         self._holding = False
+        self._gathered: list[str] = []
 
     @contextlib.contextmanager
     def frame(self) -> Generator[None]:
-        """Write what is written inside at once, at the end."""
-        self._holding = True
+        """Write what is written inside at once, at the end of the outermost frame."""
+        before, self._holding = self._holding, True
         try:
             yield
         finally:
-            self._holding = False
+            self._holding = before
             self.flush()
 
     def settle(self) -> None:
-        """Wait until everything is written, where that happens elsewhere: somebody else will write next."""
+        """Wait until everything is written, where that happens elsewhere: another program will write next."""
         self.flush()
-        if isinstance(self.stdout, TerminalWriter):
-            self.stdout.drain(SETTLE_SECONDS)
+        if isinstance(self._sink, TerminalWriter):
+            self._sink.drain(SETTLE_SECONDS)
 
     def stalled(self) -> bool:
         """Say whether the terminal is far behind."""
-        return isinstance(self.stdout, TerminalWriter) and self.stdout.stalled
+        return isinstance(self._sink, TerminalWriter) and self._sink.stalled
 
-    def write(self, data: str) -> None:
-        """Paint a text, without the blanks, which some terminals do not know to take no room."""
-        if data == REST:
-            self.write_raw(ERASE_REST)
-        elif is_unsure_alone(data):
-            self.write_raw(pin_alone(data))
-        else:
-            super().write(data.replace(BLANK, "") if BLANK in data else data)
-
-    def show_cursor(self) -> None:
-        """Show the cursor as the user has it: prompt-toolkit would stop its blinking permanently."""
-        if not self._cursor_visible:
-            self._cursor_visible = True
-            self.write_raw("\x1b[?25h")
-
-    def erase_down(self) -> None:
-        """Erase from the cursor to the end of the screen."""
-        self.write_raw(ERASE_DOWN)
+    def write(self, sequences: str) -> None:
+        """Write what the terminal understands, with the next `flush`."""
+        if sequences:
+            self._gathered.append(sequences)
 
     def flush(self) -> None:
         """Write what has gathered, unless a frame is being made."""
-        if self._holding or not self._buffer:
+        if self._holding or not self._gathered:
             return
         begin, end = self._marks
-        data, self._buffer = "".join(self._buffer), []
-        if data == NOTHING:
-            return
+        data, self._gathered = "".join(self._gathered), []
         for piece in split_frame(data):
-            self.stdout.write(f"{begin}{piece}{end}")
-        self.stdout.flush()
+            self._sink.write(f"{begin}{piece}{end}")
+        self._sink.flush()
 
 
 def split_frame(data: str) -> Iterator[str]:

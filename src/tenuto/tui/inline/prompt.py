@@ -1,12 +1,9 @@
-"""The editor that the prompt is written in: prompt-toolkit's buffer with the keys of the full screen's composer."""
+"""The editor that the prompt is written in, with the keys of the full screen's composer."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.document import Document
 
 from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
 from tenuto.tui.render.line import break_text
@@ -19,10 +16,11 @@ Row = tuple[int, int]
 
 
 class PromptEditor:
-    """`changed` hears the text and the cursor (an offset in characters). `width` is the cells that a row has."""
+    """`text` is what is written, `cursor` an offset in characters; `changed` hears both. `width`: cells of a row."""
 
     def __init__(self, changed: Callable[[str, int], None], width: Callable[[], int]) -> None:
-        self.buffer = Buffer(multiline=True)
+        self.text = ""
+        self.cursor = 0
         self._changed = changed
         self._width = width
         self._cuts = CutTexts()
@@ -33,16 +31,6 @@ class PromptEditor:
         self._known: tuple[tuple[str, int], list[Row]] = (("", 0), [])
 
     # --- the draft ---
-
-    @property
-    def text(self) -> str:
-        """What is written."""
-        return self.buffer.text
-
-    @property
-    def cursor(self) -> int:
-        """The cursor as an offset in characters."""
-        return self.buffer.cursor_position
 
     def set_draft(self, text: str, cursor: int) -> None:
         """Put a text in, the cursor at `cursor`. Can be undone, unless it is empty."""
@@ -64,7 +52,8 @@ class PromptEditor:
         self._changed(self.text, self.cursor)
 
     def _put(self, text: str, cursor: int) -> None:
-        self.buffer.set_document(Document(text, max(0, min(cursor, len(text)))), bypass_readonly=True)
+        self.text = text
+        self.cursor = max(0, min(cursor, len(text)))
 
     # --- rows ---
 
@@ -135,7 +124,7 @@ class PromptEditor:
 
     def move(self, cursor: int) -> None:
         """Put the cursor there, or at the nearest end."""
-        self.buffer.cursor_position = max(0, min(cursor, len(self.text)))
+        self.cursor = max(0, min(cursor, len(self.text)))
         self._typing = False
 
     def move_row(self, step: int) -> None:
