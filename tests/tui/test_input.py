@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.events import Key
 
-from tenuto.tui.first_paint.colours import QUERY, is_light, may_ask, read_colour
 from tenuto.tui.first_paint.editor import EarlyEditor
 from tenuto.tui.full.driver import BackgroundHeard, InputReader
 from tenuto.tui.inline.keys import KeyReader, Press
+from tenuto.tui.terminal.colours import QUERY, is_light, may_ask, read_colour
 from tenuto.tui.terminal.input import ANSWER_SECONDS, BURST_GAP, PASTE_BEGIN, PASTE_END, Paste, TerminalInput, size_of
 
 DARK, LIGHT = "\x1b]11;rgb:1616/1818/1d1d\x07", "\x1b]11;rgb:fafa/f8f8/f0f0\x1b\\"

@@ -14,7 +14,7 @@ from tenuto.tui.full.driver import InputReader
 from tenuto.tui.inline.keys import Press
 from tenuto.tui.keys.bindings import KeyNameError, key_label, normal_key, parse_keys, typed_by
 from tenuto.tui.keys.keys import KEYS
-from tenuto.tui.keys.sequences import read_keys
+from tenuto.tui.terminal.sequences import read_keys
 from tests.tui.key_bytes import bytes_of, key_reader
 
 TABLE = sorted({normal_key(key) for row in KEYS for key in row.keys})

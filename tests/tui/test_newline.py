@@ -11,6 +11,7 @@ import pytest
 from tenuto.command.outcome import Say
 from tenuto.tui.keys.key_file import apply_text
 from tenuto.tui.keys.keys import KEYS
+from tenuto.tui.launch import learn_keyboard
 from tenuto.tui.machine.intents import Intent, KeyboardKnown, KeysLoaded
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
@@ -20,7 +21,6 @@ from tenuto.tui.terminal.modified_keys import (
     ALT_SENDS_ESCAPE,
     MORE_KEYS,
     NO_MORE_KEYS,
-    learn_keyboard,
     more_keys,
     no_more_keys,
 )

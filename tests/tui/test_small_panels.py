@@ -21,8 +21,10 @@ from tenuto.tui.machine.intents import (
     ToggleTodo,
 )
 from tenuto.tui.machine.state import approval_options
-from tenuto.tui.panels import approval_panel, block_panel, completion_panel, picker_panel, side_panel
+from tenuto.tui.panels.approval import approval_panel
+from tenuto.tui.panels.lists import completion_panel, picker_panel, side_panel
 from tenuto.tui.panels.panel import image_chips
+from tenuto.tui.panels.reading import block_panel
 from tenuto.tui.render.options import UNICODE
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.machine.driving import Driver, user

@@ -11,7 +11,6 @@ from msgspec import Struct
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.text.figures import format_cost, format_count
-from tenuto.tui import panels
 from tenuto.tui.keys.bindings import fit_phrases
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.keys.line_editor import LineEditor
@@ -19,7 +18,10 @@ from tenuto.tui.machine import intents
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.machine.state import StatusLine, UiState
-from tenuto.tui.panels.panel import SEPARATOR, image_chips, spans_width, status_line
+from tenuto.tui.panels.approval import approval_panel
+from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
+from tenuto.tui.panels.panel import NOTHING, SEPARATOR, Panel, image_chips, spans_width, status_line
+from tenuto.tui.panels.reading import block_panel, search_panel
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, Span, fit
 from tenuto.tui.render.options import Glyphs, RenderOptions, motion_of
@@ -42,15 +44,15 @@ ABOVE_PROMPT = DIALOGS | {"search", "found", "block"}
 class ReadingPanels(NamedTuple):
     """What opens for somebody who reads: where the transcript is on the screen, hints alone; else what there is."""
 
-    search: Callable[[UiState, int, int, LineEditor], panels.Panel]
-    block: Callable[[UiState, int], panels.Panel]
+    search: Callable[[UiState, int, int, LineEditor], Panel]
+    block: Callable[[UiState, int], Panel]
 
 
-def _search_hints(state: UiState, width: int, _rows: int, line: LineEditor) -> panels.Panel:
-    return panels.search_panel(state, width, line)
+def _search_hints(state: UiState, width: int, _rows: int, line: LineEditor) -> Panel:
+    return search_panel(state, width, line)
 
 
-MARKED = ReadingPanels(_search_hints, panels.block_panel)
+MARKED = ReadingPanels(_search_hints, block_panel)
 """For a screen that marks matches and blocks where they stand."""
 
 
@@ -95,9 +97,9 @@ class Chrome:
         self._full = False
         self._scroll = 0
         self._focused_since = float("-inf")
-        self._panel = panels.NOTHING
-        self._side = panels.NOTHING
-        self._chips = panels.NOTHING
+        self._panel = NOTHING
+        self._side = NOTHING
+        self._chips = NOTHING
         self._chips_from = 0
 
     # --- what is shown ---
@@ -136,11 +138,11 @@ class Chrome:
         """
         state = self._machine.state
         if state.contexts[0] in DIALOGS:
-            self._side = self._chips = panels.NOTHING
+            self._side = self._chips = NOTHING
             return ()
         self._chips = image_chips(state, width)
         todo = () if has_list else state.todo
-        self._side = panels.side_panel(state, width, self._glyphs, rows - len(self._chips.lines), todo)
+        self._side = side_panel(state, width, self._glyphs, rows - len(self._chips.lines), todo)
         self._chips_from = len(self._side.lines)
         return [*self._side.lines, *self._chips.lines]
 
@@ -165,25 +167,23 @@ class Chrome:
         self._scroll = self._panel.scrolled
         return self._panel.lines
 
-    def _open_panel(self, width: int, rows: int) -> panels.Panel:
+    def _open_panel(self, width: int, rows: int) -> Panel:
         state, line = self._machine.state, self._keyboard.line
         match state.contexts[0]:
             case "approval" | "feedback":
-                return panels.approval_panel(
-                    state, width, rows, self._glyphs, line, full=self._full, scroll=self._scroll
-                )
+                return approval_panel(state, width, rows, self._glyphs, line, full=self._full, scroll=self._scroll)
             case "picker" | "row":
-                return panels.picker_panel(state, width, rows, line)
+                return picker_panel(state, width, rows, line)
             case "help":
-                return panels.help_panel(state, width, rows, self._scroll, line)
+                return help_panel(state, width, rows, self._scroll, line)
             case "completion":
-                return panels.completion_panel(state, width, rows)
+                return completion_panel(state, width, rows)
             case "search" | "found":
                 return self._reading.search(state, width, rows, line)
             case "block":
                 return self._reading.block(state, width)
             case _:
-                return panels.NOTHING
+                return NOTHING
 
     @property
     def whole(self) -> bool:

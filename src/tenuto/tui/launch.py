@@ -7,19 +7,23 @@ import contextlib
 import gc
 import os
 import select
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from tenuto.command.outcome import Say
 from tenuto.config.settings import Settings, UiSettings
 from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
 from tenuto.tui.drafts import keep_unopened
 from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.machine.intents import Intent, KeyboardKnown
 from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.render.options import motion_of
+from tenuto.tui.terminal.emulator import ask_tmux, is_xterm, recognise
+from tenuto.tui.terminal.modified_keys import TELLING
 
 if TYPE_CHECKING:
     from tenuto.command.runtime import CommandRuntime
@@ -27,9 +31,9 @@ if TYPE_CHECKING:
     from tenuto.protocol.entry import Mode
     from tenuto.tool.run.registry import ToolRegistry
 
-GC_THRESHOLDS = (5_000, 80, 50)
+GC_WHILE_RUNNING = (5_000, 80, 50)
 """The collector never runs over what the start made, takes little at a time (a millisecond: with four times as much a
-key waited for ten), and the rest of it while nothing happens (`resting.py`)."""
+key waited for ten), and the rest of it while nothing happens."""
 NOISE_FILE = "stderr.log"
 HINT_SECONDS = 1.0
 
@@ -173,7 +177,7 @@ def freeze_heap() -> None:
     Nothing is collected before: it found some two hundred objects, and the first keys had to wait for it.
     """
     gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*GC_WHILE_RUNNING)
     gc.enable()
 
 
@@ -185,3 +189,34 @@ def hint_after(state: UiState, *, temporary: bool) -> str:
 def resume_hint(session_id: str, *, spoken: bool, temporary: bool) -> str:
     """Return the line that says how to come back, empty where there is nothing to come back to."""
     return f"Resume this session: tenuto --resume {session_id}" if session_id and spoken and not temporary else ""
+
+
+# --- whether Shift+Enter arrives ---
+
+
+TOLD_FILE = Path("told") / "tmux-extended-keys"
+ADVICE = (
+    "tmux keeps Shift+Enter to itself, because its extended-keys is off: Ctrl+J, or \\ and Enter, begin a new line. To "
+    "have Shift+Enter as well:  set -s extended-keys on  in ~/.tmux.conf. This is said once."
+)
+
+
+async def learn_keyboard(home: Path, environ: Mapping[str, str], handle: Callable[[Intent], None]) -> None:
+    """Find out whether Shift+Enter arrives here, and say once what tmux needs for it."""
+    if not environ.get("TMUX"):
+        handle(KeyboardKnown(is_xterm(environ) or recognise(environ) in TELLING))
+        return
+    setting = (await ask_tmux("show-options", "-sv", "extended-keys")).strip()  # empty: a tmux without it
+    handle(KeyboardKnown(setting in ("on", "always")))
+    if setting == "off" and _tell_first_time(home / TOLD_FILE):
+        handle(Say(ADVICE))
+
+
+def _tell_first_time(mark: Path) -> bool:
+    """Leave the mark; return whether it was not there. Where nothing can be written, nothing is said each time."""
+    try:
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return False
+    return True

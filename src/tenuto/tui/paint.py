@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from tenuto.tui.first_paint.colours import has_true_colour
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
+from tenuto.tui.terminal.colours import has_true_colour
 from tenuto.tui.terminal.emoji_width import pin_row
 from tenuto.tui.terminal.emulator import Hyperlinks, hyperlink
 

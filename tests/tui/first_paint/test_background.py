@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.tui.first_paint.colours import QUERY
+from tenuto.tui.terminal.colours import QUERY
 from tests.examples import in_turn
 from tests.tui.first_paint.pseudo import COLUMNS, ROWS, TENUTO, Pseudo, replay
 

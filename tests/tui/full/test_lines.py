@@ -24,16 +24,9 @@ from tenuto.tui.machine.state import (
     SpinnerLayer,
     UiState,
 )
-from tenuto.tui.panels import (
-    Panel,
-    approval_panel,
-    completion_panel,
-    editor_spans,
-    help_panel,
-    picker_panel,
-    side_panel,
-)
-from tenuto.tui.panels.panel import status_line
+from tenuto.tui.panels.approval import approval_panel
+from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
+from tenuto.tui.panels.panel import Panel, editor_spans, status_line
 from tenuto.tui.render.line import plain
 from tenuto.tui.render.options import UNICODE
 

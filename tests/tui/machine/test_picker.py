@@ -7,7 +7,7 @@ from tenuto.protocol.part import ImagePart
 from tenuto.tui.effects import DraftSet, Remember, RunCommand
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.machine.intents import CycleRowFilter, FilterChanged, MovePicker, PickChoice, ScrollPreview, SendDraft
-from tenuto.tui.panels import picker_panel
+from tenuto.tui.panels.lists import picker_panel
 from tests.tui.machine.driving import Driver
 
 FILTERS = (RowFilter("some", ("a", "b")), RowFilter("few", ("a",)), RowFilter("all"))

@@ -31,7 +31,7 @@ from tenuto.tui.machine.intents import (
     ToggleTodo,
 )
 from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.panels import side_panel
+from tenuto.tui.panels.lists import side_panel
 from tenuto.tui.panels.panel import status_line
 from tenuto.tui.render.options import UNICODE
 from tests.tui.machine.driving import SESSION, Driver, approval, finished, started, user

@@ -19,7 +19,7 @@ from tenuto.tui.machine.intents import (
     RowAnswerChanged,
 )
 from tenuto.tui.machine.state import Picker
-from tenuto.tui.panels import picker_panel
+from tenuto.tui.panels.lists import picker_panel
 from tests.tui.machine.driving import Driver
 
 ROWS = (

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tenuto.tui.first_paint.colours import is_light
 from tenuto.tui.render.theme import COLOUR_MEANINGS, DARK, PALETTES, STYLES, THEME_NAMES, Style, build_theme, find_theme
 from tenuto.tui.render.theme_file import READABLE, SURFACES, Weak, contrast_ratio, weak_styles
+from tenuto.tui.terminal.colours import is_light
 
 ENHANCED = 7.0
 """WCAG 2.2, 1.4.6 (AAA): what the themes of high contrast keep."""

@@ -6,8 +6,8 @@ bytes, in `rest`. So it may stay small and is never wrong.
 
 from __future__ import annotations
 
-from tenuto.tui.first_paint.colours import read_colour
 from tenuto.tui.terminal import input as grammar
+from tenuto.tui.terminal.colours import read_colour
 
 BACKGROUND = grammar.BACKGROUND.encode()
 PASTE_BEGIN, PASTE_END = grammar.PASTE_BEGIN.encode(), grammar.PASTE_END.encode()

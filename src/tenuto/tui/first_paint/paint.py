@@ -6,7 +6,7 @@ fit is cut by a guess on the safe side.
 
 from __future__ import annotations
 
-from tenuto.tui.first_paint.colours import has_colour, has_light_background, has_many_colours, has_true_colour, is_light
+from tenuto.tui.terminal.colours import has_colour, has_light_background, has_many_colours, has_true_colour, is_light
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

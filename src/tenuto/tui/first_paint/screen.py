@@ -7,7 +7,6 @@ import select
 import termios
 import time
 
-from tenuto.tui.first_paint.colours import QUERY, may_ask
 from tenuto.tui.first_paint.paint import (
     END_LEFT_BEHIND,
     MIN_COLUMNS,
@@ -17,6 +16,7 @@ from tenuto.tui.first_paint.paint import (
     InlinePicture,
     choose_look,
 )
+from tenuto.tui.terminal.colours import QUERY, may_ask
 
 Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6

@@ -11,8 +11,7 @@ from tenuto.config.settings import Settings, load_settings
 from tenuto.exit_codes import SIGNAL
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
-from tenuto.tui.terminal.modified_keys import learn_keyboard
+from tenuto.tui.launch import Ended, Opening, first_mode, learn_keyboard, noise_file, opening_texts
 from tenuto.tui.terminal.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 

@@ -11,10 +11,10 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.strip import Strip
 
-from tenuto.tui.first_paint.colours import has_true_colour
 from tenuto.tui.paint import Depth, colour_depth, nearest_of
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
+from tenuto.tui.terminal.colours import has_true_colour
 from tenuto.tui.terminal.emulator import Hyperlinks
 
 MAX_STRIPS = 1_500

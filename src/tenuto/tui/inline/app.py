@@ -14,7 +14,7 @@ from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
-from tenuto.tui import effects, panels
+from tenuto.tui import effects
 from tenuto.tui.chrome import Chrome, ReadingPanels
 from tenuto.tui.effects import TranscriptEffect
 from tenuto.tui.first_paint.reader import Handover
@@ -31,8 +31,8 @@ from tenuto.tui.machine.item import Item
 from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.texts import item_name
 from tenuto.tui.paint import Paint
-from tenuto.tui.panels.panel import PAD, first_shown
-from tenuto.tui.panels.reading import FIELD_ROWS, search_field, search_keys
+from tenuto.tui.panels.panel import PAD, Panel, first_shown
+from tenuto.tui.panels.reading import FIELD_ROWS, block_preview, places_panel, search_field, search_keys
 from tenuto.tui.render.line import EMPTY, Line, fit_lines
 from tenuto.tui.render.marks import Marks, draw_marks, present_match
 from tenuto.tui.render.options import glyphs_for
@@ -63,14 +63,14 @@ class MatchPanel:
         self._marks = Marks()
         self._known: tuple[object, list[Line]] = (None, [])
 
-    def __call__(self, state: UiState, width: int, rows: int, line: LineEditor) -> panels.Panel:
+    def __call__(self, state: UiState, width: int, rows: int, line: LineEditor) -> Panel:
         """Return the matches as a list, or the present one as it stands in its block, in at most `rows` rows."""
         context = self._context(state, width, max(1, min(CONTEXT_ROWS, rows - FIELD_ROWS - 1)))
         search = state.search
         if search is None or not context:
-            return panels.places_panel(state, width, rows, line)
+            return places_panel(state, width, rows, line)
         keys = search_keys(search, state.keys, width, prints="print all")
-        return panels.Panel(fit_lines([search_field(search, width, line), *context, keys], width))
+        return Panel(fit_lines([search_field(search, width, line), *context, keys], width))
 
     def _context(self, state: UiState, width: int, rows: int) -> list[Line]:
         """Return the name of the block and the rows around the match; nothing while one types, or for no such row."""
@@ -160,7 +160,7 @@ class InlineApp:
         self.printer = Printer(self.common.render_options)
         self.editor = PromptEditor(self._draft_changed, lambda: output.get_size().columns - len(INDENT))
         glyphs = glyphs_for(self.common.render_options())
-        reading = ReadingPanels(MatchPanel(self.printer.whole), panels.block_preview)
+        reading = ReadingPanels(MatchPanel(self.printer.whole), block_preview)
         self.chrome = Chrome(
             self.runner, self.keyboard, ui, str(Path.home()), glyphs=glyphs, clock=clock, reading=reading
         )

@@ -15,10 +15,9 @@ from tenuto.tui.inline.app import END_MODES, InlineApp
 from tenuto.tui.inline.application import Keyboard
 from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, InlineOutput, habit_in, synchronises, terminal_size
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.launch import Ended, Opening, first_mode, noise_file, opening_texts
+from tenuto.tui.launch import Ended, Opening, first_mode, learn_keyboard, noise_file, opening_texts
 from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.terminal.emulator import Hyperlinks
-from tenuto.tui.terminal.modified_keys import learn_keyboard
 from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_terminal, give_back, leave_on_signals
 from tenuto.tui.terminal.writer import open_again
 from tenuto.tui.themes import ThemeChooser

@@ -6,8 +6,8 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenuto.tui.keys.sequences import read_keys
 from tenuto.tui.terminal.input import FOCUS_IN, FOCUS_OUT, Paste, TerminalInput
+from tenuto.tui.terminal.sequences import read_keys
 
 ESCAPE_SECONDS = 0.05
 """Seconds without input after which a lone ESC is a key."""

@@ -39,8 +39,7 @@ from tenuto.tui.machine import intents
 from tenuto.tui.machine.intents import Intent
 from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.state import Picker, UiState, approval_options
-from tenuto.tui.panels import approval_detail
-from tenuto.tui.panels.approval import option_label, plan_lines
+from tenuto.tui.panels.approval import approval_detail, option_label, plan_lines
 from tenuto.tui.programs import read_page
 from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.options import RenderOptions, glyphs_for

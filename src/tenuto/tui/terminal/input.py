@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from tenuto.tui.first_paint.colours import is_light, read_colour
+from tenuto.tui.terminal.colours import is_light, read_colour
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,13 +10,10 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
-from tenuto.command.outcome import Say
-from tenuto.tui.machine.intents import Intent, KeyboardKnown
-from tenuto.tui.terminal.emulator import Emulator, ask_tmux, is_xterm, recognise
+from tenuto.tui.terminal.emulator import Emulator, is_xterm, recognise
 
 MODIFIED_KEY: Final = re.compile(
     r"\x1b(?:\[(?:27;(?P<xterm>[0-9]+);(?P<code>[0-9]+)~|(?P<codes>[0-9:;?<=>]*)u"
@@ -139,11 +136,6 @@ cursor where it was saved", so it is saved before.
 """
 CLEAN_KEYBOARD = "\x1b[=0;1u"
 """Takes back what a program that crashed has left switched on."""
-TOLD_FILE = Path("told") / "tmux-extended-keys"
-ADVICE = (
-    "tmux keeps Shift+Enter to itself, because its extended-keys is off: Ctrl+J, or \\ and Enter, begin a new line. To "
-    "have Shift+Enter as well:  set -s extended-keys on  in ~/.tmux.conf. This is said once."
-)
 
 
 def more_keys(environ: Mapping[str, str]) -> str:
@@ -156,24 +148,3 @@ def more_keys(environ: Mapping[str, str]) -> str:
 def no_more_keys(environ: Mapping[str, str]) -> str:
     """Return what takes back what `more_keys` asked for."""
     return (NO_MORE_KEYS if more_keys(environ) else "") + (ALT_AS_BEFORE if is_xterm(environ) else "")
-
-
-async def learn_keyboard(home: Path, environ: Mapping[str, str], handle: Callable[[Intent], None]) -> None:
-    """Find out whether Shift+Enter arrives here, and say once what tmux needs for it."""
-    if not environ.get("TMUX"):
-        handle(KeyboardKnown(is_xterm(environ) or recognise(environ) in TELLING))
-        return
-    setting = (await ask_tmux("show-options", "-sv", "extended-keys")).strip()  # empty: a tmux without it
-    handle(KeyboardKnown(setting in ("on", "always")))
-    if setting == "off" and _tell_first_time(home / TOLD_FILE):
-        handle(Say(ADVICE))
-
-
-def _tell_first_time(mark: Path) -> bool:
-    """Leave the mark; return whether it was not there. Where nothing can be written, nothing is said each time."""
-    try:
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mark.touch(mode=0o600, exist_ok=False)
-    except OSError:
-        return False
-    return True

@@ -22,7 +22,7 @@ from typing import TextIO
 
 from tenuto.ending import ended_by_signals
 from tenuto.last_acts import add_last_act
-from tenuto.tui.first_paint.colours import answers_at_all
+from tenuto.tui.terminal.colours import answers_at_all
 from tenuto.tui.terminal.input import PASTE_BEGIN, PASTE_END, size_of
 from tenuto.tui.terminal.modified_keys import CLEAN_KEYBOARD, NO_MORE_FLAGS
 from tenuto.tui.terminal.writer import TerminalWriter
