@@ -9,9 +9,9 @@ from tenuto.command.outcome import CommandOutcome
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.view.projection import project
-from tenuto.tui.machine.item import BaseItem
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
+from tenuto.tui.state.item import BaseItem
+from tenuto.tui.state.state import UiState
 from tests.core.compacting import is_summary_request, log_of
 from tests.core.harness import Agent
 from tests.server import Call, Reply, Request

@@ -9,8 +9,8 @@ import pytest
 
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import SystemMessage
-from tenuto.tui.machine.item import CompactionItem
 from tenuto.tui.render.items import render_item
+from tenuto.tui.state.item import CompactionItem
 from tests.core.compacting import (
     LONG_ANSWER,
     SUMMARY,

@@ -25,9 +25,9 @@ from tenuto.tui.alerts import (
     session_facts,
     title_sequence,
 )
-from tenuto.tui.effects import Bell
-from tenuto.tui.machine.item import AssistantItem
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.state.effects import Bell
+from tenuto.tui.state.item import AssistantItem
+from tenuto.tui.state.state import UiState
 from tests.tui.full.support import Clock
 
 PATIENCE = 20.0

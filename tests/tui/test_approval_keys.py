@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.effects import Submit
 from tenuto.tui.keys.keyboard import Keyboard
-from tenuto.tui.machine.intents import DraftChanged, ImageAttached, Intent, Tick
+from tenuto.tui.state.effects import Submit
+from tenuto.tui.state.intents import DraftChanged, ImageAttached, Intent, Tick
 from tests.tui.machine.driving import Driver, approval, started
 
 PLAN = replace(approval(), kind="plan", detail="# Plan\n\n- one")

@@ -14,9 +14,9 @@ from tenuto.config.settings import UiSettings, load_settings
 from tenuto.protocol.event import AssistantTextDeltaEvent, TaskStartedEvent
 from tenuto.protocol.usage import Usage
 from tenuto.tui.chrome import ITEMS, RENDERERS, footer_line, parting_lines, unknown_items
-from tenuto.tui.machine.item import AssistantItem, Item, UserItem
-from tenuto.tui.machine.state import QueueRow, UiState
 from tenuto.tui.render.options import RenderOptions, motion_of
+from tenuto.tui.state.item import AssistantItem, Item, UserItem
+from tenuto.tui.state.state import QueueRow, UiState
 from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.support import running_app as running_full
 from tests.tui.inline.support import running_app as running_inline

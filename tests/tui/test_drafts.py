@@ -14,7 +14,7 @@ import pytest
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.editor_services import DRAFT_LATEST, DRAFT_PAUSE
-from tenuto.tui.machine.intents import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
+from tenuto.tui.state.intents import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
 from tests.session.long import write_session
 from tests.tui.images_of import png
 from tests.tui.machine.driving import SESSION
@@ -232,7 +232,7 @@ from pathlib import Path
 from tenuto.core.start import Start
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Opening
-from tenuto.tui.machine.state import Draft, Echo, UiState
+from tenuto.tui.state.state import Draft, Echo, UiState
 home = Path(sys.argv[1])
 state = UiState(draft=Draft(text="typed", cursor=5), echoes=[Echo(1, "sent")])
 start = Start(cwd=home, home=home, temporary={temporary})

@@ -9,9 +9,9 @@ from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart
 from tenuto.tui.keys.bindings import fit_phrases
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.intents import AcceptSearch, OpenSearch, SearchChanged
 from tenuto.tui.panels.lists import queue_panel
 from tenuto.tui.panels.reading import block_panel, search_panel
+from tenuto.tui.state.intents import AcceptSearch, OpenSearch, SearchChanged
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.machine.driving import SESSION, Driver, user
 

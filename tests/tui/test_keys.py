@@ -6,7 +6,7 @@ import pytest
 
 from tenuto.tui.keys.bindings import ContextName, key_label
 from tenuto.tui.keys.keys import CONTEXT_TITLES, KEYS, default_bindings, help_rows, help_text
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.state.state import UiState
 from tests.tui.machine.driving import Driver, approval
 
 

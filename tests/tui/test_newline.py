@@ -12,10 +12,10 @@ from tenuto.command.outcome import Say
 from tenuto.tui.keys.key_file import apply_text
 from tenuto.tui.keys.keys import KEYS
 from tenuto.tui.launch import learn_keyboard
-from tenuto.tui.machine.intents import Intent, KeyboardKnown, KeysLoaded
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.panels.panel import status_line
+from tenuto.tui.state.intents import Intent, KeyboardKnown, KeysLoaded
+from tenuto.tui.state.state import UiState
 from tenuto.tui.terminal.modified_keys import (
     ALT_AS_BEFORE,
     ALT_SENDS_ESCAPE,

@@ -21,11 +21,11 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
-from tenuto.tui.effects import DraftSet, ItemAdded, ItemChanged, Quit, ScreenEffect
-from tenuto.tui.machine.intents import Cancel, DraftChanged, Escape, HistoryPrevious, SendDraft, SendText
-from tenuto.tui.machine.item import AssistantItem, NoticeItem, ShellItem, UserItem
 from tenuto.tui.machine.step import DeltaBuffer
 from tenuto.tui.runner import FLUSH_INTERVAL, Runner
+from tenuto.tui.state.effects import DraftSet, ItemAdded, ItemChanged, Quit, ScreenEffect
+from tenuto.tui.state.intents import Cancel, DraftChanged, Escape, HistoryPrevious, SendDraft, SendText
+from tenuto.tui.state.item import AssistantItem, NoticeItem, ShellItem, UserItem
 from tests.tui.machine.driving import SESSION, approval, opened, queue, started, user
 
 

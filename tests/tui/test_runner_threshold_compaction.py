@@ -18,10 +18,10 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import CompactionEntry, UserMessage
 from tenuto.protocol.part import text_of
-from tenuto.tui.effects import DraftSet, ItemRemoved, ScreenEffect, TranscriptReset
-from tenuto.tui.machine.intents import Escape
-from tenuto.tui.machine.item import CompactionItem, UserItem
 from tenuto.tui.runner import Runner
+from tenuto.tui.state.effects import DraftSet, ItemRemoved, ScreenEffect, TranscriptReset
+from tenuto.tui.state.intents import Escape
+from tenuto.tui.state.item import CompactionItem, UserItem
 from tests.core.compacting import is_summary_request, step_requests, summary_requests, talk, until
 from tests.core.harness import make_start
 from tests.server import Hang, Reply, Request, ScriptedServer

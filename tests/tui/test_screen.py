@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from tenuto.tui.effects import EffectBase, ScreenEffect, TranscriptEffect
+from tenuto.tui.state.effects import EffectBase, ScreenEffect, TranscriptEffect
 
 
 def test_every_effect_is_one_that_a_screen_carries_out():

@@ -12,7 +12,12 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.intents import (
+from tenuto.tui.panels.approval import approval_panel
+from tenuto.tui.panels.lists import completion_panel, picker_panel, side_panel
+from tenuto.tui.panels.panel import image_chips
+from tenuto.tui.panels.reading import block_panel
+from tenuto.tui.render.options import UNICODE
+from tenuto.tui.state.intents import (
     AnswerApprovalWith,
     CompletionItem,
     CompletionOffered,
@@ -20,12 +25,7 @@ from tenuto.tui.machine.intents import (
     Tick,
     ToggleTodo,
 )
-from tenuto.tui.machine.state import approval_options
-from tenuto.tui.panels.approval import approval_panel
-from tenuto.tui.panels.lists import completion_panel, picker_panel, side_panel
-from tenuto.tui.panels.panel import image_chips
-from tenuto.tui.panels.reading import block_panel
-from tenuto.tui.render.options import UNICODE
+from tenuto.tui.state.state import approval_options
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.machine.driving import Driver, user
 from tests.tui.pictures import scenes

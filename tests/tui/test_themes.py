@@ -13,12 +13,12 @@ from tenuto.command.outcome import ChangeTheme, Choice, Choose, Say
 from tenuto.command.registry import COMMANDS
 from tenuto.config.settings import load_settings
 from tenuto.frontend.outcomes import describe_outcome
-from tenuto.tui.effects import ChoicePreviewed, Effect, RunCommand, ThemeChanged
-from tenuto.tui.machine.intents import Escape, FilterChanged, MovePicker, PickChoice, ThemeChosen
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.theme import PALETTES, STYLES, THEME_NAMES, Theme
 from tenuto.tui.render.theme_file import read_theme
+from tenuto.tui.state.effects import ChoicePreviewed, Effect, RunCommand, ThemeChanged
+from tenuto.tui.state.intents import Escape, FilterChanged, MovePicker, PickChoice, ThemeChosen
+from tenuto.tui.state.state import UiState
 from tenuto.tui.terminal.colours import has_colour
 from tenuto.tui.themes import AUTOMATIC, DESCRIPTIONS, ThemeChooser, answer_theme, offer_themes, own_themes
 from tests.tui.full.support import running_app as running_full

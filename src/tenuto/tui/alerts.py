@@ -20,10 +20,10 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.text.figures import format_seconds
 from tenuto.text.writable import to_json
 from tenuto.tui.chrome import describe_unknown, unknown_items
-from tenuto.tui.effects import Bell, BellReason
-from tenuto.tui.machine.item import AssistantItem, CompactionItem, NoticeItem
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.line import Span, ansi_lines
+from tenuto.tui.state.effects import Bell, BellReason
+from tenuto.tui.state.item import AssistantItem, CompactionItem, NoticeItem
+from tenuto.tui.state.state import UiState
 from tenuto.tui.terminal.clipboard import copy_text
 from tenuto.tui.terminal.emulator import (
     NotificationForm,

@@ -14,10 +14,6 @@ from tenuto.text.figures import format_cost, format_count
 from tenuto.tui.keys.bindings import fit_phrases
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import Intent
-from tenuto.tui.machine.item import AssistantItem, Item
-from tenuto.tui.machine.state import StatusLine, UiState
 from tenuto.tui.panels.approval import approval_panel
 from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
 from tenuto.tui.panels.panel import NOTHING, SEPARATOR, Panel, image_chips, spans_width, status_line
@@ -26,6 +22,10 @@ from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, Span, fit
 from tenuto.tui.render.options import Glyphs, RenderOptions, motion_of
 from tenuto.tui.render.width import cell_width, truncate_middle
+from tenuto.tui.state import intents
+from tenuto.tui.state.intents import Intent
+from tenuto.tui.state.item import AssistantItem, Item
+from tenuto.tui.state.state import StatusLine, UiState
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
 KEYS_HINT = "? keys"

@@ -20,7 +20,7 @@ from tenuto.protocol.part import ImagePart
 from tenuto.text.writable import to_json
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.complete.paste import Pastes
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.state.state import UiState
 
 FOLDER = "drafts"
 MAX_AGE = 60 * 86_400.0

@@ -18,11 +18,11 @@ from tenuto.tui.complete.commands import Target, complete_argument, complete_com
 from tenuto.tui.complete.history import PromptHistory
 from tenuto.tui.complete.paths import PathIndex
 from tenuto.tui.drafts import DraftFiles, StoredDraft, draft_of
-from tenuto.tui.effects import Complete, Remember
 from tenuto.tui.images import Attacher
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import CompletionItem, Intent
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.state import intents
+from tenuto.tui.state.effects import Complete, Remember
+from tenuto.tui.state.intents import CompletionItem, Intent
+from tenuto.tui.state.state import UiState
 
 SHORT_HASH = 8
 GIT_SECONDS = 5.0

@@ -20,7 +20,7 @@ from msgspec import Struct
 from tenuto.protocol.part import ImagePart
 from tenuto.text.figures import format_bytes
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
-from tenuto.tui.machine.intents import ImageAttached, ImageRefused, Intent
+from tenuto.tui.state.intents import ImageAttached, ImageRefused, Intent
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".heif", ".avif")
 MAX_CHARACTERS = 8_000

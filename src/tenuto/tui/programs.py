@@ -14,11 +14,11 @@ from types import FrameType
 from typing import NamedTuple, Protocol
 
 from tenuto.guard.terminal import sanitize_for_terminal
-from tenuto.tui.machine.intents import Intent, PlanEdited
-from tenuto.tui.machine.item import Item, ShellItem, ToolItem
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.intents import Intent, PlanEdited
+from tenuto.tui.state.item import Item, ShellItem, ToolItem
 
 
 def find_program(environ: Mapping[str, str], variables: Sequence[str], usual: Sequence[str]) -> list[str]:

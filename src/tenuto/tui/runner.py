@@ -30,7 +30,11 @@ from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEven
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.editor_services import Desk, Timer
-from tenuto.tui.effects import (
+from tenuto.tui.keys.key_file import OwnKeys
+from tenuto.tui.machine.prompt import WHOLE_CHARACTERS
+from tenuto.tui.machine.step import DeltaBuffer, step
+from tenuto.tui.state import intents
+from tenuto.tui.state.effects import (
     Complete,
     CoreEffect,
     Effect,
@@ -41,12 +45,8 @@ from tenuto.tui.effects import (
     Submit,
     SubmitPrompt,
 )
-from tenuto.tui.keys.key_file import OwnKeys
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import Intent
-from tenuto.tui.machine.prompt import WHOLE_CHARACTERS
-from tenuto.tui.machine.state import UiState
-from tenuto.tui.machine.step import DeltaBuffer, step
+from tenuto.tui.state.intents import Intent
+from tenuto.tui.state.state import UiState
 
 QUIET = 1.0
 """Seconds in which nothing has happened."""

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tenuto.command.outcome import Choice, Choose, Say
 from tenuto.config.settings import load_settings
-from tenuto.tui.machine.intents import ThemeChosen
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
+from tenuto.tui.state.intents import ThemeChosen
 from tenuto.tui.terminal.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {

@@ -20,8 +20,8 @@ from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, ModelRequest, StreamPart
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.tui.chrome import footer_line
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
+from tenuto.tui.state.state import UiState
 from tests.core.harness import PROTOCOLS, Agent, agent, make_start, reopened
 from tests.requirements.compaction.support import (
     LONG_ANSWER,

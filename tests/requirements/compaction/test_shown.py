@@ -12,10 +12,10 @@ from tenuto.protocol.event import (
     TaskStartedEvent,
 )
 from tenuto.protocol.message import CompactionEntry
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.state import UiState
 
 
 def shown(*events: AnyEvent) -> str:

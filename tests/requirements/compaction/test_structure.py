@@ -8,12 +8,12 @@ import pytest
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
 from tenuto.text.figures import format_seconds
-from tenuto.tui.effects import TranscriptReset
-from tenuto.tui.machine.item import AssistantItem, CompactionItem, UserItem
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.effects import TranscriptReset
+from tenuto.tui.state.item import AssistantItem, CompactionItem, UserItem
+from tenuto.tui.state.state import UiState
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.examples import one_of
 from tests.requirements.compaction.support import (

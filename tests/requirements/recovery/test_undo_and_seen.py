@@ -17,10 +17,10 @@ from tenuto.protocol.entry import BranchSummaryEntry, UndoEntry, ViewEdit, ViewE
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.message import ToolResultMessage, UserMessage
 from tenuto.session.session import Session
-from tenuto.tui.machine.item import CompactionItem, UserItem
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.items import render_item
+from tenuto.tui.state.item import CompactionItem, UserItem
+from tenuto.tui.state.state import UiState
 from tests.core.compacting import compact, compactions, fill, reads, talk, write_big_file
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.examples import in_turn

@@ -9,7 +9,7 @@ PATHS = [
     "docs/state.md",
     "src/tenuto/core/agent/step.py",
     "src/tenuto/tui/machine/step.py",
-    "src/tenuto/tui/machine/state.py",
+    "src/tenuto/tui/state/state.py",
     "tests/tui/machine/test_step.py",
     "src/steps/old/readme.md",
     "README.md",

@@ -13,8 +13,13 @@ from tenuto.tui.chrome import footer_line, home_relative
 from tenuto.tui.full.transcript import LineCache
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.launch import resume_hint
-from tenuto.tui.machine.item import UserItem
-from tenuto.tui.machine.state import (
+from tenuto.tui.panels.approval import approval_panel
+from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
+from tenuto.tui.panels.panel import Panel, editor_spans, status_line
+from tenuto.tui.render.line import plain
+from tenuto.tui.render.options import UNICODE
+from tenuto.tui.state.item import UserItem
+from tenuto.tui.state.state import (
     Choice,
     CompletionItem,
     CompletionPopup,
@@ -24,11 +29,6 @@ from tenuto.tui.machine.state import (
     SpinnerLayer,
     UiState,
 )
-from tenuto.tui.panels.approval import approval_panel
-from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
-from tenuto.tui.panels.panel import Panel, editor_spans, status_line
-from tenuto.tui.render.line import plain
-from tenuto.tui.render.options import UNICODE
 
 WORDS = st.text(st.sampled_from("abc /.-字é😀\x1b\n"), max_size=60)
 

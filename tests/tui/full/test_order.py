@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.tui.full.transcript import ItemOrder
-from tenuto.tui.machine.item import NoticeItem
+from tenuto.tui.state.item import NoticeItem
 
 
 def order_of(*ids: int) -> ItemOrder:

@@ -9,7 +9,7 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.tui.chrome import FOCUS_SECONDS
-from tenuto.tui.machine.intents import PlanEdited, Tick
+from tenuto.tui.state.intents import PlanEdited, Tick
 from tests.examples import one_of
 from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.support import Screen, running_app

@@ -15,16 +15,16 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import TextPart, ThinkingPart
-from tenuto.tui.effects import ItemAdded, ItemRemoved
 from tenuto.tui.first_paint.paint import reflow_of
 from tenuto.tui.inline.output import Painted, rows_above_cursor, synchronises, wrapped_rows
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.machine.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tenuto.tui.paint import Paint, nearest, sgr_codes
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Style, find_theme
+from tenuto.tui.state.effects import ItemAdded, ItemRemoved
+from tenuto.tui.state.item import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tenuto.tui.terminal.emulator import Hyperlinks, Reflow
 from tests.tui.machine.driving import Driver, started
 

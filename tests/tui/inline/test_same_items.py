@@ -12,9 +12,9 @@ import pytest
 
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent
 from tenuto.tui.inline.printer import Printer
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.state import UiState
 from tests.server import scripts
 from tests.terminal.conftest import MODEL, Workplace
 from tests.terminal.screen import BIN

@@ -14,11 +14,11 @@ from tenuto.protocol.event import (
     UserMessageEvent,
 )
 from tenuto.protocol.part import TextPart
-from tenuto.tui.effects import Effect, ItemAdded, ItemChanged, ItemRemoved, OlderAdded, TranscriptReset
-from tenuto.tui.machine.intents import DraftChanged, Intent
-from tenuto.tui.machine.item import Item
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.step import step
+from tenuto.tui.state.effects import Effect, ItemAdded, ItemChanged, ItemRemoved, OlderAdded, TranscriptReset
+from tenuto.tui.state.intents import DraftChanged, Intent
+from tenuto.tui.state.item import Item
+from tenuto.tui.state.state import UiState
 
 SESSION = "s"
 

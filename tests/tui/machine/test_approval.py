@@ -12,9 +12,9 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.tui.effects import Bell, Remember, Submit
 from tenuto.tui.machine.approval import GRACE, TYPING_PAUSE
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.effects import Bell, Remember, Submit
+from tenuto.tui.state.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     Cancel,
@@ -29,8 +29,8 @@ from tenuto.tui.machine.intents import (
     Tick,
     ToggleHelp,
 )
-from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.machine.state import approval_options
+from tenuto.tui.state.item import ToolItem
+from tenuto.tui.state.state import approval_options
 from tests.tui.machine.driving import SESSION, Driver, approval, started
 
 

@@ -8,9 +8,9 @@ from tenuto.command.outcome import Copy
 from tenuto.protocol.event import CompactionEndEvent
 from tenuto.protocol.message import CompactionEntry
 from tenuto.protocol.operation import ShowEarlierOperation
-from tenuto.tui.effects import BlockShown, DraftSet, OpenBlock, RunCommand, Submit, Toast
-from tenuto.tui.machine.intents import ActOnBlock, Escape, LeaveTranscript, MoveBlock, OpenSearch
-from tenuto.tui.machine.item import AssistantItem, BlockAction, CompactionItem, ToolItem, UserItem, block_actions
+from tenuto.tui.state.effects import BlockShown, DraftSet, OpenBlock, RunCommand, Submit, Toast
+from tenuto.tui.state.intents import ActOnBlock, Escape, LeaveTranscript, MoveBlock, OpenSearch
+from tenuto.tui.state.item import AssistantItem, BlockAction, CompactionItem, ToolItem, UserItem, block_actions
 from tests.tui.machine.driving import SESSION, Driver
 from tests.tui.machine.test_search import conversation, older
 

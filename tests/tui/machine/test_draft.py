@@ -5,8 +5,8 @@ from __future__ import annotations
 from tenuto.protocol.event import ModelChangedEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import Extras
-from tenuto.tui.effects import DraftSet, Remember, SubmitPrompt, Toast
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.effects import DraftSet, Remember, SubmitPrompt, Toast
+from tenuto.tui.state.intents import (
     Cancel,
     CycleRowFilter,
     DraftChanged,

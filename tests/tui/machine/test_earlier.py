@@ -15,9 +15,9 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.tui.effects import OlderAdded, Submit
-from tenuto.tui.machine.intents import ShowEarlier
-from tenuto.tui.machine.item import Item, NoticeItem
+from tenuto.tui.state.effects import OlderAdded, Submit
+from tenuto.tui.state.intents import ShowEarlier
+from tenuto.tui.state.item import Item, NoticeItem
 from tests.tui.machine.driving import SESSION, Driver, started, user
 
 

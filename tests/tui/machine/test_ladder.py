@@ -9,10 +9,10 @@ import pytest
 
 from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.operation import AnswerApprovalOperation, InterruptOperation
-from tenuto.tui.effects import Effect, Quit, RunCommand, Submit
 from tenuto.tui.keys.key_file import apply_text
 from tenuto.tui.keys.keys import KEYS
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.effects import Effect, Quit, RunCommand, Submit
+from tenuto.tui.state.intents import (
     Cancel,
     CompletionItem,
     CompletionOffered,

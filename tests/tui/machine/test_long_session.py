@@ -18,11 +18,11 @@ from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.log.history import LoadCount
 from tenuto.session.session import Session
-from tenuto.tui.effects import Effect, Submit
-from tenuto.tui.machine.intents import AcceptSearch, Intent, MoveMatch, OpenSearch, SearchChanged, ShowEarlier
-from tenuto.tui.machine.item import Item, ToolItem, UserItem
 from tenuto.tui.machine.reading import KEPT_PARTS
-from tenuto.tui.machine.texts import searched_text
+from tenuto.tui.state.effects import Effect, Submit
+from tenuto.tui.state.intents import AcceptSearch, Intent, MoveMatch, OpenSearch, SearchChanged, ShowEarlier
+from tenuto.tui.state.item import Item, ToolItem, UserItem
+from tenuto.tui.state.texts import searched_text
 from tests.session.long import write_session
 from tests.tui.machine.driving import SESSION, Driver
 

@@ -4,10 +4,10 @@ import pytest
 
 from tenuto.command.outcome import Choice, Choose, Edit, RowFilter
 from tenuto.protocol.part import ImagePart
-from tenuto.tui.effects import DraftSet, Remember, RunCommand
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.intents import CycleRowFilter, FilterChanged, MovePicker, PickChoice, ScrollPreview, SendDraft
 from tenuto.tui.panels.lists import picker_panel
+from tenuto.tui.state.effects import DraftSet, Remember, RunCommand
+from tenuto.tui.state.intents import CycleRowFilter, FilterChanged, MovePicker, PickChoice, ScrollPreview, SendDraft
 from tests.tui.machine.driving import Driver
 
 FILTERS = (RowFilter("some", ("a", "b")), RowFilter("few", ("a",)), RowFilter("all"))

@@ -17,9 +17,12 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, PlanView, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.tui.effects import OpenEditor, Submit, Toast
 from tenuto.tui.machine.approval import EMPTY_PAUSE, GRACE, TYPING_PAUSE
-from tenuto.tui.machine.intents import (
+from tenuto.tui.panels.lists import side_panel
+from tenuto.tui.panels.panel import status_line
+from tenuto.tui.render.options import UNICODE
+from tenuto.tui.state.effects import OpenEditor, Submit, Toast
+from tenuto.tui.state.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     EditPlan,
@@ -30,10 +33,7 @@ from tenuto.tui.machine.intents import (
     Tick,
     ToggleTodo,
 )
-from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.panels.lists import side_panel
-from tenuto.tui.panels.panel import status_line
-from tenuto.tui.render.options import UNICODE
+from tenuto.tui.state.item import ToolItem
 from tests.tui.machine.driving import SESSION, Driver, approval, finished, started, user
 
 PLAN = "# Do it\n\n1. one"

@@ -15,7 +15,7 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import ChangeModeOperation, RunShellOperation
 from tenuto.protocol.usage import Usage
-from tenuto.tui.effects import (
+from tenuto.tui.state.effects import (
     Complete,
     DraftSet,
     OpenEditor,
@@ -28,7 +28,7 @@ from tenuto.tui.effects import (
     Toast,
     TranscriptReset,
 )
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.intents import (
     AcceptCompletion,
     ActOnRow,
     CompletionItem,
@@ -51,7 +51,7 @@ from tenuto.tui.machine.intents import (
     ToggleItem,
     ToggleTodo,
 )
-from tenuto.tui.machine.item import NoticeItem
+from tenuto.tui.state.item import NoticeItem
 from tests.tui.machine.driving import SESSION, Driver, started, user
 
 MODEL = CompletionItem("/model ", "/model", runs=True)

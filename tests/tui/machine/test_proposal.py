@@ -11,10 +11,10 @@ from tenuto.protocol.event import (
     SessionOpenedEvent,
 )
 from tenuto.protocol.message import CompactionEntry
-from tenuto.tui.effects import DraftSet, RunCommand
-from tenuto.tui.machine.intents import Escape, PickChoice, Tick
-from tenuto.tui.machine.item import CompactionItem, ContextItem
 from tenuto.tui.render.items import render_item
+from tenuto.tui.state.effects import DraftSet, RunCommand
+from tenuto.tui.state.intents import Escape, PickChoice, Tick
+from tenuto.tui.state.item import CompactionItem, ContextItem
 from tests.tui.machine.driving import SESSION, Driver, finished, started
 
 ENTRY = CompactionEntry(

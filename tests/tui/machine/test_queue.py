@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ImagePart, TextPart
-from tenuto.tui.effects import DraftSet, Remember, RunCommand, Submit, SubmitPrompt, Toast
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.effects import DraftSet, Remember, RunCommand, Submit, SubmitPrompt, Toast
+from tenuto.tui.state.intents import (
     DraftChanged,
     HistoryPrevious,
     ImageAttached,
@@ -16,7 +16,7 @@ from tenuto.tui.machine.intents import (
     SendText,
     SteerDraft,
 )
-from tenuto.tui.machine.item import CompactionItem, NoticeItem, UserItem
+from tenuto.tui.state.item import CompactionItem, NoticeItem, UserItem
 from tests.tui.machine.driving import SESSION, Driver, finished, queue, settled, started, user
 
 

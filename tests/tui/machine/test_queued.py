@@ -7,8 +7,9 @@ import pytest
 from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ImagePart, TextPart
-from tenuto.tui.effects import Submit, SubmitPrompt
-from tenuto.tui.machine.intents import (
+from tenuto.tui.panels.lists import queue_panel
+from tenuto.tui.state.effects import Submit, SubmitPrompt
+from tenuto.tui.state.intents import (
     ActOnQueued,
     Cancel,
     Escape,
@@ -18,7 +19,6 @@ from tenuto.tui.machine.intents import (
     MoveInQueue,
     SendDraft,
 )
-from tenuto.tui.panels.lists import queue_panel
 from tests.tui.machine.driving import SESSION, Driver, approval, queue, started
 
 

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.operation import InterruptOperation
-from tenuto.tui.effects import DraftSet, Quit, Remember, RunCommand, Submit, TranscriptReset
-from tenuto.tui.machine.intents import (
+from tenuto.tui.machine.quit import ESCAPE_AGAIN, INTERRUPT_PATIENCE, QUIT_AGAIN
+from tenuto.tui.state.effects import DraftSet, Quit, Remember, RunCommand, Submit, TranscriptReset
+from tenuto.tui.state.intents import (
     Cancel,
     CompletionItem,
     CompletionOffered,
@@ -18,7 +19,6 @@ from tenuto.tui.machine.intents import (
     Tick,
     ToggleHelp,
 )
-from tenuto.tui.machine.quit import ESCAPE_AGAIN, INTERRUPT_PATIENCE, QUIT_AGAIN
 from tests.tui.machine.driving import Driver, approval, finished, started, user
 
 

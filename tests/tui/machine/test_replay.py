@@ -30,8 +30,8 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
-from tenuto.tui.effects import ItemAdded, TranscriptReset
-from tenuto.tui.machine.intents import SendText, Tick
+from tenuto.tui.state.effects import ItemAdded, TranscriptReset
+from tenuto.tui.state.intents import SendText, Tick
 from tests.tui.machine.driving import SESSION, Driver, finished, opened, queue, settled, started, user
 
 words = st.text(alphabet="ab \n", min_size=1, max_size=12)

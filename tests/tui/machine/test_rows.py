@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tenuto.command.outcome import Choice, Choose, RowAct, RowChanged, RowFilter
-from tenuto.tui.effects import RunCommand
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.intents import (
+from tenuto.tui.panels.lists import picker_panel
+from tenuto.tui.state.effects import RunCommand
+from tenuto.tui.state.intents import (
     ActOnRow,
     AnswerRow,
     Cancel,
@@ -18,8 +19,7 @@ from tenuto.tui.machine.intents import (
     PickChoice,
     RowAnswerChanged,
 )
-from tenuto.tui.machine.state import Picker
-from tenuto.tui.panels.lists import picker_panel
+from tenuto.tui.state.state import Picker
 from tests.tui.machine.driving import Driver
 
 ROWS = (

@@ -12,11 +12,11 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import AnyOperation, FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import TextPart, ToolCallPart
-from tenuto.tui.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
-from tenuto.tui.machine.intents import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
-from tenuto.tui.machine.item import AssistantItem, Item, ToolItem
-from tenuto.tui.machine.state import Search
-from tenuto.tui.machine.texts import searched_text
+from tenuto.tui.state.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
+from tenuto.tui.state.intents import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
+from tenuto.tui.state.item import AssistantItem, Item, ToolItem
+from tenuto.tui.state.state import Search
+from tenuto.tui.state.texts import searched_text
 from tests.tui.machine.driving import SESSION, Driver, user
 
 

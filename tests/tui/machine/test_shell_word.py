@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tenuto.tui.complete.paste import Pastes
-from tenuto.tui.effects import Complete
-from tenuto.tui.machine.intents import AcceptCompletion, CompleteShell, CompletionItem, CompletionOffered
+from tenuto.tui.state.effects import Complete
+from tenuto.tui.state.intents import AcceptCompletion, CompleteShell, CompletionItem, CompletionOffered
 from tests.tui.machine.driving import Driver
 
 

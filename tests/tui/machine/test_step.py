@@ -13,10 +13,10 @@ from tenuto.protocol.event import (
     UserMessageEvent,
 )
 from tenuto.protocol.part import TextPart
-from tenuto.tui.effects import Title
 from tenuto.tui.keys.bindings import IntentBase
 from tenuto.tui.machine.change import check_handlers, on
-from tenuto.tui.machine.intents import Tick
+from tenuto.tui.state.effects import Title
+from tenuto.tui.state.intents import Tick
 from tests.tui.machine.driving import Driver, finished, opened, started, user
 
 

@@ -14,8 +14,8 @@ from tenuto.protocol.event import (
     ToolStartedEvent,
 )
 from tenuto.protocol.message import CompactionEntry
-from tenuto.tui.effects import Bell, DraftSet, ItemRemoved, StatusChanged, TranscriptReset
-from tenuto.tui.machine.item import AssistantItem, CompactionItem, NoticeItem
+from tenuto.tui.state.effects import Bell, DraftSet, ItemRemoved, StatusChanged, TranscriptReset
+from tenuto.tui.state.item import AssistantItem, CompactionItem, NoticeItem
 from tests.tui.machine.driving import SESSION, Driver, finished, started, user
 
 START = CompactionStartEvent(session_id=SESSION, reason="threshold")

@@ -15,9 +15,9 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
-from tenuto.tui.effects import Bell, ItemChanged
-from tenuto.tui.machine.intents import Tick
-from tenuto.tui.machine.item import (
+from tenuto.tui.state.effects import Bell, ItemChanged
+from tenuto.tui.state.intents import Tick
+from tenuto.tui.state.item import (
     LIVE_OUTPUT_CHARACTERS,
     AssistantItem,
     NoticeItem,

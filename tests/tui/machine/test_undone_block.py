@@ -6,9 +6,9 @@ from tenuto.core.transcript import replay
 from tenuto.protocol.entry import UndoEntry
 from tenuto.protocol.event import CompactionEndEvent, EarlierEntriesEvent, ReplayFinishedEvent
 from tenuto.protocol.message import CompactionEntry
-from tenuto.tui.machine.item import CompactionItem
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.item import CompactionItem
 from tests.tui.machine.driving import SESSION, Driver
 
 

@@ -14,8 +14,8 @@ from scripts.pictures.svg import picture
 
 from tenuto.command.outcome import ShowContext
 from tenuto.protocol.event import AnyEvent
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import Intent
+from tenuto.tui.state import intents
+from tenuto.tui.state.intents import Intent
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.full.support import Screen, running_app
 from tests.tui.pictures import scenes

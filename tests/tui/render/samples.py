@@ -16,7 +16,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.view.pairing import INTERRUPTED_TEXT, interruption
-from tenuto.tui.machine.item import (
+from tenuto.tui.state.item import (
     AssistantItem,
     CompactionItem,
     Item,

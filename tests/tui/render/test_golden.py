@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from tenuto.tui.machine.item import ContextItem
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import find_theme
+from tenuto.tui.state.item import ContextItem
 from tests.tui.render import golden, samples
 
 WIDTHS = [40, 80, 120]

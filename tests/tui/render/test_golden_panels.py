@@ -10,9 +10,9 @@ from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent, CompactionProgressEvent, CompactionStartEvent, ModeChangedEvent, RetryEvent
 from tenuto.tui.chrome import Chrome
 from tenuto.tui.keys.keyboard import Keyboard
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import Intent
 from tenuto.tui.render.options import UNICODE
+from tenuto.tui.state import intents
+from tenuto.tui.state.intents import Intent
 from tests.tui.full.fake_runtime import SESSION, queue_of
 from tests.tui.machine.driving import Driver
 from tests.tui.pictures import scenes

@@ -25,7 +25,11 @@ from tenuto.protocol.message import (
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import TextPart
 from tenuto.tool.output import ToolOutput, bound_output
-from tenuto.tui.machine.item import (
+from tenuto.tui.render.items import estimate_height, gap_before, render_item
+from tenuto.tui.render.line import copy_text
+from tenuto.tui.render.live import ItemRenderer
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.item import (
     AssistantItem,
     CompactionItem,
     NoticeItem,
@@ -34,10 +38,6 @@ from tenuto.tui.machine.item import (
     ToolItem,
     UserItem,
 )
-from tenuto.tui.render.items import estimate_height, gap_before, render_item
-from tenuto.tui.render.line import copy_text
-from tenuto.tui.render.live import ItemRenderer
-from tenuto.tui.render.options import RenderOptions
 from tests.tui.render import samples
 from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
 
@@ -320,7 +320,7 @@ def _heavy_modules_after(statement):
     code = f"""
 import sys
 from tenuto.tui.render import items, live, theme
-from tenuto.tui.machine.item import NoticeItem
+from tenuto.tui.state.item import NoticeItem
 {statement}
 print(*sorted({HEAVY} & set(sys.modules)))
 """

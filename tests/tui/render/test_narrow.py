@@ -9,12 +9,12 @@ from types import FrameType
 import pytest
 
 from tenuto.protocol.event import AnyEvent
-from tenuto.tui.machine.intents import Intent
-from tenuto.tui.machine.item import ContextItem
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.line import break_code, break_text
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.intents import Intent
+from tenuto.tui.state.item import ContextItem
 from tests.tui.render import golden, samples
 from tests.tui.render.test_golden_panels import SCENES, drawn
 

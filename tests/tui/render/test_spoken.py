@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tenuto.tui.machine.item import AssistantItem, ContextItem
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.item import AssistantItem, ContextItem
 from tests.tui.render import samples
 
 SPOKEN = RenderOptions(ascii=True, spoken=True)

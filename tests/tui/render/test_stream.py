@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.machine.item import AssistantItem
 from tenuto.tui.render import live as stream_module
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.live import ItemRenderer, StreamRenderer
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.item import AssistantItem
 from tests.tui.render.documents import documents
 
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DiffView, PlanView, ShellView, TodoView
 from tenuto.tool.run.registry import ToolRegistry
-from tenuto.tui.machine.item import ToolItem
-from tenuto.tui.machine.texts import item_text, searched_text
 from tenuto.tui.render.items import estimate_height, render_item
 from tenuto.tui.render.line import copy_text
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.tools import TOOL_RENDERERS
+from tenuto.tui.state.item import ToolItem
+from tenuto.tui.state.texts import item_text, searched_text
 from tests.tui.render import samples
 
 EXPANDED = RenderOptions(detail="expanded", now=100.0)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tenuto.command.outcome import Choice
 from tenuto.command.registry import COMMANDS, Command, find_command
-from tenuto.tui.machine.intents import CompletionItem
+from tenuto.tui.state.intents import CompletionItem
 
 WORD_LIMIT = 1_000
 """Characters before the cursor that are looked at."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 from tenuto.tui.complete.commands import quote_path, rank_folded
-from tenuto.tui.machine.intents import CompletionItem
+from tenuto.tui.state.intents import CompletionItem
 
 MAX_PATHS = 200_000
 MAX_ROWS = 50

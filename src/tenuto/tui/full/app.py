@@ -22,9 +22,7 @@ from textual.widget import Widget
 from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.entry import Mode
-from tenuto.tui import effects
 from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, parting_lines
-from tenuto.tui.effects import TranscriptEffect
 from tenuto.tui.full.chrome_widgets import ChromeWidgets
 from tenuto.tui.full.composer import Composer
 from tenuto.tui.full.driver import BackgroundHeard, HeldDriver, HungUp, TerminalDriver, driver_class
@@ -32,13 +30,14 @@ from tenuto.tui.full.palette import palette_for, show_all_colours
 from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.machine import intents
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.screen import Action
 from tenuto.tui.screen import Screen as CommonScreen
+from tenuto.tui.state import effects, intents
+from tenuto.tui.state.effects import TranscriptEffect
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tenuto.tui.full.viewport import Viewport
-from tenuto.tui.machine.item import Item
 from tenuto.tui.render.frame import tells_of_more
 from tenuto.tui.render.line import Line, Position, copy_text, last_row
 from tenuto.tui.render.width import cell_width, take_cells
+from tenuto.tui.state.item import Item
 
 _WORD = re.compile(r"[\w./~@%+#=:?&$-]+")
 BETWEEN_ITEMS = "\n\n"

@@ -19,11 +19,11 @@ from textual.strip import Strip
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import PointedWidget, Pointer, Selection, moved
 from tenuto.tui.full.viewport import Viewport
-from tenuto.tui.machine.item import GapEnd, Item
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.render.items import estimate_height, gap_before
 from tenuto.tui.render.line import EMPTY, Line
 from tenuto.tui.render.marks import Marks, RowMarks, present_match
+from tenuto.tui.state.item import GapEnd, Item
+from tenuto.tui.state.state import UiState
 
 MARK_ROWS = 3
 """Rows at the bottom of which one has the mark: the last whose text leaves it room."""

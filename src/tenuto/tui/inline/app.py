@@ -14,9 +14,7 @@ from tenuto.command.outcome import MouseMode
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
-from tenuto.tui import effects
 from tenuto.tui.chrome import Chrome, ReadingPanels
-from tenuto.tui.effects import TranscriptEffect
 from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.application import InlineApplication, Keyboard
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
@@ -26,10 +24,6 @@ from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.item import Item
-from tenuto.tui.machine.state import UiState
-from tenuto.tui.machine.texts import item_name
 from tenuto.tui.paint import Paint
 from tenuto.tui.panels.panel import PAD, Panel, first_shown
 from tenuto.tui.panels.reading import FIELD_ROWS, block_preview, places_panel, search_field, search_keys
@@ -39,6 +33,11 @@ from tenuto.tui.render.options import glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.screen import Action, Screen
+from tenuto.tui.state import effects, intents
+from tenuto.tui.state.effects import TranscriptEffect
+from tenuto.tui.state.item import Item
+from tenuto.tui.state.state import UiState
+from tenuto.tui.state.texts import item_name
 from tenuto.tui.terminal.input import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,

@@ -12,10 +12,10 @@ from tenuto.tui.inline.output import Size
 from tenuto.tui.inline.painter import CellRows, Place, Row, Spans
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import EMPTY, Line, plain
 from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.state.state import UiState
 
 PROMPT_GLYPH = "❯ "
 INDENT = "  "

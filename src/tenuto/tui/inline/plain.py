@@ -24,9 +24,7 @@ from tenuto.config.settings import UiSettings, load_settings
 from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui import effects as screen_effects
 from tenuto.tui.alerts import Alerts
-from tenuto.tui.effects import ScreenEffect
 from tenuto.tui.first_paint.decide import IMMOVABLE
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.keys.bindings import Bindings
@@ -35,15 +33,17 @@ from tenuto.tui.keys.keyboard import Machine
 from tenuto.tui.keys.keys import default_bindings, help_text
 from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
-from tenuto.tui.machine import intents
-from tenuto.tui.machine.intents import Intent
-from tenuto.tui.machine.item import UserItem
-from tenuto.tui.machine.state import Picker, UiState, approval_options
 from tenuto.tui.panels.approval import approval_detail, option_label, plan_lines
 from tenuto.tui.programs import read_page
 from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.options import RenderOptions, glyphs_for
 from tenuto.tui.runner import Runner
+from tenuto.tui.state import effects as screen_effects
+from tenuto.tui.state import intents
+from tenuto.tui.state.effects import ScreenEffect
+from tenuto.tui.state.intents import Intent
+from tenuto.tui.state.item import UserItem
+from tenuto.tui.state.state import Picker, UiState, approval_options
 from tenuto.tui.terminal.clipboard import copy_text
 from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_terminal, leave_on_signals
 

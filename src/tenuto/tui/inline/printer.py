@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView
-from tenuto.tui.machine.item import Item, ToolItem
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, fit_lines, link_addresses, plain
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import GUTTER, RenderOptions, glyphs_for
+from tenuto.tui.state.item import Item, ToolItem
 
 RESUMED_ROWS = 300
 """So much of a session that is gone on with is printed; the rest stays in it."""

@@ -200,6 +200,9 @@ def _final_of(text: str, final: str, *, modified: bool) -> str:
 
 
 PHRASE_MARK = " · "
+CHORD_SECONDS = 3.0
+"""So long the second key of a chord is waited for."""
+
 ContextName = Literal[
     "approval",
     "feedback",

@@ -24,7 +24,7 @@ from tenuto.tui.keys.bindings import (
     types_text,
 )
 from tenuto.tui.keys.keys import CONTEXT_TITLES, default_bindings, key_list
-from tenuto.tui.machine.intents import Intent, KeysLoaded
+from tenuto.tui.state.intents import Intent, KeysLoaded
 
 FILE_NAME = "keys.toml"
 MAX_BYTES = 1_000_000

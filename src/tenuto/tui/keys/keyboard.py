@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.tui.keys.bindings import ContextName, Key, key_label, normal_key, typed_by
+from tenuto.tui.keys.bindings import CHORD_SECONDS, ContextName, Key, key_label, normal_key, typed_by
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.intents import (
     ActOnBlock,
     ActOnRow,
     AnswerApproval,
@@ -23,9 +23,8 @@ from tenuto.tui.machine.intents import (
     RowAnswerChanged,
     SearchChanged,
 )
-from tenuto.tui.machine.item import block_actions
-from tenuto.tui.machine.session import CHORD_SECONDS
-from tenuto.tui.machine.state import UiState, approval_options
+from tenuto.tui.state.item import block_actions
+from tenuto.tui.state.state import UiState, approval_options
 
 LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 
 from tenuto.tui.keys.bindings import Bindings, ContextName, Key, key_label
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.intents import (
     AcceptCompletion,
     AcceptSearch,
     ActOnBlock,

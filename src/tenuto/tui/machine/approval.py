@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
-from tenuto.tui.effects import Bell, OpenEditor, Submit
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import (
+from tenuto.tui.machine.queue import remember
+from tenuto.tui.machine.turn import find_call, label_running_calls
+from tenuto.tui.state.effects import Bell, OpenEditor, Submit
+from tenuto.tui.state.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     EditPlan,
@@ -19,10 +21,8 @@ from tenuto.tui.machine.intents import (
     MoveApproval,
     PlanEdited,
 )
-from tenuto.tui.machine.item import ToolItem, ToolState
-from tenuto.tui.machine.queue import remember
-from tenuto.tui.machine.state import NO, ApprovalOption, approval_options
-from tenuto.tui.machine.turn import find_call, label_running_calls
+from tenuto.tui.state.item import ToolItem, ToolState
+from tenuto.tui.state.state import NO, ApprovalOption, approval_options
 
 TYPING_PAUSE = 1.0
 """Seconds without a key before the panel opens over a draft, a list or a search."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from tenuto.protocol.entry import Level
-from tenuto.tui.effects import (
+from tenuto.tui.state.effects import (
     DraftSet,
     Effect,
     ItemAdded,
@@ -19,8 +19,8 @@ from tenuto.tui.effects import (
     Title,
     Toast,
 )
-from tenuto.tui.machine.item import Item, NoticeItem, TimedItem, ToolItem, UserItem
-from tenuto.tui.machine.state import Hint, UiState
+from tenuto.tui.state.item import Item, NoticeItem, TimedItem, ToolItem, UserItem
+from tenuto.tui.state.state import Hint, UiState
 
 Input = TypeVar("Input")
 TITLE_ROOM = 40

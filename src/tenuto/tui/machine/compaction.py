@@ -14,11 +14,11 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import CompactionReason
 from tenuto.text.figures import describe_rung, format_change
-from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.item import CompactionItem, Item
 from tenuto.tui.machine.panel import close_picker, open_held, picker_of
 from tenuto.tui.machine.turn import drop_layer, set_label, set_layer
+from tenuto.tui.state.effects import Bell
+from tenuto.tui.state.item import CompactionItem, Item
 
 LABEL = "Compacting"
 BRANCH_LABEL = "Leaving"

@@ -7,10 +7,12 @@ import os
 from tenuto.command.outcome import SURE, Choose, RowChanged
 from tenuto.tui.complete.commands import find_target, is_subsequence
 from tenuto.tui.complete.paste import mark_at
-from tenuto.tui.effects import ChoicePreviewed, Complete, RunCommand
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import (
+from tenuto.tui.machine.prompt import send, unfold_paste
+from tenuto.tui.machine.queue import apply_filter, put_prompt, remember_draft
+from tenuto.tui.state.effects import ChoicePreviewed, Complete, RunCommand
+from tenuto.tui.state.intents import (
     AcceptCompletion,
     ActOnRow,
     AnswerRow,
@@ -29,9 +31,7 @@ from tenuto.tui.machine.intents import (
     ToggleTodo,
     UnfoldPaste,
 )
-from tenuto.tui.machine.prompt import send, unfold_paste
-from tenuto.tui.machine.queue import apply_filter, put_prompt, remember_draft
-from tenuto.tui.machine.state import CompletionPopup, Picker, RowQuestion
+from tenuto.tui.state.state import CompletionPopup, Picker, RowQuestion
 
 
 @on(CompleteShell)

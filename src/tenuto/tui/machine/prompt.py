@@ -11,10 +11,11 @@ from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.commands import find_target
 from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import mark_at
-from tenuto.tui.effects import Complete, EndWanted, OpenEditor, RunCommand, Submit, SubmitPrompt
 from tenuto.tui.machine.approval import hold_back
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import (
+from tenuto.tui.machine.queue import keep_left_draft, place_in_queue, remember, remember_draft, show_sent
+from tenuto.tui.state.effects import Complete, EndWanted, OpenEditor, RunCommand, Submit, SubmitPrompt
+from tenuto.tui.state.intents import (
     CycleMode,
     DraftChanged,
     DraftRestored,
@@ -28,7 +29,6 @@ from tenuto.tui.machine.intents import (
     SteerDraft,
     UnfoldPaste,
 )
-from tenuto.tui.machine.queue import keep_left_draft, place_in_queue, remember, remember_draft, show_sent
 
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
 COMMAND = re.compile(r"/[A-Za-z?][\w-]*(?=\s|$)")

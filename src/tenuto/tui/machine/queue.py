@@ -13,9 +13,10 @@ from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ContentPart, ImagePart, text_of
 from tenuto.tui.complete.commands import rank
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
-from tenuto.tui.effects import Remember, Submit
 from tenuto.tui.machine.change import Change, on, pass_verdict
-from tenuto.tui.machine.intents import (
+from tenuto.tui.machine.turn import restart_clock
+from tenuto.tui.state.effects import Remember, Submit
+from tenuto.tui.state.intents import (
     ActOnQueued,
     FocusQueue,
     HistoryLoaded,
@@ -26,9 +27,8 @@ from tenuto.tui.machine.intents import (
     SearchHistory,
     SendFailed,
 )
-from tenuto.tui.machine.item import UserItem
-from tenuto.tui.machine.state import Echo, Picker, QueueRow
-from tenuto.tui.machine.turn import restart_clock
+from tenuto.tui.state.item import UserItem
+from tenuto.tui.state.state import Echo, Picker, QueueRow
 
 TAKEN_BACK = "taken back"
 PART = "\n\n"

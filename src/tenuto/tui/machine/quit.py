@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.text.figures import plural
-from tenuto.tui.effects import Quit, RunCommand, StopCommands, Submit
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.change import Change, on
-from tenuto.tui.machine.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
-from tenuto.tui.machine.item import UserItem
 from tenuto.tui.machine.panel import close_completion, close_picker, leave_question
 from tenuto.tui.machine.queue import leave_queue, remember_draft
 from tenuto.tui.machine.reading import close_search, leave_transcript
-from tenuto.tui.machine.state import UiState
 from tenuto.tui.machine.turn import set_label
+from tenuto.tui.state.effects import Quit, RunCommand, StopCommands, Submit
+from tenuto.tui.state.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
+from tenuto.tui.state.item import UserItem
+from tenuto.tui.state.state import UiState
 
 RUNNING = {"compaction": "the compaction", "shell": "the command", "agent": "the turn"}
 LEAVE_AGAIN = 10.0

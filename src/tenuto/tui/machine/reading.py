@@ -15,7 +15,12 @@ from tenuto.command.outcome import Copy
 from tenuto.protocol.event import EarlierEntriesEvent, EarlierFoundEvent
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.text.matching import count_in_prose, count_matches
-from tenuto.tui.effects import (
+from tenuto.tui.machine.approval import note_typing
+from tenuto.tui.machine.change import Change, feed, on, pass_verdict
+from tenuto.tui.machine.compaction import mark_blocks
+from tenuto.tui.machine.prompt import put_text
+from tenuto.tui.machine.turn import close_open_calls
+from tenuto.tui.state.effects import (
     BlockShown,
     MatchShown,
     OlderAdded,
@@ -25,10 +30,7 @@ from tenuto.tui.effects import (
     RunCommand,
     Submit,
 )
-from tenuto.tui.machine.approval import note_typing
-from tenuto.tui.machine.change import Change, feed, on, pass_verdict
-from tenuto.tui.machine.compaction import mark_blocks
-from tenuto.tui.machine.intents import (
+from tenuto.tui.state.intents import (
     AcceptSearch,
     ActOnBlock,
     LeaveTranscript,
@@ -38,7 +40,7 @@ from tenuto.tui.machine.intents import (
     SearchChanged,
     ShowEarlier,
 )
-from tenuto.tui.machine.item import (
+from tenuto.tui.state.item import (
     AssistantItem,
     BlockAction,
     CompactionItem,
@@ -50,10 +52,8 @@ from tenuto.tui.machine.item import (
     UserItem,
     block_actions,
 )
-from tenuto.tui.machine.prompt import put_text
-from tenuto.tui.machine.state import Hit, Looking, Search, UiState
-from tenuto.tui.machine.texts import item_text, searched_text
-from tenuto.tui.machine.turn import close_open_calls
+from tenuto.tui.state.state import Hit, Looking, Search, UiState
+from tenuto.tui.state.texts import item_text, searched_text
 
 UP = -1
 KEPT_PARTS = 10

@@ -14,11 +14,13 @@ from tenuto.protocol.event import (
     SessionOpenedEvent,
     TitleChangedEvent,
 )
-from tenuto.tui.effects import Repaint, ThemeChanged, TranscriptReset
-from tenuto.tui.keys.bindings import join_phrases
+from tenuto.tui.keys.bindings import CHORD_SECONDS, join_phrases
 from tenuto.tui.machine.approval import open_if_due
 from tenuto.tui.machine.change import Change, on, pass_verdict
-from tenuto.tui.machine.intents import (
+from tenuto.tui.machine.panel import open_held
+from tenuto.tui.machine.turn import close_open_calls, newest_streamed
+from tenuto.tui.state.effects import Repaint, ThemeChanged, TranscriptReset
+from tenuto.tui.state.intents import (
     BranchRead,
     ChordChanged,
     CommandLasts,
@@ -31,7 +33,7 @@ from tenuto.tui.machine.intents import (
     ToggleDetail,
     ToggleItem,
 )
-from tenuto.tui.machine.item import (
+from tenuto.tui.state.item import (
     AssistantItem,
     CompactionItem,
     ContextItem,
@@ -40,9 +42,7 @@ from tenuto.tui.machine.item import (
     ToolItem,
     Transcript,
 )
-from tenuto.tui.machine.panel import open_held
-from tenuto.tui.machine.state import StatusLine, UiState
-from tenuto.tui.machine.turn import close_open_calls, newest_streamed
+from tenuto.tui.state.state import StatusLine, UiState
 
 AT_WORK = " is at work"
 KEPT = frozenset(
@@ -217,10 +217,6 @@ def show_everything(change: Change) -> None:
 
 
 # --- keys and theme ---
-
-
-CHORD_SECONDS = 3.0
-"""So long the second key of a chord is waited for."""
 
 
 @on(KeysLoaded)

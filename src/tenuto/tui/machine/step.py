@@ -25,12 +25,12 @@ from tenuto.protocol.event import (
     ToolCallDeltaEvent,
     ToolOutputEvent,
 )
-from tenuto.tui.effects import Effect
 from tenuto.tui.keys.bindings import IntentBase
 from tenuto.tui.machine import approval, compaction, panel, prompt, queue, quit, reading, session, turn
 from tenuto.tui.machine.change import Change, check_handlers, feed, on
-from tenuto.tui.machine.intents import Intent
-from tenuto.tui.machine.state import UiState
+from tenuto.tui.state.effects import Effect
+from tenuto.tui.state.intents import Intent
+from tenuto.tui.state.state import UiState
 
 TOPICS = (approval, compaction, panel, prompt, queue, quit, reading, session, turn)
 """The modules that have the handlers."""

@@ -32,9 +32,9 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.text.call_summary import summarise_call
-from tenuto.tui.effects import Bell
 from tenuto.tui.machine.change import Change, on, pass_verdict
-from tenuto.tui.machine.item import (
+from tenuto.tui.state.effects import Bell
+from tenuto.tui.state.item import (
     AssistantItem,
     Item,
     ShellItem,
@@ -44,7 +44,7 @@ from tenuto.tui.machine.item import (
     append_output,
     append_text,
 )
-from tenuto.tui.machine.state import OPEN_STATES, Retry, SpinnerLayer, TaskKind
+from tenuto.tui.state.state import OPEN_STATES, Retry, SpinnerLayer, TaskKind
 
 
 def set_layer(change: Change, kind: TaskKind, label: str) -> None:

@@ -15,13 +15,13 @@ from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.state import NO, ApprovalOption, UiState, approval_options
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, hidden_rows, padded, spans_width
 from tenuto.tui.render.diff import diff_lines, diff_summary
 from tenuto.tui.render.line import EMPTY, Line, Span, filled, fit, fit_lines, plain, wrap, wrap_code
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
 from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.state.state import NO, ApprovalOption, UiState, approval_options
 
 ROOMY_ROWS = 12
 """With fewer, what would happen has the rows of why it is asked, and the empty ones."""

@@ -12,7 +12,6 @@ from tenuto.protocol.part import ImagePart
 from tenuto.tui.keys.bindings import PHRASE_MARK, fit_phrases, join_phrases
 from tenuto.tui.keys.keys import help_rows
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.state import OPEN_STATES, Picker, QueueRow, RowQuestion, UiState
 from tenuto.tui.panels.panel import (
     ENTRY_MARGINS,
     NOTHING,
@@ -32,6 +31,7 @@ from tenuto.tui.render.line import EMPTY, Line, Span, fit_lines, plain, wrap
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.render.tools import todo_lines, todo_row
 from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.state.state import OPEN_STATES, Picker, QueueRow, RowQuestion, UiState
 
 ROOMY_ROWS = 11
 """With fewer, nothing of the selected row is shown beside the list."""

@@ -12,10 +12,10 @@ from msgspec import Struct, field
 
 from tenuto.guard.terminal import sanitize_line
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.state import TaskKind, UiState
 from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.line import Line, Span, fit, fit_lines
 from tenuto.tui.render.width import cell_width, pad, truncate
+from tenuto.tui.state.state import TaskKind, UiState
 
 LABEL_SHARE = 0.6
 PAD = "  "

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from tenuto.guard.terminal import sanitize_line
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.machine.item import BlockAction, Item, block_actions
-from tenuto.tui.machine.state import Search, UiState
-from tenuto.tui.machine.texts import item_name, item_text, searched_text
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, first_shown
 from tenuto.tui.render.line import Line, Span, fit_lines, plain
 from tenuto.tui.render.marks import snippet
 from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.state.item import BlockAction, Item, block_actions
+from tenuto.tui.state.state import Search, UiState
+from tenuto.tui.state.texts import item_name, item_text, searched_text
 
 PLACES = 8
 """Matches that a screen without a transcript of its own lists around the present one."""

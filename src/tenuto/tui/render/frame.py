@@ -11,7 +11,6 @@ from tenuto.guard.terminal import sanitize_line, sanitize_output
 from tenuto.protocol.part import ImagePart
 from tenuto.text.figures import format_bytes
 from tenuto.tool.output import read_notice
-from tenuto.tui.machine.item import BaseItem
 from tenuto.tui.render.line import (
     EMPTY,
     Line,
@@ -37,6 +36,7 @@ from tenuto.tui.render.options import (
     more_text,
 )
 from tenuto.tui.render.width import cell_width, take_cells, truncate_middle
+from tenuto.tui.state.item import BaseItem
 
 BODY_INDENT = 2
 FOLDED_LINES = 4

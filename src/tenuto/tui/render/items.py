@@ -22,17 +22,6 @@ from tenuto.text.figures import (
     format_spending,
     plural,
 )
-from tenuto.tui.machine.item import (
-    AssistantItem,
-    CompactionItem,
-    ContextItem,
-    Item,
-    NoticeItem,
-    ShellItem,
-    ThinkingItem,
-    ToolItem,
-    UserItem,
-)
 from tenuto.tui.render.frame import (
     Frame,
     Output,
@@ -49,6 +38,17 @@ from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE, RenderOptions, text_width
 from tenuto.tui.render.tools import has_body, render_tool, tool_height
 from tenuto.tui.render.width import cell_width
+from tenuto.tui.state.item import (
+    AssistantItem,
+    CompactionItem,
+    ContextItem,
+    Item,
+    NoticeItem,
+    ShellItem,
+    ThinkingItem,
+    ToolItem,
+    UserItem,
+)
 
 USER_ROWS = 24
 THINKING_ROWS = 4

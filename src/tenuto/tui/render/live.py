@@ -9,7 +9,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tenuto.guard.terminal import sanitize_for_terminal
-from tenuto.tui.machine.item import AssistantItem, Item
 from tenuto.tui.render.frame import frame_for
 from tenuto.tui.render.items import interruption, render_item
 from tenuto.tui.render.line import EMPTY, Line, indent, link_addresses, wrap
@@ -25,6 +24,7 @@ from tenuto.tui.render.markdown import (
     renderer_for,
 )
 from tenuto.tui.render.options import DEFAULT, RenderOptions
+from tenuto.tui.state.item import AssistantItem, Item
 
 FENCE_PIECE = 24
 CHEAP = 8_000

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tenuto.text.matching import counts_capitals
-from tenuto.tui.machine.item import Item
-from tenuto.tui.machine.state import Hit, Search, UiState
 from tenuto.tui.render.line import Line, Span, logical_lines, text_start
 from tenuto.tui.render.width import cell_width, take_cells
+from tenuto.tui.state.item import Item
+from tenuto.tui.state.state import Hit, Search, UiState
 
 
 class Cells(NamedTuple):

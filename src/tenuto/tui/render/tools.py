@@ -21,13 +21,13 @@ from tenuto.session.results import Tone, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
 from tenuto.text.call_summary import Arguments, argument, first_heading, read_arguments
 from tenuto.text.figures import format_count, format_seconds
-from tenuto.tui.machine.item import ToolItem
 from tenuto.tui.render.diff import FOLDED_ROWS, diff_height, diff_lines
 from tenuto.tui.render.frame import Frame, Output, Part, Words, below, head, last_lines, more_row, wrapped_rows
 from tenuto.tui.render.line import Line, Span, ansi_lines, file_link, indent, wrap
 from tenuto.tui.render.markdown import render_blocks
 from tenuto.tui.render.options import Glyphs
 from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.state.item import ToolItem
 
 PLAN_ROWS = 24
 LIVE_TAIL = 5

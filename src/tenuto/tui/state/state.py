@@ -20,8 +20,8 @@ from tenuto.tui.complete.history import Extras
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.keys.bindings import Bindings, ContextName
 from tenuto.tui.keys.keys import default_bindings
-from tenuto.tui.machine.intents import CompletionItem
-from tenuto.tui.machine.item import Gap, Part, Transcript
+from tenuto.tui.state.intents import CompletionItem
+from tenuto.tui.state.item import Gap, Part, Transcript
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]

@@ -6,7 +6,7 @@ Nothing is drawn for it, so that ten thousand items can be looked through betwee
 from __future__ import annotations
 
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line, sanitize_output
-from tenuto.tui.machine.item import (
+from tenuto.tui.state.item import (
     AssistantItem,
     CompactionItem,
     ContextItem,

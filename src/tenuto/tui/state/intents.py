@@ -11,7 +11,7 @@ from tenuto.command.outcome import PassedOn, RowAct, Shown
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.keys.bindings import Bindings, IntentBase
-from tenuto.tui.machine.item import BlockAction, GapEnd
+from tenuto.tui.state.item import BlockAction, GapEnd
 
 Intent = IntentBase | Shown | PassedOn
 """What the machine takes in beside events: what a command asks of the screen is taken as it is."""
