@@ -73,7 +73,7 @@ def test_what_is_there_already_stays():
     ("screen", "late", "use"),
     [
         (
-            "import tenuto.tui.full.entry",
+            "import tenuto.tui.full.app",
             "platformdirs rich.table tempfile shutil bz2 hashlib textual.system_commands",
             "import textual.app as app, platformdirs; from rich.table import Table\n"
             "assert app.user_downloads_path() == platformdirs.user_downloads_path()\n"

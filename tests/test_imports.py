@@ -87,8 +87,8 @@ def test_the_inline_screen_needs_no_framework():
         code = probe.format(module=module)
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
-    assert loaded("tenuto.tui.full.entry") == "['textual', 'rich']"
-    assert loaded("tenuto.tui.inline.entry") == "[]"
+    assert loaded("tenuto.tui.full.app") == "['textual', 'rich']"
+    assert loaded("tenuto.tui.inline.app") == "[]"
     assert loaded("tenuto.tui.inline.plain") == "[]"
 
 

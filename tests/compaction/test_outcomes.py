@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.strategy import Message, system
 from tenuto.compaction.ways.strategies import convert_output
 from tenuto.compaction.ways.validate import Proposal, evaluate, find_flaw, view_after
 from tenuto.core.compacting.strategies import outcome_of
-from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.compaction import CompactionOutcome, RungError, StrategyError
 from tenuto.protocol.entry import PinEntry, ViewEdit
 from tenuto.protocol.message import (
     AssistantMessage,

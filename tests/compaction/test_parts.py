@@ -10,7 +10,6 @@ from tenuto.command.context_rows import MAX_WIDTH, PICTURE_ROWS, context_rows
 from tenuto.compaction.measure.meter import Meter, divide, sizes_over_time
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.summary.view import SessionData, session_blocks
-from tenuto.protocol.context import ContextPart, ContextReport, SizePoint
 from tenuto.protocol.entry import BranchSummaryEntry, QueuedEntry, TodoItem, ViewEditEntry
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -21,7 +20,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart
-from tenuto.protocol.usage import Usage
+from tenuto.protocol.usage import ContextPart, ContextReport, SizePoint, Usage
 from tenuto.session.view.projection import show_entry
 
 words = st.text(alphabet="ab <>/\n界1", max_size=60)

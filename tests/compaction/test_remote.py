@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.view import SessionData
@@ -26,7 +25,7 @@ from tenuto.compaction.ways.remote import RUNG, compact_remotely, request_before
 from tenuto.compaction.ways.validate import CurrentContext, evaluate
 from tenuto.model.anthropic import encoder
 from tenuto.model.openai import responses_encoder
-from tenuto.protocol.compaction import CompactionModel, CompactionOutcome
+from tenuto.protocol.compaction import CompactionModel, CompactionOutcome, RungError
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, Message, ToolResultMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest, ServerContext
 from tenuto.protocol.operation import CompactionReason

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.budget import SUMMARY_SHARE
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import Prompts
@@ -18,7 +17,7 @@ from tenuto.compaction.summary.summarise import SummaryError
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, SummaryModel
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.same_prefix import RUNG, describe_kept, same_prefix_rungs
-from tenuto.protocol.compaction import CacheState, CompactionModel, CompactionOutcome
+from tenuto.protocol.compaction import CacheState, CompactionModel, CompactionOutcome, RungError
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import ModelError, ModelRequest, ServerContext, ToolSchema
 from tenuto.protocol.part import ImagePart, ToolCallPart

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.errors import StrategyError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.strategy import Message, system
 from tenuto.compaction.ways.validate import CurrentContext, evaluate, find_flaw, view_after
 from tenuto.core.compacting.strategies import outcome_of
+from tenuto.protocol.compaction import StrategyError
 from tenuto.protocol.message import SystemMessage, ToolResultMessage, UserMessage
 from tests.compaction.build import MODEL, History, budget, text, words
 from tests.session.build import check_pairs

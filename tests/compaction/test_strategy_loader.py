@@ -7,11 +7,10 @@ import textwrap
 
 import pytest
 
-from tenuto.compaction.errors import StrategyError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.ways.strategies import HidingThenSummaryCompaction, check_strategy, load_strategy
 from tenuto.config.settings import Settings
-from tenuto.protocol.compaction import SessionView
+from tenuto.protocol.compaction import SessionView, StrategyError
 
 METER, SETTINGS = Meter(), Settings()
 DEPENDENCIES: dict[type, object] = {Meter: METER, Settings: SETTINGS}

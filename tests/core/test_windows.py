@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.command.compaction_commands import report_context
 from tenuto.command.outcome import Say
 from tenuto.compaction.measure.budget import LEAST_FREE, MIN_FREE, MIN_OUTPUT, aim_for, allowance_for, budget_for
 from tenuto.config.settings import CompactionSettings
 from tenuto.core.compacting.environment import LearningClient
-from tenuto.core.state.context import report_context
 from tenuto.core.state.windows import note_served
 from tenuto.protocol.event import CompactionEndEvent, NoticeEvent, PromptReturnedEvent
 from tenuto.protocol.message import AssistantMessage, SystemMessage

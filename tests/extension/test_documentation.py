@@ -15,8 +15,7 @@ import pytest
 
 from tenuto.config.settings import ExtensionSettings
 from tenuto.extension.api import ExtensionApi
-from tenuto.extension.host import ExtensionHost
-from tenuto.extension.loading import ENTRY_POINT_GROUP, find_extensions
+from tenuto.extension.host import ENTRY_POINT_GROUP, ExtensionHost, find_extensions
 from tenuto.protocol.event import CompactionEndEvent, NoticeEvent
 from tenuto.protocol.hooks import (
     HOOKS,

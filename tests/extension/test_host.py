@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from tenuto.config.settings import ExtensionSettings
-from tenuto.extension.host import ExtensionHost, read_answer
-from tenuto.extension.loading import find_extensions
+from tenuto.extension.host import ExtensionHost, find_extensions, read_answer
 from tenuto.protocol.hooks import (
     BeforeCompactAnswer,
     BeforeTreeAnswer,

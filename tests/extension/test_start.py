@@ -30,7 +30,7 @@ def modules_after_a_prompt(tmp_path: Path) -> set[str]:
     return set(json.loads(line.removeprefix("MODULES ")))
 
 
-OURS = {"tenuto.extension.host", "tenuto.extension.loading", "tenuto.extension.api"}
+OURS = {"tenuto.extension.host", "tenuto.extension.api"}
 
 
 def test_without_extensions_nothing_is_imported_for_them(tmp_path):
@@ -42,4 +42,4 @@ def test_without_extensions_nothing_is_imported_for_them(tmp_path):
 def test_with_a_folder_of_them_it_is(tmp_path, folder):
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / folder / "mine.py").write_text("def setup(tenuto): pass\n")
-    assert "tenuto.extension.loading" in modules_after_a_prompt(tmp_path)
+    assert "tenuto.extension.host" in modules_after_a_prompt(tmp_path)

@@ -230,7 +230,7 @@ async def test_what_was_typed_before_there_was_a_session_is_in_the_next(tmp_path
 import asyncio, sys
 from pathlib import Path
 from tenuto.core.start import Start
-from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.launch import Opening
 from tenuto.tui.state.state import Draft, Echo, UiState
 home = Path(sys.argv[1])

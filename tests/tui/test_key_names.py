@@ -11,10 +11,9 @@ from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
 from tenuto.tui.full.driver import InputReader
-from tenuto.tui.inline.keys import Press
+from tenuto.tui.inline.keys import Press, read_keys
 from tenuto.tui.keys.bindings import KeyNameError, key_label, normal_key, parse_keys, typed_by
 from tenuto.tui.keys.keys import KEYS
-from tenuto.tui.terminal.sequences import read_keys
 from tests.tui.key_bytes import bytes_of, key_reader
 
 TABLE = sorted({normal_key(key) for row in KEYS for key in row.keys})

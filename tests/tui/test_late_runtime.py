@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tenuto.protocol.part import TextPart
-from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.runner import LateRuntime
 from tests.tui.full.fake_runtime import FakeRuntime
 
 

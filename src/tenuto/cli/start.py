@@ -225,11 +225,11 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
     start = runtime_start(options, cwd, interactive=True)
     choose = options.resume == ""
     if choice == "full":
-        from tenuto.tui.full.entry import run_full
+        from tenuto.tui.full.app import run_full
 
         return run_full(start, options.prompt, choose=choose, early=early)
     if choice == "inline":
-        from tenuto.tui.inline.entry import run_inline
+        from tenuto.tui.inline.app import run_inline
 
         return run_inline(start, options.prompt, choose=choose, early=early)
     from tenuto.tui.inline.plain import run_plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenuto.protocol.context import ContextReport, PartName, SizePoint
+from tenuto.protocol.usage import ContextReport, PartName, SizePoint
 from tenuto.text.figures import format_count
 
 Row = list[tuple[str, str]]

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level
 from tenuto.protocol.part import ImagePart
+from tenuto.protocol.usage import ContextReport
 
 MouseMode = Literal["full", "wheel", "off"]
 RowAct = Literal["rename", "delete", "fork", "end"]

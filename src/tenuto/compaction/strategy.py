@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tenuto.compaction.errors import StrategyError
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.strategies import (
     DigestCompaction,
@@ -23,6 +22,7 @@ from tenuto.protocol.compaction import (
     CompactionOutput,
     CompactionStrategy,
     SessionView,
+    StrategyError,
 )
 from tenuto.protocol.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart

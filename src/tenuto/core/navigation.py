@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan.entries import visible_entry
 from tenuto.compaction.summary.branch import (
     LeftBranch,
@@ -38,6 +37,7 @@ from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import changed_files_message
 from tenuto.core.transcript import compaction_end, compaction_of_branch
+from tenuto.protocol.compaction import RungError
 from tenuto.protocol.entry import (
     MOVED_KIND,
     BranchEntry,

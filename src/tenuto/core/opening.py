@@ -18,8 +18,7 @@ from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
-from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState
-from tenuto.core.state.task_state import TaskState
+from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, TaskState
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.guard.terminal import sanitize_line

@@ -21,6 +21,25 @@ from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.usage import Usage
 
 
+class RungError(Exception):
+    """One way of making the view smaller came to nothing; `str(error)` says why in one line.
+
+    `notice` is what the user has to be told even when another way succeeds (empty: nothing).
+    """
+
+    def __init__(self, reason: str, *, notice: str = "") -> None:
+        super().__init__(reason)
+        self.notice = notice
+
+
+class NothingLeftError(RungError):
+    """There is nothing that could be made smaller; the text says why."""
+
+
+class StrategyError(RungError):
+    """A strategy cannot be loaded, or does not behave like one; the text says what to change."""
+
+
 class SessionView(Protocol):
     """A session that can be read and not changed."""
 

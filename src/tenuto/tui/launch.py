@@ -18,8 +18,8 @@ from tenuto.config.settings import Settings, UiSettings
 from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
 from tenuto.tui.drafts import keep_unopened
-from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.render.options import motion_of
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.state.intents import Intent, KeyboardKnown
 from tenuto.tui.state.state import StatusLine, UiState
 from tenuto.tui.terminal.emulator import ask_tmux, is_xterm, recognise

@@ -19,13 +19,12 @@ from tenuto.protocol.entry import Mode
 from tenuto.tui.alerts import Alerts
 from tenuto.tui.chrome import TOAST_STYLES
 from tenuto.tui.keys.keyboard import Editor, Keyboard
-from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import first_state
 from tenuto.tui.paint import Paint
 from tenuto.tui.programs import Draft, OwnEditor, Page, page_of, show_page
 from tenuto.tui.render.line import Span
 from tenuto.tui.render.options import Detail, RenderOptions, motion_of
-from tenuto.tui.runner import Runner
+from tenuto.tui.runner import LateRuntime, Runner
 from tenuto.tui.state import effects, intents
 from tenuto.tui.state.effects import ScreenEffect, TranscriptEffect
 from tenuto.tui.terminal.terminal import NO_SHELL, has_shell

@@ -32,8 +32,8 @@ from tenuto.protocol.operation import AnswerApprovalOperation, AnyOperation, Cha
 from tenuto.protocol.part import ContentPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
-from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import freeze_heap
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.terminal.terminal import borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, replay, tool, user

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tenuto.config.settings import UiSettings
 from tenuto.protocol.event import AnyEvent
 from tenuto.tui.full.app import TenutoApp
-from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 

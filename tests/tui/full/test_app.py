@@ -29,7 +29,7 @@ from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
 from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.transcript import TranscriptView
-from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.state.intents import Tick
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user

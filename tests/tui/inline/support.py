@@ -19,8 +19,8 @@ from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.application import Keyboard
 from tenuto.tui.inline.output import InlineOutput, Size
-from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.paint import Paint
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 from tests.tui.full.support import Clock

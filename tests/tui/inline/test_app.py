@@ -31,8 +31,8 @@ from tenuto.protocol.operation import (
 )
 from tenuto.tui.inline.app import InlineApp
 from tenuto.tui.inline.output import InlineOutput
-from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.paint import Paint
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
 from tests.tui.inline.support import Session, Terminal, pipe_keyboard, running_app

@@ -16,7 +16,7 @@ from tenuto.guard.terminal import BLANK
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent, TaskStartedEvent, TodoChangedEvent
 from tenuto.protocol.message import TodoView
-from tenuto.tui.inline.painter import CellRows
+from tenuto.tui.inline.bottom import CellRows
 from tenuto.tui.inline.prompt import break_prompt
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.line import plain

@@ -6,7 +6,7 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.inline.painter import CellRows, Painter, Place
+from tenuto.tui.inline.bottom import CellRows, Painter, Place
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.theme import find_theme
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tenuto.command.outcome import Edit, ShowContext
-from tenuto.protocol.context import ContextPart, ContextReport
 from tenuto.protocol.event import (
     CompactionEndEvent,
     CompactionProposedEvent,
@@ -11,6 +10,7 @@ from tenuto.protocol.event import (
     SessionOpenedEvent,
 )
 from tenuto.protocol.message import CompactionEntry
+from tenuto.protocol.usage import ContextPart, ContextReport
 from tenuto.tui.render.items import render_item
 from tenuto.tui.state.effects import DraftSet, RunCommand
 from tenuto.tui.state.intents import Escape, PickChoice, Tick

@@ -1,6 +1,5 @@
 """What the golden files are drawn from: one of everything that a transcript shows."""
 
-from tenuto.protocol.context import ContextPart, ContextReport, SizePoint
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import (
     CompactionEntry,
@@ -14,7 +13,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
 )
 from tenuto.protocol.part import ImagePart, TextPart
-from tenuto.protocol.usage import Usage
+from tenuto.protocol.usage import ContextPart, ContextReport, SizePoint, Usage
 from tenuto.session.view.pairing import INTERRUPTED_TEXT, interruption
 from tenuto.tui.state.item import (
     AssistantItem,

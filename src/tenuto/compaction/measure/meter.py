@@ -42,7 +42,6 @@ from tenuto.compaction.measure.weight import (
     weigh_parts,
 )
 from tenuto.config.settings import CompactionSettings
-from tenuto.protocol.context import ContextPart, PartName, SizePoint
 from tenuto.protocol.entry import BranchSummaryEntry, QueuedEntry, ViewEditEntry
 from tenuto.protocol.message import (
     AssistantMessage,
@@ -55,6 +54,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import TextPart, text_of
+from tenuto.protocol.usage import ContextPart, PartName, SizePoint
 from tenuto.session.view.projection import frame_branch_summary
 from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text

@@ -15,7 +15,6 @@ from typing import cast
 
 import msgspec
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.budget import MIN_FREE, Budget
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.plan.entries import Visible
@@ -33,6 +32,7 @@ from tenuto.compaction.summary.serialize import (
 )
 from tenuto.compaction.summary.summary import find_fault, is_too_long, join_summaries, shorten, text_of_summary
 from tenuto.compaction.summary.view import clip_to_tokens
+from tenuto.protocol.compaction import RungError
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage, UserMessage
 from tenuto.protocol.model import (
     RETRYABLE,

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.budget import Budget
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summarise import Patience, Progress
 from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.validate import CurrentContext, Proposal, evaluate, find_flaw
-from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
+from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome, RungError
 from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, FileUse
 from tenuto.protocol.model import ModelRequest, RemoteCompactor

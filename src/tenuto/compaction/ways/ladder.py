@@ -13,14 +13,13 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.ways.environment import BoundContext, accept
 from tenuto.compaction.ways.preview import use_prepared
 from tenuto.compaction.ways.remote import compact_remotely, is_chosen
 from tenuto.compaction.ways.rungs import Rung, build_digest, hide_if_it_pays, plan_or_shorten, serialised_rungs
 from tenuto.compaction.ways.same_prefix import same_prefix_rungs
-from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome
+from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome, RungError, StrategyError
 from tenuto.protocol.model import ModelClient, ModelFacts, ModelRequest, StreamPart
 
 T = TypeVar("T")

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import msgspec
 
 from tenuto.compaction.data.files import strip_file_lists
-from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
 from tenuto.compaction.summary.prompts import assemble, summariser_system
 from tenuto.compaction.summary.serialize import serialize
@@ -20,7 +19,7 @@ from tenuto.compaction.ways.rungs import hide_if_it_pays, propose_summary, seria
 from tenuto.compaction.ways.same_prefix import RUNG as SAME_PREFIX
 from tenuto.compaction.ways.same_prefix import planned_tokens, same_prefix_rungs
 from tenuto.compaction.ways.validate import evaluate
-from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.compaction import CompactionOutcome, NothingLeftError, RungError, StrategyError
 from tenuto.protocol.message import Message, SystemMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.text.estimate import estimate_text

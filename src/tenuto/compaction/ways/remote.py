@@ -14,7 +14,6 @@ from dataclasses import replace
 import msgspec
 
 from tenuto.compaction.data.files import format_file_lists, strip_file_lists, with_file_lists
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.plan.entries import active_compaction
 from tenuto.compaction.plan.plan import CompactionPlan, plan_compaction
@@ -24,7 +23,7 @@ from tenuto.compaction.summary.summarise import MAX_RETRIES, MAX_WAIT
 from tenuto.compaction.summary.summary import shorten
 from tenuto.compaction.summary.view import build_remote_replacement, user_messages_block
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, accept
-from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.compaction import CompactionOutcome, RungError
 from tenuto.protocol.message import AssistantMessage, ProviderItems, SystemMessage
 from tenuto.protocol.model import (
     RETRYABLE,

@@ -12,7 +12,6 @@ from typing import Protocol
 import msgspec
 
 from tenuto.compaction.data.files import with_file_lists
-from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.measure.weight import estimate_message
@@ -36,7 +35,7 @@ from tenuto.compaction.summary.view import SessionData, build_replacement
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel, accept
 from tenuto.compaction.ways.remote import plan_from_history
 from tenuto.compaction.ways.validate import evaluate, find_flaw
-from tenuto.protocol.compaction import CompactionOutcome
+from tenuto.protocol.compaction import CompactionOutcome, NothingLeftError, RungError
 from tenuto.protocol.entry import ViewEdit
 from tenuto.protocol.message import AssistantMessage, Message, NameAudit, ToolResultMessage
 from tenuto.protocol.part import text_of

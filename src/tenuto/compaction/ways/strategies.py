@@ -18,7 +18,6 @@ from typing import Any, cast, get_args, get_type_hints
 import msgspec
 
 from tenuto.compaction.data.files import with_file_lists
-from tenuto.compaction.errors import NothingLeftError, RungError, StrategyError
 from tenuto.compaction.plan.plan import NothingToCompact
 from tenuto.compaction.summary.digest import list_room
 from tenuto.compaction.summary.view import build_replacement
@@ -26,7 +25,14 @@ from tenuto.compaction.ways.environment import BoundContext, accept
 from tenuto.compaction.ways.ladder import on_owner_loop, remote_rungs, run_ladder
 from tenuto.compaction.ways.remote import choose_remote
 from tenuto.compaction.ways.rungs import build_digest, hide, plan_or_shorten, serialised_rungs
-from tenuto.protocol.compaction import CompactionContext, CompactionOutcome, CompactionStrategy
+from tenuto.protocol.compaction import (
+    CompactionContext,
+    CompactionOutcome,
+    CompactionStrategy,
+    NothingLeftError,
+    RungError,
+    StrategyError,
+)
 from tenuto.protocol.hooks import SuppliedCompaction
 from tenuto.protocol.message import MESSAGE_TYPES, Message
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.measure.budget import aim_for
 from tenuto.compaction.ways.environment import BoundContext, Progress
 from tenuto.compaction.ways.ladder import LadderCompaction
@@ -32,7 +31,7 @@ from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.prompt import refreshed_system_entry
 from tenuto.core.state.windows import ModelChange, change_model, describe_sizes
 from tenuto.core.transcript import compaction_end
-from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy
+from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy, NothingLeftError, RungError
 from tenuto.protocol.entry import ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.hooks import SuppliedCompaction

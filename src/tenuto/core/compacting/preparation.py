@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from tenuto.compaction.errors import NothingLeftError, RungError
 from tenuto.compaction.summary.summarise import MAX_WAIT, Patience
 from tenuto.compaction.ways.environment import BoundContext, still_holds
 from tenuto.compaction.ways.ladder import LadderCompaction
@@ -24,6 +23,7 @@ from tenuto.core.errors import describe_failure
 from tenuto.core.state.compaction_state import GROWTH_AFTER_FAILURE, CompactionRequest
 from tenuto.core.state.live import PREPARE_SHARE, LiveSession
 from tenuto.core.state.windows import split_model
+from tenuto.protocol.compaction import NothingLeftError, RungError
 from tenuto.protocol.entry import UsageEntry
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskSettledEvent, TaskStartedEvent
 from tenuto.protocol.message import AssistantMessage, CompactionEntry

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from tenuto.compaction.errors import RungError
 from tenuto.compaction.plan.plan import NothingToCompact
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.preview import PlanDescription, describe_plan, editable_summary, with_summary
@@ -25,6 +24,7 @@ from tenuto.core.compacting.strategies import choose_strategy, name_of
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest, PendingCompaction
 from tenuto.core.state.live import LiveSession
+from tenuto.protocol.compaction import RungError
 from tenuto.protocol.event import CompactionProposedEvent, CompactionStartEvent
 from tenuto.protocol.operation import CompactSessionOperation, PreviewCompactionOperation
 from tenuto.protocol.usage import Usage

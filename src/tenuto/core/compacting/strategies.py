@@ -13,7 +13,6 @@ from typing import cast
 
 import msgspec
 
-from tenuto.compaction.errors import RungError, StrategyError
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
 from tenuto.compaction.ways.environment import BoundContext
@@ -30,7 +29,9 @@ from tenuto.protocol.compaction import (
     CompactionOutcome,
     CompactionOutput,
     CompactionStrategy,
+    RungError,
     SessionView,
+    StrategyError,
 )
 from tenuto.protocol.message import (
     AssistantMessage,

@@ -82,7 +82,7 @@ class Extensions:
         return self._loading
 
     async def _load(self) -> ExtensionHost | None:
-        from tenuto.extension.loading import find_extensions
+        from tenuto.extension.host import find_extensions
 
         found = await asyncio.to_thread(find_extensions, self._home, self._settings)
         for problem in found.problems:
@@ -101,7 +101,7 @@ class Extensions:
         if folder in self._refused or not folder.is_dir() or folder.resolve() == (self._home / FOLDER).resolve():
             return
         self._refused.add(folder)
-        from tenuto.extension.loading import list_files
+        from tenuto.extension.host import list_files
 
         names = [sanitize_line(path.name) for path in list_files(folder)]
         if not names:

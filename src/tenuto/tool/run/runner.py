@@ -13,6 +13,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, ToolResultMessage
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart
 from tenuto.text.bounding import shorten
+from tenuto.text.matching import nearest
 from tenuto.tool.output import ToolOutput, bound_output, clean_text
 from tenuto.tool.run.context import PlacedTool, ToolContext, ToolError
 from tenuto.tool.run.registry import ToolRegistry
@@ -134,10 +135,8 @@ def _unreadable(call: ToolCallPart, why: str) -> str:
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name.lower(), names, 1)
-    hint = f" Did you mean {close[0]}?" if close else ""
+    near = nearest(name, names)
+    hint = f" Did you mean {near}?" if near else ""
     return f"There is no tool named {shorten(name, 80)}.{hint} The tools are: {', '.join(names)}."
 
 

@@ -20,7 +20,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tenuto.command.outcome import MouseMode
-from tenuto.config.settings import UiSettings
+from tenuto.config.settings import Settings, UiSettings, load_settings
+from tenuto.exit_codes import SIGNAL
 from tenuto.protocol.entry import Mode
 from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, parting_lines
 from tenuto.tui.full.chrome_widgets import ChromeWidgets
@@ -29,18 +30,21 @@ from tenuto.tui.full.driver import BackgroundHeard, HeldDriver, HungUp, Terminal
 from tenuto.tui.full.palette import palette_for, show_all_colours
 from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.transcript import TranscriptView
-from tenuto.tui.late_runtime import LateRuntime
+from tenuto.tui.launch import Ended, Opening, first_mode, learn_keyboard, noise_file, opening_texts
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.screen import Action
 from tenuto.tui.screen import Screen as CommonScreen
 from tenuto.tui.state import effects, intents
 from tenuto.tui.state.effects import TranscriptEffect
+from tenuto.tui.terminal.terminal import Terminal, borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
+    from tenuto.core.start import Start
     from tenuto.tui.first_paint.reader import EarlyReader
 
 
@@ -465,3 +469,57 @@ class TenutoApp(App[None], inherit_bindings=False):
         """The text may be another kind of prompt, or of another height; what was selected further up is done with."""
         self.transcript.pointer.clear()
         self.chrome.show_prompt(self.composer.text)
+
+
+def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
+    """Run the full-screen front-end and return the exit code.
+
+    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has the
+    terminal until the app can show its first frame.
+    """
+    settings, _ = load_settings(start.home, start.cwd, start.environ)
+    noise = noise_file(start.home)
+    texts = opening_texts(prompt, choose=choose)
+    with borrow_terminal(str(noise), early.found if early else None) as terminal, contextlib.ExitStack() as stack:
+        if early is not None:
+            stack.callback(early.close)
+        ended = asyncio.run(_run(start, texts, settings, terminal, early))
+    return ended.report(noise)
+
+
+async def _run(
+    start: Start, texts: list[str], settings: Settings, terminal: Terminal, early: EarlyReader | None
+) -> Ended:
+    ui = settings.ui
+    late = LateRuntime(start.home, temporary=start.temporary)
+    opening = Opening(start, late, texts)
+
+    async def open_session() -> None:
+        await opening.open(app.runner.submit_user_input)
+        await learn_keyboard(start.home, os.environ, app.runner.handle)
+
+    themes = ThemeChooser(ui.theme, start.environ, start.home)
+    app = TenutoApp(
+        late,
+        open_session,
+        themes=themes,
+        ui=ui,
+        mode=first_mode(start, settings),
+        early=early,
+        take_texts=opening.take_texts,
+    )
+    terminal.owed = lambda: app.alerts.owed
+    with leave_on_signals(asyncio.get_running_loop(), app.leave) as signals:
+        await app.run_async(mouse=ui.mouse != "off")
+        await app.finish()
+        hint = await opening.close(app.runner.state)
+    code = SIGNAL + signals[0] if signals else app.return_code or 0
+    return Ended(code, hint, app.failure, app.parting(*_size(terminal)))
+
+
+def _size(terminal: Terminal) -> tuple[int, int]:
+    try:
+        size = os.get_terminal_size(terminal.output.fileno())
+    except OSError:  # it is gone
+        return 0, 0
+    return size.columns, size.lines

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenuto.command.outcome import MouseMode
-from tenuto.config.settings import UiSettings
+from tenuto.config.settings import Settings, UiSettings, load_settings
+from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode
 from tenuto.tui.chrome import Chrome, ReadingPanels
@@ -19,12 +23,12 @@ from tenuto.tui.first_paint.reader import Handover
 from tenuto.tui.inline.application import InlineApplication, Keyboard
 from tenuto.tui.inline.bottom import INDENT, Bottom, arrange
 from tenuto.tui.inline.keys import Press
-from tenuto.tui.inline.output import InlineOutput, habit_in
+from tenuto.tui.inline.output import NOT_PAINTED_AGAIN, InlineOutput, habit_in, synchronises, terminal_size
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.inline.prompt import PromptEditor
 from tenuto.tui.keys.line_editor import LineEditor
-from tenuto.tui.late_runtime import LateRuntime
-from tenuto.tui.paint import Paint
+from tenuto.tui.launch import Ended, Opening, first_mode, learn_keyboard, noise_file, opening_texts
+from tenuto.tui.paint import Paint, colour_depth
 from tenuto.tui.panels.panel import PAD, Panel, first_shown
 from tenuto.tui.panels.reading import FIELD_ROWS, block_preview, places_panel, search_field, search_keys
 from tenuto.tui.render.line import EMPTY, Line, fit_lines
@@ -32,12 +36,14 @@ from tenuto.tui.render.marks import Marks, draw_marks, present_match
 from tenuto.tui.render.options import glyphs_for
 from tenuto.tui.render.theme import Theme
 from tenuto.tui.render.width import cell_width, truncate
+from tenuto.tui.runner import LateRuntime
 from tenuto.tui.screen import Action, Screen
 from tenuto.tui.state import effects, intents
 from tenuto.tui.state.effects import TranscriptEffect
 from tenuto.tui.state.item import Item
 from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_name
+from tenuto.tui.terminal.emulator import Hyperlinks
 from tenuto.tui.terminal.input import BACKGROUND_REPORTS, NO_BACKGROUND_REPORTS
 from tenuto.tui.terminal.modified_keys import (
     CLEAN_KEYBOARD,
@@ -47,8 +53,21 @@ from tenuto.tui.terminal.modified_keys import (
     more_keys,
     no_more_keys,
 )
-from tenuto.tui.terminal.terminal import NO_MOUSE_NO_SIZES
+from tenuto.tui.terminal.terminal import (
+    NO_MOUSE_NO_SIZES,
+    WRITE_SECONDS,
+    Terminal,
+    borrow_terminal,
+    give_back,
+    leave_on_signals,
+)
+from tenuto.tui.terminal.writer import open_again
 from tenuto.tui.themes import ThemeChooser
+
+if TYPE_CHECKING:
+    from tenuto.core.start import Start
+    from tenuto.tui.first_paint.reader import EarlyReader
+
 
 CONTEXT_ROWS = 9
 """Rows of a block that are shown around a match, its own among them."""
@@ -417,3 +436,91 @@ class InlineApp:
         self.runner.handle(intents.Escape())
         self.show()
         return True
+
+
+RESTORE = f"\x1b[?2026l\x1b[?2004l{END_MODES}\x1b[?7h\x1b[?25h\x1b[0m"
+"""Ends every mode that may have begun; the screen is the user's own and stays as it is."""
+
+
+def run_inline(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
+    """Run the inline front-end and return the exit code.
+
+    `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has the
+    terminal until the app can paint its first frame.
+    """
+    settings, _ = load_settings(start.home, start.cwd, start.environ)
+    noise = noise_file(start.home)
+    found = early.found if early else None
+    restore = RESTORE + (NOT_PAINTED_AGAIN if habit_in(os.environ) == "clears" else "")
+    with borrow_terminal(str(noise), found, restore=restore) as terminal, contextlib.ExitStack() as stack:
+        if early is not None:
+            stack.callback(early.close)
+        texts = opening_texts(prompt, choose=choose)
+        keyboard = _open_keyboard()
+        # Raw at once: what is typed, and what the terminal answers, is not to be echoed before there is a prompt.
+        stack.enter_context(keyboard.raw())
+        themes = ThemeChooser(settings.ui.theme, os.environ, start.home)
+        themes.begin(terminal.write, asked=early is not None and early.asked)
+        run = _run(start, texts, settings, terminal, early=early, keyboard=keyboard, themes=themes)
+        ended, typed = asyncio.run(run)
+    give_back(keyboard.descriptor, typed)
+    return ended.report(noise)
+
+
+def _open_keyboard() -> Keyboard:
+    """Return the keyboard, read without ever waiting: the shell may have read what was there, after a stop."""
+    descriptor = sys.stdin.fileno()
+    return Keyboard(descriptor, open_again(descriptor, os.O_RDONLY))
+
+
+async def _run(
+    start: Start,
+    texts: list[str],
+    settings: Settings,
+    terminal: Terminal,
+    *,
+    early: EarlyReader | None,
+    keyboard: Keyboard,
+    themes: ThemeChooser,
+) -> tuple[Ended, str]:
+    """Return how it ended, and what a user has typed since then."""
+    late = LateRuntime(start.home, temporary=start.temporary)
+    opening = Opening(start, late, texts)
+
+    async def open_session() -> None:
+        await opening.open(app.runner.submit_user_input)
+        await learn_keyboard(start.home, environ, app.runner.handle)
+
+    environ = os.environ
+    depth = colour_depth(environ)
+    output = InlineOutput(
+        terminal.writer,
+        terminal_size(terminal.output.fileno()),
+        synchronised=synchronises(environ),
+    )
+    paint = Paint(themes.theme, depth, links=Hyperlinks(environ))
+    app = InlineApp(
+        late,
+        open_session,
+        keyboard,
+        output,
+        paint=paint,
+        themes=themes,
+        ui=settings.ui,
+        mode=first_mode(start, settings),
+        environ=environ,
+        found=terminal.found,
+        take_texts=opening.take_texts,
+    )
+    app.take_over(early.stop if early is not None else Handover)
+    terminal.owed = lambda: app.alerts.owed
+    loop = asyncio.get_running_loop()
+    terminal.writer.drained = lambda: loop.call_soon_threadsafe(app.show)
+    terminal.writer.gone = lambda: loop.call_soon_threadsafe(app.leave)
+    with leave_on_signals(loop, app.leave) as signals:
+        await app.run()
+        hint = await opening.close(app.runner.state)
+        typed = app.application.end_reports()
+        terminal.writer.close(WRITE_SECONDS)
+    code = SIGNAL + signals[0] if signals else 1 if app.failure else 0
+    return Ended(code, hint, app.failure), typed

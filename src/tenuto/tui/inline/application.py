@@ -13,7 +13,7 @@ import signal
 import termios
 from collections.abc import AsyncGenerator, Callable, Generator
 
-from tenuto.tui.inline.bottom import Bottom
+from tenuto.tui.inline.bottom import Bottom, Painter, row_cells
 from tenuto.tui.inline.keys import KeyReader, Pasted, Press
 from tenuto.tui.inline.output import (
     CLEARING_SECONDS,
@@ -24,7 +24,6 @@ from tenuto.tui.inline.output import (
     Painted,
     rows_above_cursor,
 )
-from tenuto.tui.inline.painter import Painter, row_cells
 from tenuto.tui.terminal.emulator import Reflow
 from tenuto.tui.terminal.terminal import answer_timeout, drain_input, give_back, stop_in_background, stop_job
 

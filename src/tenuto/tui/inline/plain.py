@@ -31,13 +31,12 @@ from tenuto.tui.keys.bindings import Bindings
 from tenuto.tui.keys.key_file import OwnKeys
 from tenuto.tui.keys.keyboard import Machine
 from tenuto.tui.keys.keys import default_bindings, help_text
-from tenuto.tui.late_runtime import LateRuntime
 from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
 from tenuto.tui.panels.approval import approval_detail, option_label, plan_lines
 from tenuto.tui.programs import read_page
 from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.options import RenderOptions, glyphs_for
-from tenuto.tui.runner import Runner
+from tenuto.tui.runner import LateRuntime, Runner
 from tenuto.tui.state import effects as screen_effects
 from tenuto.tui.state import intents
 from tenuto.tui.state.effects import ScreenEffect

@@ -9,12 +9,12 @@ accent = "#ff8800"
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
+from tenuto.text.matching import did_you_mean
 from tenuto.tui.render.theme import COLOUR_MEANINGS, MODIFIERS, PALETTES, STYLES, Palette, Style, Theme, build_theme
 
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
@@ -223,7 +223,7 @@ def _is_word(word: str, colours: Mapping[str, str]) -> bool:
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    if close:
-        return f"; did you mean {close[0]}?"
+    meant = did_you_mean(name, known)
+    if meant:
+        return meant
     return f"; there are {', '.join(known)}" if known is COLOUR_MEANINGS else ""

@@ -12,11 +12,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from tenuto.protocol.context import ContextReport
 from tenuto.protocol.entry import Level, Origin
 from tenuto.protocol.message import CompactionEntry, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart
+from tenuto.protocol.usage import ContextReport
 
 ToolState = Literal["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
 """Of a call: `ready` is written and has its turn to come, `waiting` needs the user's answer."""
