@@ -99,7 +99,7 @@ from pathlib import Path
 from tenuto.cli.arguments import Options
 from tenuto.cli.start import runtime_start
 runtime_start(Options(), Path("."), interactive=True)
-import tenuto.tui.{screen}.entry
+import tenuto.tui.{screen}.app
 late = ("tenuto.core.runtime", "tenuto.session.session", "tenuto.model.registry", "h11", "markdown_it", "pygments")
 late += ("json",)
 print([name for name in late if name in sys.modules])

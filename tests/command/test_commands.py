@@ -13,7 +13,7 @@ from tenuto.command.outcome import Choose, EditFile, Leave, Page, ReadOwnFiles, 
 from tenuto.command.registry import COMMANDS, find_command, runner_of
 from tenuto.command.session_commands import ELSEWHERE, HERE, age
 from tenuto.core.errors import UsageError
-from tenuto.frontend.outcomes import describe_outcome
+from tenuto.frontend.print import describe_outcome
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,

@@ -89,7 +89,7 @@ class Clock:
 
 async def test_the_edited_plan_is_the_one_that_the_model_gets_and_the_log_keeps(tmp_path, monkeypatch):
     clock = Clock()
-    for counting in ("tenuto.core.agent.plans.time", "tenuto.tool.run.runner.time"):
+    for counting in ("tenuto.core.agent.calls.time", "tenuto.tool.run.runner.time"):
         monkeypatch.setattr(counting, clock)
     edited = f"{PLAN}\n4. Tell </plan> the team."
     async with agent(tmp_path, [HAND_OVER, Reply("Off I go.")], mode="plan") as running:

@@ -22,7 +22,7 @@ from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 from tenuto.text.bounding import result_ceiling
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.output import StepBudget, ToolOutput, room_for_results, tokens_of
-from tenuto.tool.run.build_schemas import build_schemas
+from tenuto.tool.run.arguments import build_schemas
 from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 from tenuto.tool.run.runner import prepare

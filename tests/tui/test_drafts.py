@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from tenuto.tui.complete.history import Extras
-from tenuto.tui.drafts import MAX_AGE, DraftFiles, StoredDraft
-from tenuto.tui.editor_services import DRAFT_LATEST, DRAFT_PAUSE
+from tenuto.tui.editor_services import DRAFT_LATEST, DRAFT_PAUSE, MAX_AGE, DraftFiles, StoredDraft
 from tenuto.tui.state.intents import Cancel, DraftChanged, Escape, ImageAttached, SendDraft
 from tests.session.long import write_session
 from tests.tui.images_of import png
@@ -165,7 +164,7 @@ async def test_the_draft_of_a_session_that_is_open_elsewhere_is_left_to_it(stage
 def test_the_draft_of_a_session_that_never_began_comes_back_in_the_next_one(tmp_path: Path) -> None:
     files = DraftFiles(tmp_path)
     script = (
-        "import sys, pathlib; from tenuto.tui.drafts import *; "
+        "import sys, pathlib; from tenuto.tui.editor_services import *; "
         "DraftFiles(pathlib.Path(sys.argv[1])).write('gone', StoredDraft(cwd='/p', text='orphan'))"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)

@@ -6,6 +6,7 @@ Exit codes: 0 settled, 1 failed, 2 bad usage, 5 calls were refused, 130 interrup
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
@@ -13,7 +14,7 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED, FAILED, INTERRUPTED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
-from tenuto.guard.terminal import escape_json, write_text
+from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
@@ -38,7 +39,7 @@ from tenuto.text.writable import to_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenuto.command.outcome import CommandOutcome
+    from tenuto.command.outcome import Choice, CommandOutcome
 
 EXIT_CODES: dict[Outcome, int] = {"completed": OK, "failed": FAILED, "interrupted": INTERRUPTED}
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND})
@@ -102,8 +103,6 @@ class TextOutput:
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says or would let one choose from."""
-        from tenuto.frontend.outcomes import describe_outcome
-
         self._answer = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
     def finish(self, error: str) -> None:
@@ -127,8 +126,6 @@ class JsonOutput:
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says, as one JSON line each."""
-        from tenuto.frontend.outcomes import describe_outcome
-
         for outcome in outcomes:
             _write_json({"outcome": describe_outcome(outcome)})
 
@@ -229,3 +226,41 @@ def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
     whom = ("it" if len(events) == 1 else "them") if allowed == len(events) else f"{allowed} of them"
     verb = "allow" if mildest == "edits" else "allows"  # of two modes, or of one
     return f"{count}; --mode {ways[mildest]} {verb} {whom}"
+
+
+def describe_outcome(outcome: CommandOutcome) -> str:
+    """Return what a command's outcome says where nothing can be picked or cleared."""
+    from tenuto.command import outcome as asked  # imported when a command is run
+
+    match outcome:
+        case asked.Say() | asked.Edit() | asked.ShowContext() | asked.Copy():
+            return outcome.text
+        case asked.Choose():
+            kinds = outcome.filters[0].kinds if outcome.filters else ()
+            choices = [choice for choice in outcome.choices if not kinds or choice.kind in kinds]
+            width = max((len(choice.value) for choice in choices), default=0)
+            rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in choices]
+            return "\n".join([f"{outcome.title}:", *rows])
+        case asked.EditFile(path=path):
+            return path
+        case asked.Page(path=path):
+            return _read_page(Path(path))
+        case asked.ShowKeys() | asked.EditKeys():
+            return "Keys are for the screen; tenuto without -p has one."
+        case asked.ChangeTheme():
+            return "Themes are for the screen; tenuto without -p has one."
+        case _:
+            return ""
+
+
+def _read_page(path: Path) -> str:
+    """Return what a pager would show; the file was made for it."""
+    try:
+        return sanitize_for_terminal(path.read_text(encoding="utf-8", errors="replace"))
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _describe_choice(choice: Choice) -> str:
+    mark = f"{choice.mark} " if choice.mark else ""
+    return f"{mark}{'  ' * choice.indent}{choice.label}  {choice.detail}"

@@ -17,7 +17,7 @@ from tenuto.command.outcome import Say
 from tenuto.config.settings import Settings, UiSettings
 from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
-from tenuto.tui.drafts import keep_unopened
+from tenuto.tui.editor_services import keep_unopened
 from tenuto.tui.render.options import motion_of
 from tenuto.tui.runner import LateRuntime
 from tenuto.tui.state.intents import Intent, KeyboardKnown

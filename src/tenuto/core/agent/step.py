@@ -178,7 +178,7 @@ class ModelCall:
             if name != end.ignored:
                 tell_dropped(self._live, name)
         if end.compacted is not None:
-            from tenuto.core.agent.provider_items import adopt_compaction
+            from tenuto.core.compacting.compact import adopt_compaction
 
             adopt_compaction(self._live, self._submission_id, answer, end.compacted)
 
@@ -188,7 +188,7 @@ class ModelCall:
         if error.kind == "bad_thinking" and request.thinking:
             return msgspec.structs.replace(request, thinking=False)
         if error.kind in ITEM_REFUSALS:
-            from tenuto.core.agent.provider_items import give_up_items, refuses_items
+            from tenuto.core.compacting.compact import give_up_items, refuses_items
 
             if refuses_items(live, error, request):
                 await give_up_items(live, self._submission_id, error)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from tenuto.core.agent.plans import is_handed_over
 from tenuto.core.agent.step import ModelCall, remind_at_prompt
 from tenuto.core.errors import CompactionRefusedError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -20,6 +19,7 @@ from tenuto.protocol.message import (
     AssistantMessage,
     DeveloperMessage,
     NoticeEntry,
+    PlanView,
     ToolResultMessage,
     UserMessage,
 )
@@ -250,7 +250,7 @@ class AgentTask:
         Then the model is told first. Where it does not listen the user is told why it ended, and a task whose call
         keeps failing has failed.
         """
-        if is_handed_over(results):
+        if _is_handed_over(results):
             return True
         found = self._repeated.find(calls, results, self._live.compaction.automatic.done)
         if found is None:
@@ -272,3 +272,9 @@ class AgentTask:
                 self._live.notify("The model declined to answer.", "warning", keep=True)
             case _:
                 pass
+
+
+def _is_handed_over(results: Sequence[ToolResultMessage]) -> bool:
+    """Say whether a plan among the results ends the turn: in a run where nobody can be asked it is the answer."""
+    views = (view for result in results for view in result.ui)
+    return any(isinstance(view, PlanView) and view.outcome == "unasked" for view in views)

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 import msgspec
 
 from tenuto.compaction.measure.budget import aim_for
+from tenuto.compaction.plan.entries import active_compaction
+from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.ways.environment import BoundContext, Progress
 from tenuto.compaction.ways.ladder import LadderCompaction
+from tenuto.compaction.ways.remote import remote_outcome
 from tenuto.compaction.ways.strategies import take_supplied
 from tenuto.compaction.ways.validate import Proposal, evaluate, find_flaw
 from tenuto.core.compacting.environment import bind_context
@@ -32,14 +35,77 @@ from tenuto.core.state.prompt import refreshed_system_entry
 from tenuto.core.state.windows import ModelChange, change_model, describe_sizes
 from tenuto.core.transcript import compaction_end
 from tenuto.protocol.compaction import CompactionOutcome, CompactionStrategy, NothingLeftError, RungError
-from tenuto.protocol.entry import ViewEditEntry
+from tenuto.protocol.entry import UndoEntry, ViewEditEntry
 from tenuto.protocol.event import CompactionEndEvent, CompactionProgressEvent, CompactionStartEvent
 from tenuto.protocol.hooks import SuppliedCompaction
-from tenuto.protocol.message import CompactionEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry
+from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest
 from tenuto.protocol.operation import CompactionReason, CompactSessionOperation
 from tenuto.protocol.usage import Usage
 from tenuto.session.view.projection import cancelled_by_undo, compaction_of_edits
 from tenuto.session.view.tree import find_on
+
+
+def adopt_compaction(
+    live: LiveSession, submission_id: str, answer: AssistantMessage, compacted: CompactedItems
+) -> None:
+    """Write down what the server compacted while it answered: everything before this answer.
+
+    Where that cannot be written the history goes on being sent whole, which the server takes as well.
+    """
+    context = bind_context(live, CompactionRequest(reason="threshold"))
+    plan = context.environment.plan(first_kept=answer.seq)
+    if not isinstance(plan, CompactionPlan):
+        return
+    proposal = evaluate(remote_outcome(context.environment, plan, compacted), context.environment.current)
+    sent = round(plan.size.estimate * plan.size.calibration)  # the server may have counted the smaller context already
+    proposal = msgspec.structs.replace(proposal, tokens_before=max(sent, proposal.tokens_before))
+    stored = live.session.append(proposal.to_entry("threshold"))
+    live.compaction.automatic.note_done(proposal.tokens_before, proposal.trigger, manual=False)
+    live.bus.publish(compaction_end(live.id, stored, submission_id))
+    live.publish_usage()
+
+
+def refuses_items(live: LiveSession, error: ModelError, request: ModelRequest) -> bool:
+    """Say whether a request was refused because of a provider's compaction in it.
+
+    A refusal of encrypted content may mean reasoning as well: that is left out first, and what is refused without it
+    is the compaction.
+    """
+    compaction = active_compaction(live.session.path(), live.facts.id)
+    if compaction is None or compaction.provider_items is None:
+        return False
+    if error.kind == "bad_thinking":
+        return not request.thinking
+    return error.kind in {"invalid", "not_found"} and "compact" in error.text.lower()
+
+
+async def give_up_items(live: LiveSession, submission_id: str, error: ModelError) -> None:
+    """Go on from the history, compacted here if it is too long for the window. Raises `ModelError`, what was refused.
+
+    The provider is not asked for another compaction in this process, so that it cannot go round in circles.
+    """
+    live.compaction.items_refused = True
+    while True:
+        compaction = active_compaction(live.session.path(), live.facts.id)
+        if compaction is None or compaction.provider_items is None:
+            break
+        live.session.append(UndoEntry(target=compaction.seq))
+    live.notify(
+        f"{live.facts.provider} did not read its own compaction again ({error}). The session goes on from the history.",
+        "warning",
+        keep=True,
+    )
+    live.publish_usage()
+    if live.measure().tokens <= live.budget().trigger or not live.settings.compaction.enabled:
+        return
+
+    try:
+        await run_compaction(live, CompactionRequest(reason="threshold", submission_id=submission_id, will_retry=True))
+    except TaskFailedError as failure:
+        if live.measure().tokens >= live.budget().window:
+            raise error from failure
+
 
 FIRST_ROUND_TOLD = 5
 PREPARING = "finishing the summary that was begun beside the work"

@@ -10,8 +10,7 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import CallDraft, finish_call
-from tenuto.model.wire.sse import ServerEvent
-from tenuto.model.wire.stream import Answer, UnreadableEventError
+from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import NO_BLOCK, AssistantPart, TextPart, ThinkingPart

@@ -11,8 +11,7 @@ from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.openai.responses_encoder import COMPACTION, compacted_items
 from tenuto.model.wire.conversation import CallDraft, finish_call
-from tenuto.model.wire.sse import ServerEvent
-from tenuto.model.wire.stream import Answer, UnreadableEventError
+from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
