@@ -65,7 +65,7 @@ AMBIGUOUS_SHARE = 0.8
 def is_overflow(error: ModelError, tokens: int, window: int) -> bool:
     """Say whether the request was too long; an undecided error is judged by the request's estimated size.
 
-    Too many bytes of text are too many tokens as well (images leave before that is asked, see `image_recovery.py`).
+    Too many bytes of text are too many tokens as well (images leave before that is asked, see `ImageRecovery`).
     """
     if error.kind == "ambiguous":
         return tokens > AMBIGUOUS_SHARE * window

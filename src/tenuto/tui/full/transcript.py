@@ -1,7 +1,7 @@
 """The transcript: one widget that paints rows, whatever the number of items (DESIGN section 9).
 
 It reads the machine's items, renders those on the screen, and repaints only the rows that changed. Scrolling is
-`viewport.py`, the mouse `pointer.py`, what is marked `marks.py`.
+`viewport.py`, the mouse `pointer.py`, what is marked `render/marks.py`.
 """
 
 from __future__ import annotations
