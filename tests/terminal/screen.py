@@ -175,8 +175,15 @@ class Screen:
         self.keys(key)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Give the terminal another size."""
+        """Give the terminal another size, and wait until it has it: tmux tells sizes that follow each other later."""
         self.tmux("resize-window", "-t", "main", "-x", columns, "-y", rows)
+        descriptor = os.open(
+            self.tmux("display-message", "-p", "-t", "main", "#{pane_tty}").strip(), os.O_RDWR | os.O_NOCTTY
+        )
+        try:
+            self.wait_until(lambda _: os.get_terminal_size(descriptor) == (columns, rows), "another size")
+        finally:
+            os.close(descriptor)
 
     def paste(self, text: str) -> None:
         """Paste as a terminal does, bracketed when the program asked for it."""

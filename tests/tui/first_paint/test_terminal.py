@@ -21,8 +21,9 @@ PAINTED = b"? keys"
 CLEARS = re.compile(rb"\x1b\[[0-3]?J|\x1bc")
 EARLY_MODULES = (
     "tenuto.tui.first_paint",
-    *(f"tenuto.tui.first_paint.{name}" for name in ("colours", "decide", "editor", "paint", "reader", "screen")),
+    *(f"tenuto.tui.first_paint.{name}" for name in ("decide", "editor", "paint", "reader", "screen")),
     "tenuto.tui.terminal",
+    "tenuto.tui.terminal.colours",
     "tenuto.tui.terminal.input",
 )
 ALLOWED = {"select", "termios", "marshal", "_signal", "gc", "__future__"}
