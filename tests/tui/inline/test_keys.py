@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tenuto.tui.inline.application import Keyboard
 from tenuto.tui.inline.keys import ESCAPE_SECONDS, KeyReader, Pasted, Press
 
 
@@ -134,3 +137,19 @@ def test_no_bytes_raise_and_the_keyboard_lives_on(data: str) -> None:
     listener.rest()
     assert all(isinstance(key, Press | Pasted) for key in listener.keys)
     assert "z" in listener.typed() or listener.names()
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_keyboard_is_never_waited_for(blocking: bool) -> None:
+    there, typed = os.pipe()
+    try:
+        os.set_blocking(there, blocking)
+        keyboard = Keyboard(there)
+        assert keyboard.read() is None
+        os.write(typed, b"ab")
+        assert keyboard.read() == b"ab"
+        assert keyboard.read() is None
+        os.close(typed)
+        assert keyboard.read() == b""
+    finally:
+        os.close(there)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import termios
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -47,7 +48,9 @@ class Keyboard:
     def read(self) -> bytes | None:
         """Return what is there: nothing when the terminal is gone, `None` when nobody has typed."""
         try:
-            return os.read(self._source, READ_BYTES)
+            # A read of a blocking descriptor would stop the screen until the next key.
+            is_there = select.select([self._source], [], [], 0)[0]
+            return os.read(self._source, READ_BYTES) if is_there else None
         except BlockingIOError:
             return None
         except OSError:
