@@ -66,7 +66,6 @@ class ModelRegistry:
         self._asked: set[str] = set()
         self._clients: dict[str, ModelClient] = {}
         self._local: list[LocalServer] = []
-        self._environ = environ
         self.load_blob: LoadBlob = load_blob or _no_blob
 
     def require(self, model_id: str) -> None:

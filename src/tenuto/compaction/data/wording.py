@@ -6,7 +6,7 @@ No list of words is complete. What is found here is kept *first*; nothing is thr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -294,13 +294,3 @@ def is_same_topic(one: Topic, other: Topic) -> bool:
     if one.names and other.names and not one.names & other.names:
         return shared >= 3 and shared * 5 >= fewest * 4  # other numbers for the same words
     return shared >= 2 and shared * 5 >= fewest * 3
-
-
-def newest_by_topic(earlier: Iterable[str], later: Iterable[str], most: int) -> list[str]:
-    """Return sentences in their order, one a topic, the later one winning; of too many the newest `most`."""
-    kept: list[tuple[Topic, str]] = []
-    for sentence in (*earlier, *later):
-        topic = topic_of(sentence)
-        kept = [(known, text) for known, text in kept if not is_same_topic(known, topic)]
-        kept.append((topic, sentence))
-    return [text for _, text in kept[-most:]]

@@ -304,10 +304,6 @@ class Meter:
                 total += estimate_thinking(message)
         return total
 
-    def believed_usage(self, path: Sequence[HistoryEvent], model_id: str) -> AssistantMessage | None:
-        """Return the newest assistant entry whose usage still says what the next request starts from, if any."""
-        return self._basis(path, model_id).anchor
-
     def _basis(self, path: Sequence[HistoryEvent], model_id: str) -> Basis:
         """Return what the next request starts from.
 

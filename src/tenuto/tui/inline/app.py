@@ -161,8 +161,6 @@ class InlineApp:
         self._opening = opening
         self._take_texts = take_texts
         self._stop_early: Callable[[], Handover] = Handover
-        self._ui = ui
-        self._first_mode: Mode | None = mode
         self._environ = environ
         self._clock = clock
         self._output = output
