@@ -17,6 +17,7 @@ from tenuto.compaction.measure.budget import (
 from tenuto.config.settings import CompactionSettings
 from tenuto.protocol.model import ModelFacts
 
+SETTINGS = CompactionSettings()
 LARGE = ModelFacts(provider="p", name="m", context_window=200_000, max_output_tokens=64_000)
 
 
@@ -26,7 +27,7 @@ def facts(**more: object) -> ModelFacts:
 
 def test_the_named_numbers_of_a_large_model():
     budget = budget_for(LARGE, CompactionSettings(), 16_384)
-    assert (budget.output_budget, budget.reserve, budget.keep_recent) == (16_384, 16_384, 20_000)
+    assert (budget.planned_output, budget.reserve, budget.keep_recent) == (16_384, 16_384, 20_000)
     assert budget.trigger == 200_000 - 16_384
     assert budget.target == int(0.8 * budget.trigger)
     assert budget.max_summary == int(0.8 * 16_384)
@@ -43,13 +44,14 @@ def test_r007_the_trigger_never_falls_under_half_of_the_window(window, output, r
     settings = CompactionSettings(reserve_tokens=reserve)
     budget = budget_for(facts(context_window=window, max_output_tokens=output), settings, 100_000)
     assert window // 2 <= budget.trigger < window
-    assert 1 <= budget.output_budget <= max(1, window // 2)
-    assert budget.output_for(budget.trigger) >= min(256, budget.output_budget)
+    assert 1 <= budget.planned_output <= max(1, window // 2)
+    if output is not None:
+        assert budget.output_for(budget.trigger) >= min(256, budget.planned_output)
 
 
 def test_r007_a_request_asks_for_no_more_output_than_the_window_leaves():
     budget = budget_for(LARGE, CompactionSettings())
-    assert budget.output_for(1_000) == 16_384
+    assert budget.output_for(1_000) == 64_000, "the model's own limit (B1)"
     assert 1_000 < budget.output_for(195_000) <= 5_000
 
 
@@ -87,16 +89,16 @@ def test_the_shares_fit_the_target_together(window, fixed, calibration, manual):
 
 def test_t10_the_output_limit_takes_at_most_a_quarter_of_a_small_window():
     small = budget_for(facts(context_window=16_384), CompactionSettings())
-    assert (small.output_budget, small.trigger) == (4_096, 12_288)
+    assert (small.planned_output, small.trigger) == (4_096, 12_288)
 
 
 @given(st.integers(1_024, 400_000))
 def test_t10_the_trigger_never_falls_as_the_window_grows(window):
     one, larger = (budget_for(facts(context_window=size), CompactionSettings()) for size in (window, window + 100))
     assert one.trigger <= larger.trigger
-    assert one.output_budget <= larger.output_budget
+    assert one.planned_output <= larger.planned_output
     if window <= 32_768:
-        assert one.output_budget <= window // 4
+        assert one.planned_output <= window // 4
 
 
 @given(st.integers(8_000, 300_000), st.integers(0, 4_000), st.integers(0, 6_000))
@@ -125,22 +127,37 @@ def test_a_manual_compaction_keeps_a_quarter():
 @given(st.integers(8_000, 4_000_000))
 def test_r007_up_to_the_trigger_most_of_the_output_fits_in_windows_of_every_size(window):
     """Found at 1M: the margin was as large as the reserve, and answers near the trigger were cut off at 256 tokens."""
-    budget = budget_for(ModelFacts(provider="p", name="m", context_window=window), CompactionSettings())
-    assert budget.output_for(budget.trigger) >= 0.7 * budget.output_budget
+    budget = budget_for(facts(context_window=window, max_output_tokens=16_384), SETTINGS)
+    assert budget.output_for(budget.trigger) >= 0.7 * budget.planned_output
     assert budget.margin >= min(4_096, window // 64)
 
 
 @given(st.integers(2_000, 2_000_000), st.floats(0, 1.1), st.floats(0, 1))
 def test_r007_what_is_only_estimated_leaves_room_for_its_error(window, filled, estimated):
-    budget = budget_for(ModelFacts(provider="p", name="m", context_window=window), CompactionSettings())
+    budget = budget_for(facts(context_window=window, max_output_tokens=16_384), SETTINGS)
     request = int(filled * window)
     uncounted = int(estimated * request)
     output = budget.output_for(request, uncounted)
-    assert 1 <= output <= max(MIN_OUTPUT, budget.output_budget)
+    assert 1 <= output <= max(MIN_OUTPUT, budget.output_limit)
     assert output <= budget.output_for(request), "never more than for a request that was counted"
     left = window - request - budget.margin
-    assert output >= min(MIN_OUTPUT, budget.output_budget) or left < MIN_OUTPUT
+    assert output >= min(MIN_OUTPUT, budget.output_limit) or left < MIN_OUTPUT
     if left // 2 >= uncounted // 4 and left - uncounted // 4 >= MIN_OUTPUT:
         assert request + uncounted // 4 + output <= window, "a quarter more than estimated still fits"
     elif left // 2 > MIN_OUTPUT:
-        assert output >= min(budget.output_budget, left // 2), "and never less than half of what is left"
+        assert output >= min(budget.output_limit, left // 2), "and never less than half of what is left"
+
+
+@given(st.integers(8_000, 2_000_000), st.integers(1, 400_000), st.integers(0, 2_000_000))
+def test_b1_the_limit_is_the_models_own_or_what_the_window_leaves(window, limit, request):
+    budget = budget_for(ModelFacts(provider="p", name="m", context_window=window, max_output_tokens=limit), SETTINGS)
+    assert budget.output_for(request) == max(MIN_OUTPUT, min(limit, window - request - budget.margin))
+    assert budget.trigger == budget_for(msgspec.structs.replace(LARGE, context_window=window), SETTINGS).trigger or (
+        limit < 16_384
+    ), "how long answers may be moves no compaction"
+
+
+def test_b1_where_nobody_knows_the_limit_none_is_sent():
+    budget = budget_for(ModelFacts(provider="p", name="m", context_window=200_000), SETTINGS)
+    assert budget.output_for(1_000) is None
+    assert budget_for(facts(max_output_tokens=None), SETTINGS, 9_000).output_for(1_000) == 9_000

@@ -85,7 +85,7 @@ def counted(plan: CompactionPlan, uncounted: int = 0) -> CompactionPlan:
 async def test_the_request_is_the_last_steps_and_one_message():
     plan = counted(conversation().planned())
     client = ScriptedClient(reply(SUMMARY))
-    ctx = context(client, plan, focus="the API names", max_output=budget().output_budget)
+    ctx = context(client, plan, focus="the API names", max_output=budget().planned_output)
     outcome = await run(ctx, plan)
     assert outcome is not None
     assert (outcome.rung, outcome.first_kept_index) == (RUNG, plan.cut)
@@ -184,7 +184,7 @@ async def test_an_output_limit_that_a_queue_has_lowered_does_not_bound_the_notes
     plan = conversation().planned(window=64_000, keep_tokens=2_000)
     client = ScriptedClient(reply(SUMMARY))
     assert await run(context(client, plan, window=64_000, max_output=256), plan) is not None
-    assert client.requests[0].max_output_tokens >= min(plan.allowance.summary, budget(64_000).output_budget) - 1 > 256
+    assert client.requests[0].max_output_tokens >= min(plan.allowance.summary, budget(64_000).planned_output) - 1 > 256
 
 
 @given(

@@ -9,13 +9,14 @@ import ssl
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import HttpTransport, trust
 from tenuto.model.openai.chat import ChatClient
 from tenuto.protocol.message import AssistantMessage
-from tenuto.protocol.model import Finished, ModelError, TextDelta
+from tenuto.protocol.model import Finished, ModelError, ModelRequest, TextDelta
 from tenuto.protocol.part import text_of
 from tests.model.streams import CHAT, chunk
 from tests.model.tiny_server import TinyServer, always, chunked, plain
@@ -39,8 +40,8 @@ def endpoint(base_url: str, **fields: object) -> Endpoint:
     return Endpoint(**{**given, **fields})  # pyright: ignore
 
 
-async def ask(client: ChatClient) -> AssistantMessage:
-    async for part in client.stream(REQUEST):
+async def ask(client: ChatClient, request: ModelRequest = REQUEST) -> AssistantMessage:
+    async for part in client.stream(request):
         if isinstance(part, Finished):
             return part.message
     raise AssertionError("no answer")
@@ -219,7 +220,7 @@ async def test_the_other_name_of_the_output_limit_is_tried():
 
     async with TinyServer(answer) as server:
         client = ChatClient(endpoint(server.base_url), load_blob)
-        await ask(client)
+        await ask(client, msgspec.structs.replace(REQUEST, max_output_tokens=16_384))
         assert b'"max_completion_tokens":16384' in server.requests[1][1]
         await client.close()
 

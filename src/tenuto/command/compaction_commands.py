@@ -316,8 +316,8 @@ def _reserved(budget: Budget) -> str:
     held = budget.window - budget.trigger
     if held == budget.reserve:
         return ""
-    if held == budget.output_budget:
-        return "; the output budget is larger and is reserved"
+    if held == budget.planned_output:
+        return "; a planned answer is larger and is reserved"
     return "; at most half of the window is reserved"
 
 
@@ -334,7 +334,7 @@ def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
     reserve += _reserved(budget)
     return (
         ("window", f"{window} ({live.facts.source})"),
-        ("output budget", f"{budget.output_budget:,}"),
+        ("longest answer", "the server's own limit" if budget.output_limit is None else f"{budget.output_limit:,}"),
         ("reserve_tokens", reserve),
         ("kept word for word", _kept(budget)),
         ("summary at most", f"{budget.max_summary:,}"),

@@ -171,7 +171,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
     model: str = ""
     mode: Mode = "ask"
-    max_output_tokens: AnswerTokens = 16_384
+    max_output_tokens: AnswerTokens | None = None
     models: dict[str, ModelSettings] = {}
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()

@@ -10,7 +10,7 @@ import msgspec
 
 from tenuto.model.endpoint import ProviderKind
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
-from tenuto.protocol.model import ModelFacts
+from tenuto.protocol.model import UNNAMED_OUTPUT, ModelFacts
 
 EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 ANTHROPIC_EFFORTS = ("low", "medium", "high", "xhigh", "max")
@@ -20,7 +20,12 @@ _OPENAI_REASONING = re.compile(r"^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(?!.*(?:-chat|
 
 
 def complete(facts: ModelFacts, kind: ProviderKind) -> ModelFacts:
-    """Return the facts with thinking and efforts if the name tells them and nothing else did."""
+    """Return the facts with thinking and efforts if the name tells them and nothing else did.
+
+    The Anthropic wire asks for an output limit with each request, so one is assumed where nobody names it.
+    """
+    if kind == "anthropic" and facts.max_output_tokens is None:
+        facts = msgspec.structs.replace(facts, max_output_tokens=UNNAMED_OUTPUT)
     if facts.thinking or facts.efforts:
         return facts
     name = facts.name.rpartition("/")[2]

@@ -90,15 +90,15 @@ class ServerContext(msgspec.Struct, frozen=True, kw_only=True):
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `messages` is the view: the first is the system prompt, developer messages in their place.
 
-    `max_output_tokens` is what this request may produce. `cache_key` is stable for a session. `thinking=False` leaves
-    every thinking block out (the one retry after a refused signature, and summaries). A client ignores what of
-    `server` its provider does not have.
+    `max_output_tokens` is what this request may produce, `None` where the server's own limit holds. `cache_key` is
+    stable for a session. `thinking=False` leaves every thinking block out (the one retry after a refused signature,
+    and summaries). A client ignores what of `server` its provider does not have.
     """
 
     model: ModelFacts
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
-    max_output_tokens: int = 16_384
+    max_output_tokens: int | None = None
     effort: str = ""
     cache_key: str = ""
     thinking: bool = True
@@ -256,3 +256,15 @@ def next_delay(error: ModelError, failures: int, attempts: int, jitter: float) -
         return error.retry_after + 0.25 * jitter
     first = FIRST_RATE_DELAY if error.kind in {"rate_limit", "overloaded"} else FIRST_DELAY
     return min(MAX_DELAY, first * 2 ** (failures - 1)) * (0.75 + 0.5 * jitter)
+
+
+UNNAMED_OUTPUT = 32_000
+"""Tokens of output that a request asks for, or is taken to have asked for, where nobody knows a number."""
+
+
+def lowered_output(request: ModelRequest, error: ModelError) -> int:
+    """Return the output limit that an error names, or half of the refused one (R-021)."""
+    asked = request.max_output_tokens
+    if error.limit is not None and 0 < error.limit < (asked or error.limit + 1):
+        return error.limit
+    return (asked or UNNAMED_OUTPUT) // 2

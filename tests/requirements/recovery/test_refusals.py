@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.core.harness import PROTOCOLS, agent
@@ -35,8 +37,8 @@ def refusing_at(place: int, refusal: HttpError, used: int = 0):
     return answering(step, Reply(SUMMARY))
 
 
-def output_of(request: Request) -> int:
-    return next(request.body[name] for name in OUTPUT_FIELDS if name in request.body)
+def output_of(request: Request) -> float:
+    return next((request.body[name] for name in OUTPUT_FIELDS if name in request.body), math.inf)
 
 
 def without_output(request: Request) -> dict:

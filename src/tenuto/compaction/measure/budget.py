@@ -11,9 +11,10 @@ DEFAULT_CONTEXT_WINDOW = 128_000
 """Used, and named as a default, where nobody says how large the model's window is (R-026)."""
 DEFAULT_RESERVE = 16_384
 DEFAULT_KEEP_RECENT = 20_000
-MAX_OUTPUT_BUDGET = 16_384
+MAX_PLANNED_OUTPUT = 16_384
+"""The trigger keeps room for an answer of at most this; a longer one is what the overflow chain is for."""
 SMALL_WINDOW = 32_768
-"""Up to such a window the output limit takes at most a quarter of it."""
+"""Up to such a window the planned answer takes at most a quarter of it."""
 TARGET_SHARE = 0.8
 CROWDED_SHARE = 0.9
 """Of the window: what a request may take whose fixed parts and queued texts leave too little under the trigger."""
@@ -41,12 +42,15 @@ ESTIMATE_ERROR_DIVISOR = 4
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for one model. `known` is false when `window` is assumed for want of a better one.
 
-    `reserve_raised_from` is the configured reserve when it was too small for the model and was raised, else `None`.
+    `output_limit` is the longest answer that the model gives and the user wants, `None` where nobody knows it;
+    `planned_output` is what of it the trigger keeps room for. `reserve_raised_from` is the configured reserve when it
+    was too small for the model and was raised, else `None`.
     """
 
     window: int
     known: bool
-    output_budget: int
+    output_limit: int | None
+    planned_output: int
     reserve: int
     keep_recent: int
     trigger: int
@@ -61,9 +65,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         """The tokens of the window that no request plans with."""
         return min(self.window // MARGIN_DIVISOR, MAX_MARGIN)
 
-    def output_for(self, request_tokens: int, uncounted_tokens: int = 0) -> int:
-        """Return the output limit for a request of `request_tokens`: the budget, or what the window leaves (R-007)."""
-        return max(MIN_OUTPUT, min(self.output_budget, self.room_behind(request_tokens, uncounted_tokens)))
+    def output_for(self, request_tokens: int, uncounted_tokens: int = 0) -> int | None:
+        """Return the output limit for a request of `request_tokens`: the model's own, or what the window leaves.
+
+        `None` where nobody knows the model's limit: then the server's own holds (R-007).
+        """
+        if self.output_limit is None:
+            return None
+        return max(MIN_OUTPUT, min(self.output_limit, self.room_behind(request_tokens, uncounted_tokens)))
 
     def room_behind(self, request_tokens: int, uncounted_tokens: int = 0) -> int:
         """Return the tokens that the window leaves behind a request; it may be less than none.
@@ -108,27 +117,28 @@ def assumed_window(served: int) -> int:
 def budget_for(
     facts: ModelFacts,
     settings: CompactionSettings,
-    max_output_tokens: int = MAX_OUTPUT_BUDGET,
+    max_output_tokens: int | None = None,
     *,
     assumed: int = DEFAULT_CONTEXT_WINDOW,
 ) -> Budget:
-    """Return the budget of a model; `max_output_tokens` is the user's setting.
+    """Return the budget of a model; `max_output_tokens` is the user's bound for all models.
 
     `assumed` is the window where the facts name none.
 
-    The output budget takes at most half of the window, of a small one a quarter, and the trigger is never under half
+    The planned answer takes at most half of the window, of a small one a quarter, and the trigger is never under half
     of the window (R-007).
     """
     known = facts.context_window is not None and facts.context_window > 0
     window = facts.context_window if known and facts.context_window else assumed
     # A quarter of a small window. From there to a middling one the trigger stays the same, so it never falls.
     most = max(window // 4, window - 3 * SMALL_WINDOW // 4)
-    output = min(max_output_tokens, MAX_OUTPUT_BUDGET, facts.max_output_tokens or MAX_OUTPUT_BUDGET, most)
+    limits = [limit for limit in (max_output_tokens, facts.max_output_tokens) if limit]
+    planned = min(MAX_PLANNED_OUTPUT, most, *limits)
     adapted = min(DEFAULT_RESERVE, window // 4)
     configured = settings.reserve_tokens
     reserve = adapted if configured is None else min(max(configured, adapted), window // 2)
     keep = settings.keep_recent_tokens
-    room = reserve if facts.input_only_limit else max(reserve, output)
+    room = reserve if facts.input_only_limit else max(reserve, planned)
     trigger = max(window - room, window // 2)
     max_summary = int(SUMMARY_SHARE_OF_RESERVE * reserve)
     if settings.max_summary_tokens is not None:
@@ -136,7 +146,8 @@ def budget_for(
     return Budget(
         window=window,
         known=known,
-        output_budget=max(1, output),
+        output_limit=min(limits, default=None),
+        planned_output=max(1, planned),
         reserve=reserve,
         keep_recent=min(DEFAULT_KEEP_RECENT, window // 4) if keep is None else min(keep, window // 2),
         trigger=trigger,

@@ -43,6 +43,7 @@ from tenuto.protocol.model import (
     ModelFacts,
     ModelRequest,
     TextDelta,
+    lowered_output,
 )
 from tenuto.protocol.part import TextPart
 from tenuto.protocol.usage import Usage
@@ -104,8 +105,9 @@ class SummaryCalls:
             try:
                 return await self._stream(request, stage)
             except ModelError as error:
-                if error.kind == "output_budget" and request.max_output_tokens > 2 * MIN_LOWERED_OUTPUT:
-                    request = msgspec.structs.replace(request, max_output_tokens=_lower(request, error))
+                limit = lowered_output(request, error)
+                if error.kind == "output_budget" and limit > MIN_LOWERED_OUTPUT:
+                    request = msgspec.structs.replace(request, max_output_tokens=limit)
                     continue
                 failures += 1
                 wait = error.retry_after if error.retry_after is not None else 2.0**failures
@@ -156,13 +158,6 @@ async def accept_summary(
     if too_long:
         return shorten(too_long, length)
     raise SummaryError(f"the summary could not be used: {reason}")
-
-
-def _lower(request: ModelRequest, error: ModelError) -> int:
-    """Return the output limit that the provider named, or half of the refused one (R-021)."""
-    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
-        return error.limit
-    return request.max_output_tokens // 2
 
 
 SHRINK_SHARES = (0.7, 0.5, 0.35)

@@ -30,6 +30,7 @@ from tenuto.protocol.model import (
     CompactedItems,
     ModelError,
     ModelRequest,
+    lowered_output,
 )
 from tenuto.protocol.part import OpaquePart
 from tenuto.protocol.usage import Usage
@@ -121,9 +122,7 @@ def _without_fault(request: ModelRequest, error: ModelError) -> ModelRequest | N
     """Return the request without what was refused in it, where that can be left out or lowered; else `None`."""
     if error.kind == "bad_thinking" and request.thinking:
         return msgspec.structs.replace(request, thinking=False)
-    output = request.max_output_tokens // 2
-    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
-        output = error.limit
+    output = lowered_output(request, error)
     if error.kind == "output_budget" and output >= MIN_ANSWER:
         return msgspec.structs.replace(request, max_output_tokens=output)
     return None

@@ -125,23 +125,25 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     if not tokens:
         return None
     tokens = max(0, tokens - left_out)
-    planned = min(plan.allowance.summary, int(model.budget.output_budget / size.calibration))
+    planned = min(plan.allowance.summary, int(model.budget.planned_output / size.calibration))
     asked = MESSAGE_OVERHEAD + int(
         (estimate_text(instruct(ctx, plan, request, planned)) + FEEDBACK_ROOM) * size.calibration
     )
     # The step's own output limit may have been lowered for a queue that is not in this request.
-    output = max(request.max_output_tokens, int(planned * size.calibration))
+    most = request.max_output_tokens
+    if most is not None:
+        most = max(most, int(planned * size.calibration))
     room = model.budget.room_behind(tokens + asked)
     if room < int(_usual_length(plan) * size.calibration) and not is_observed:
         room = model.budget.room_behind(tokens + asked, size.uncounted)
-    output = min(output, room)
+    output = room if most is None else min(most, room)
     length = min(planned, int(output / size.calibration))
     if length < min(planned, _least_length(request, plan)):
         return None
     # What the server does to a context that has grown must not happen while the context is summarised.
     server = ServerContext(clear_over=request.server.clear_over, clear_at_least=request.server.clear_at_least)
     return _Asked(
-        msgspec.structs.replace(request, max_output_tokens=output, server=server),
+        msgspec.structs.replace(request, max_output_tokens=most and output, server=server),
         instruct(ctx, plan, request, length),
         length,
         left_out,

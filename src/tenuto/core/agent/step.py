@@ -54,6 +54,7 @@ from tenuto.protocol.model import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    lowered_output,
     next_delay,
 )
 from tenuto.protocol.part import TextPart
@@ -102,6 +103,8 @@ def _remind_again(live: LiveSession) -> None:
 
 
 MAX_BUDGET_CUTS = 3
+MIN_ANSWER = 16
+"""Tokens: a model that is refused more than this has no room for an answer."""
 ITEM_REFUSALS = frozenset({"bad_thinking", "invalid", "not_found"})
 INTERRUPTED = "Interrupted before there was an answer."
 INTERRUPTED_RETRY = "Interrupted before there was an answer. Attempt {attempt} had failed: {reason}"
@@ -197,9 +200,11 @@ class ModelCall:
             self._budget_cuts += 1
             learn_window(live, error)
             if not leaves_no_room(error):
-                lowered = lower_output(request, error)
-                self._remember_output_limit(error, lowered.max_output_tokens)
-                return lowered
+                limit = lowered_output(request, error)
+                if limit < MIN_ANSWER:
+                    raise error
+                self._remember_output_limit(error, limit)
+                return msgspec.structs.replace(request, max_output_tokens=limit)
         if concerns_images(error, request) and self._images.leave_out(error, request):
             return self._build_request()
         too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
@@ -334,13 +339,3 @@ class ModelCall:
             AssistantMessageEvent(session_id=self._live.id, submission_id=self._submission_id, message=stored)
         )
         return stored
-
-
-def lower_output(request: ModelRequest, error: ModelError) -> ModelRequest:
-    """Return the request with a smaller output budget: what the error names, else half (R-021)."""
-    wanted = request.max_output_tokens // 2
-    if error.limit is not None and 0 < error.limit < request.max_output_tokens:
-        wanted = error.limit
-    if wanted < 16:
-        raise error
-    return msgspec.structs.replace(request, max_output_tokens=wanted)

@@ -30,7 +30,7 @@ from tenuto.model.http.transport import Transport
 from tenuto.model.model_list import facts_from_list, nearest_effort
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
 from tenuto.model.wire.conversation import Encoded, LoadBlob, Run, taken_ids
-from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
+from tenuto.protocol.model import UNNAMED_OUTPUT, CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
 VERSION = "2026-10-21"
 OFFICIAL_HOST = "api.anthropic.com"
@@ -66,7 +66,7 @@ class AnthropicClient:
             ignored = self._wire.negotiation.ignored(MANAGEMENT, wanted)
             editing = b"" if ignored else wanted
             head: list[Field] = [
-                ("max_tokens", b"%d" % request.max_output_tokens),
+                ("max_tokens", b"%d" % (request.max_output_tokens or UNNAMED_OUTPUT)),
                 ("stream", b"true"),
                 (MANAGEMENT, editing),
             ]
@@ -88,7 +88,7 @@ class AnthropicClient:
         """
         encoded = self._wire.cache.encode(request)
         head: list[Field] = [
-            ("max_tokens", b"%d" % request.max_output_tokens),
+            ("max_tokens", b"%d" % (request.max_output_tokens or UNNAMED_OUTPUT)),
             ("stream", b"true"),
             (COMPACTION, compaction_field(instructions, focus)),
         ]

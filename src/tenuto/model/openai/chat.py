@@ -119,7 +119,9 @@ class ChatClient:
             field, other = other, field
         if not self._wire.negotiation.allows(field):
             field = other
-        options = {"stream_options": b'{"include_usage":true}', field: b"%d" % request.max_output_tokens}
+        options = {"stream_options": b'{"include_usage":true}'}
+        if request.max_output_tokens is not None:
+            options[field] = b"%d" % request.max_output_tokens
         if request.effort:
             options["reasoning_effort"] = json_access.encode(request.effort)
         if self._is_openai and request.cache_key:

@@ -129,10 +129,10 @@ class ResponsesClient:
 
         `further` items come after the conversation; with them it is a compaction that is asked for.
         """
-        output = max(MIN_OUTPUT_TOKENS, request.max_output_tokens)
+        output = request.max_output_tokens
         options = {
             "prompt_cache_key": json_access.encode(request.cache_key) if request.cache_key else b"",
-            "max_output_tokens": b"%d" % output,
+            "max_output_tokens": b"" if output is None else b"%d" % max(MIN_OUTPUT_TOKENS, output),
             "reasoning": self._reasoning(request),
             "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
             MANAGEMENT: b"" if further else context_management(request.server),
