@@ -10,7 +10,7 @@ Everything that needs approval follows `mode`; nobody is asked (DESIGN section 8
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -25,7 +25,7 @@ from tenuto.core.start import Start
 from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, Outcome
-from tenuto.protocol.message import AssistantMessage, CompactionEntry
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, UserMessage
 from tenuto.protocol.operation import CompactSessionOperation, InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.protocol.usage import Usage
@@ -103,9 +103,8 @@ class Agent:
         await self.runtime.submit_prompt((TextPart(text=prompt),))
         settled = await self.runtime.wait_settled()
         session = self.runtime.live.session
-        last = next((entry for entry in reversed(session.path()) if isinstance(entry, AssistantMessage)), None)
         return Answer(
-            text=text_of(last.parts) if last is not None else "",
+            text=_last_answer(session.path()),
             outcome=settled.outcome,
             error=settled.error,
             usage=session.state.usage,
@@ -137,3 +136,16 @@ class Agent:
     async def interrupt(self) -> None:
         """Stop whatever runs."""
         await self.runtime.submit(InterruptOperation(session_id=self.session_id))
+
+
+def _last_answer(path: Sequence[HistoryEvent]) -> str:
+    """Return the text of the last answer, with what of it came before the output limit cut it off."""
+    texts: list[str] = []
+    for entry in reversed(path):
+        if isinstance(entry, UserMessage) and texts:
+            break
+        if isinstance(entry, AssistantMessage):
+            if texts and not entry.is_cut_off:
+                break
+            texts.append(text_of(entry.parts))
+    return "".join(reversed(texts))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.agent.task import TOLD_AT, RepeatedCalls, Repetition
+from tenuto.core.agent.endings import TOLD_AT, RepeatedCalls, Repetition
 from tenuto.model.wire.conversation import check_arguments
 from tenuto.protocol.event import NoticeEvent, TaskFinishedEvent
 from tenuto.protocol.message import ToolResultMessage

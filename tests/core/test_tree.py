@@ -14,6 +14,7 @@ from tenuto.protocol.event import (
     CompactionEndEvent,
     CompactionProgressEvent,
     QueueChangedEvent,
+    StepStartedEvent,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.operation import MoveLeafOperation
@@ -232,6 +233,7 @@ async def test_what_is_queued_waits(tmp_path):
     async with agent(tmp_path, answer) as running:
         await running.ask("one")
         await running.send("slow")
+        await running.until(StepStartedEvent, 2)
         await running.send("queued")
         await command(running, f"/tree {message(running, 'one').seq}")
         assert running.of(QueueChangedEvent)[-1].waiting

@@ -163,7 +163,7 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
     yield event("message_start", message=message_object(body, tokens, number))
     for index, block in enumerate(content_blocks(reply, body, number)):
         yield from _block_events(index, block, reply.chunk_size)
-    stop = STOPS.get(reply.stop_reason, reply.stop_reason)
+    stop = reply.reason or STOPS.get(reply.stop_reason, reply.stop_reason)
     details = {"type": "refusal", "category": "general_harms", "explanation": None} if stop == "refusal" else None
     delta = {"stop_reason": stop, "stop_sequence": None, "stop_details": details}
     yield event("message_delta", delta=delta, usage=usage_object(tokens, tokens.output), **_edits(body))
@@ -183,7 +183,7 @@ def _compaction(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int,
     block = compaction_block(reply, body, options)
     yield event("message_start", message=message_object(body, Tokens(), number))
     yield from compaction_events(event, block)
-    reason = STOPS.get(reply.stop_reason, reply.stop_reason)
+    reason = reply.reason or STOPS.get(reply.stop_reason, reply.stop_reason)
     delta = {"stop_reason": "compaction" if block else reason, "stop_sequence": None, "stop_details": None}
     yield event("message_delta", delta=delta, usage=_compaction_usage(tokens))
     yield event("message_stop")
@@ -222,7 +222,7 @@ def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, optio
     """Return the answer as one object (`stream` not set)."""
     if body.get("compaction"):
         block = compaction_block(reply, body, options)
-        reason = "compaction" if block else STOPS.get(reply.stop_reason, reply.stop_reason)
+        reason = "compaction" if block else reply.reason or STOPS.get(reply.stop_reason, reply.stop_reason)
         content = [block] if block else []
         usage = _compaction_usage(tokens)
         return {**message_object(body, Tokens(), number), "content": content, "stop_reason": reason, "usage": usage}
@@ -230,7 +230,7 @@ def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, optio
     for block in blocks:
         if block["type"] == "tool_use":
             block["input"] = json.loads(block["input"] or "{}")
-    stop = STOPS.get(reply.stop_reason, reply.stop_reason)
+    stop = reply.reason or STOPS.get(reply.stop_reason, reply.stop_reason)
     usage = usage_object(tokens, tokens.output)
     message = {**message_object(body, tokens, number), "content": blocks, "stop_reason": stop, "usage": usage}
     return {**message, **_edits(body)}

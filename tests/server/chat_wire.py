@@ -90,7 +90,7 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
         yield chunk({"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]})
         for piece in slices(function["arguments"], reply.chunk_size):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-    yield chunk({}, FINISHES.get(reply.stop_reason, "stop"))
+    yield chunk({}, reply.reason or FINISHES.get(reply.stop_reason, "stop"))
     if (body.get("stream_options") or {}).get("include_usage"):
         yield _data({**base, "choices": [], "usage": usage_object(tokens)})
     yield b"data: [DONE]\n\n"
@@ -107,7 +107,7 @@ def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, optio
         message[options.reasoning_field] = reply.thinking
     if reply.tool_calls:
         message["tool_calls"] = calls_object(reply, number)
-    finish = FINISHES.get(reply.stop_reason, "stop")
+    finish = reply.reason or FINISHES.get(reply.stop_reason, "stop")
     return {
         "id": f"chatcmpl-{number:06d}",
         "object": "chat.completion",

@@ -43,7 +43,8 @@ class Reply:
     """A complete answer: thinking, then text, then calls.
 
     `usage` is estimated (with prefix-cache hits) when left out. `delay` is seconds before the first byte,
-    `delay_per_event` seconds before each event after the first. `chunk_size` is characters a delta.
+    `delay_per_event` seconds before each event after the first. `chunk_size` is characters a delta. `reason` is a stop
+    reason in the wire's own words, sent as it is.
     """
 
     text: str = ""
@@ -51,6 +52,7 @@ class Reply:
     tool_calls: Sequence[Call] = ()
     usage: Tokens | None = None
     stop: Stop | None = None
+    reason: str = ""
     delay: float = 0.0
     delay_per_event: float = 0.0
     chunk_size: int = 48

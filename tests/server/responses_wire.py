@@ -144,7 +144,7 @@ class _Numbered:
 def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, options: Options) -> dict[str, Any]:
     """Return the answer as one object; the stream ends with the same."""
     reasons = {"max_tokens": "max_output_tokens", "window_exceeded": "max_output_tokens"}
-    reason = reasons.get(reply.stop_reason)
+    reason = reply.reason or reasons.get(reply.stop_reason)
     response = response_object(body, number, "incomplete" if reason else "completed")
     response["incomplete_details"] = {"reason": reason} if reason else None
     response["output"] = output_items(reply, body, number, options)

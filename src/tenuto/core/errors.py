@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 
+from tenuto.protocol.event import Outcome
 from tenuto.protocol.model import ModelError
 from tenuto.session.errors import SessionError
 
@@ -14,6 +15,14 @@ class TenutoError(Exception):
 
 class TaskFailedError(TenutoError):
     """A task cannot go on; the session can."""
+
+
+class EndedEarlyError(TaskFailedError):
+    """A task ends before its work is done, and nothing is broken; `outcome` says why. The user has been told."""
+
+    def __init__(self, outcome: Outcome, text: str) -> None:
+        super().__init__(text)
+        self.outcome: Outcome = outcome
 
 
 class CompactionRefusedError(TaskFailedError):

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from tenuto.core.agent.task import AgentTask
 from tenuto.core.bus import EventBus
-from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure, names_nothing
+from tenuto.core.errors import EXPECTED_FAILURES, EndedEarlyError, TaskFailedError, describe_failure, names_nothing
 from tenuto.core.opening import Opener
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.windows import change_model, find_model, is_too_small
@@ -151,6 +151,8 @@ class TaskManager:
             outcome, error = "completed", ""
         except asyncio.CancelledError:
             outcome, error = "interrupted", ""
+        except EndedEarlyError as end:
+            outcome, error = end.outcome, str(end)
         except (Exception, SystemExit) as failure:  # noqa: BLE001 - the one place where a task's error becomes an event
             error = type(failure).__name__
             error = describe_failure(failure)

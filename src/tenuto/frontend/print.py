@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED, FAILED, INTERRUPTED, OK
+from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED, CUT_OFF, DECLINED, FAILED, INTERRUPTED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
@@ -28,6 +28,7 @@ from tenuto.protocol.event import (
     ReplayFinishedEvent,
     RetryEvent,
     SessionOpenedEvent,
+    TaskSettledEvent,
     ToolResultEvent,
     ToolStartedEvent,
 )
@@ -41,7 +42,14 @@ if TYPE_CHECKING:
 
     from tenuto.command.outcome import Choice, CommandOutcome
 
-EXIT_CODES: dict[Outcome, int] = {"completed": OK, "failed": FAILED, "interrupted": INTERRUPTED}
+EXIT_CODES: dict[Outcome, int] = {
+    "completed": OK,
+    "failed": FAILED,
+    "cut_off": CUT_OFF,
+    "limit_reached": LIMIT_REACHED,
+    "declined": DECLINED,
+    "interrupted": INTERRUPTED,
+}
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND})
 """Notices that say what becomes of a command: they are told although nothing is wrong."""
 
@@ -70,7 +78,8 @@ class TextOutput:
     """The last answer's text on standard output; progress on standard error when that is a terminal."""
 
     def __init__(self) -> None:
-        self._answer = ""
+        self.answer = ""
+        self._is_cut_off = False
         self._last_said = ""
         self._replaying = False
         self._show_progress = sys.stderr.isatty()
@@ -83,15 +92,17 @@ class TextOutput:
             return
         match event:
             case AssistantMessageEvent():
-                self._answer = text_of(event.message.parts) or self._answer
+                text = text_of(event.message.parts)
+                self.answer = self.answer + text if self._is_cut_off else text or self.answer
+                self._is_cut_off = event.message.is_cut_off
             case ToolResultEvent():
-                self._answer = _unasked_plan(event.message) or self._answer
+                self.answer = _unasked_plan(event.message) or self.answer
             case NoticeEvent() if event.level != "info" or event.kind in TOLD_KINDS:
                 self._say(event.text)
             case CompactionEndEvent():
                 self._say(describe_compaction(event))
             case CompactionProposedEvent():
-                self._answer = describe_proposal(event)
+                self.answer = describe_proposal(event)
             case PromptReturnedEvent() if event.reason:
                 self._say(event.reason)
             case RetryEvent():
@@ -103,12 +114,12 @@ class TextOutput:
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says or would let one choose from."""
-        self._answer = "\n".join(describe_outcome(outcome) for outcome in outcomes)
+        self.answer = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
     def finish(self, error: str) -> None:
         """Print the answer, and the reason when there is none."""
-        if self._answer:
-            write_text(self._answer.rstrip("\n"), data=True, flush=True)
+        if self.answer:
+            write_text(self.answer.rstrip("\n"), data=True, flush=True)
         if error and error != self._last_said:
             self._say(error)
 
@@ -204,6 +215,11 @@ async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput
     output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
     if refusals:
         _say(describe_refusals(refusals, runtime.live.mode))
+    return exit_code(settled)
+
+
+def exit_code(settled: TaskSettledEvent) -> int:
+    """Return the exit code of a run that ended so."""
     return EXIT_CODES[settled.outcome] or (CALLS_REFUSED if settled.refused else OK)
 
 

@@ -16,7 +16,9 @@ from tenuto.protocol.operation import CompactionReason, Decision
 from tenuto.protocol.part import ContentPart
 from tenuto.protocol.usage import Usage
 
-Outcome = Literal["completed", "interrupted", "failed"]
+Outcome = Literal["completed", "interrupted", "failed", "cut_off", "limit_reached", "declined"]
+"""How a task ended. `cut_off`: the model's output limit ended its answer, and going on did not help. `limit_reached`:
+a limit of the user's ended it. `declined`: the model, or a filter of its provider, did not answer."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):

@@ -106,6 +106,11 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
         """The calls that the answer asks for; all of them together are one group (seed 004)."""
         return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the output limit ended the answer in its text; the next answer goes on with it."""
+        return self.stop_reason == "max_tokens" and not self.tool_calls
+
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file that a tool touched; `sha256` is of its bytes afterwards (empty: gone or unknown).

@@ -58,6 +58,8 @@ class ToolCallPart(Part, frozen=True, kw_only=True, tag="tool_call"):
     arguments: str = "{}"
     fault: str = ""
     """Why the arguments could not be read, if they could not; such a call is never run (R-094)."""
+    cut_at: int | None = None
+    """Where the output limit ended the answer in the middle of this call: the answer's tokens (0: not counted)."""
 
 
 class OpaquePart(Part, frozen=True, kw_only=True, tag="opaque"):

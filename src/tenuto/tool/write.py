@@ -1,4 +1,4 @@
-"""The `write` tool: a whole file at once."""
+"""The `write` tool: a whole file at once, or more of it at its end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class WriteTool(BuiltinTool):
         check_approved(path, data, context)
         use = change_file(path, data, "write", context)
         lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
-        did = "Created" if diff.created else f"Replaced (+{diff.added} −{diff.removed})"
+        did = (
+            "Created"
+            if diff.created
+            else f"{'Extended' if arguments.append else 'Replaced'} (+{diff.added} −{diff.removed})"
+        )
         text = f"{did} {show_path(path, context)}: {lines:,} lines, {len(data):,} bytes."
         return ToolOutput(parts=(TextPart(text=text),), ui=(diff,), files=(use,))
 
@@ -74,12 +78,18 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[Path, bytes,
         )
     found = find_text(path)
     check_unchanged(found, context)
-    fitted = _fit(found, text)
+    fitted = _extend(found, text) if arguments.append else _fit(found, text)
     try:
         data = found.content.encode(fitted)
     except UnicodeEncodeError as error:
         raise ToolError(not_encodable(found.content, error)) from None
     return path, data, diff_view(str(path), found.content.text, fitted)
+
+
+def _extend(found: FoundFile, text: str) -> str:
+    """Return the file's text with the new text behind it, in the file's own line ends."""
+    content = found.content
+    return content.text + (with_newline(text, content.newline) if "\n" in content.text else text)
 
 
 def _fit(found: FoundFile, text: str) -> str:

@@ -23,7 +23,6 @@ from tenuto.core.agent.overflow import (
     leaves_no_room,
     run_preflight,
 )
-from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.pins import tell_pins
 from tenuto.core.state.reminders import (
@@ -163,6 +162,7 @@ class ModelCall:
                 if end.edit is not None or end.compacted is not None:
                     estimate = 0  # what the server counted is not what was sent: nothing to calibrate by
                 note_served(self._live, end.message)
+                self._note_limit(request, end.message)
                 stored = self._publish(msgspec.structs.replace(answer, estimate=estimate, thinking_duration=thinking))
                 self._note_server(stored, end)
                 return stored
@@ -220,8 +220,14 @@ class ModelCall:
         if error.observed is None:
             self._live.model.facts = msgspec.structs.replace(self._live.facts, max_output_tokens=limit)
 
+    def _note_limit(self, request: ModelRequest, answer: AssistantMessage) -> None:
+        """Where a request named no output limit and the server's own cut the answer off, the next one asks for more."""
+        usage = answer.usage
+        if request.max_output_tokens is None and answer.stop_reason == "max_tokens" and usage is not None:
+            self._live.model.cut_at = max(self._live.model.cut_at, usage.output)
+
     def _check(self, answer: AssistantMessage) -> AssistantMessage:
-        """Raise for an answer that is none: cut off by the window (R-019, R-022), or with nothing in it."""
+        """Raise for an answer that is none: the window cut it off (R-019, R-022)."""
         window = self._live.facts.context_window
         sent = answer.usage.sent if answer.usage is not None else 0
         if answer.stop_reason == "window_exceeded":
@@ -230,9 +236,7 @@ class ModelCall:
             return answer
         if answer.stop_reason == "max_tokens" and window is not None and sent >= FULL_SHARE * window:
             raise ModelError("overflow", "the request filled the whole window", observed=sent)
-        if answer.stop_reason in {"refusal", "pause", "max_tokens"}:
-            return answer
-        raise TaskFailedError(f"{answer.model} answered with nothing; send the request again or change the model")
+        return answer
 
     async def _stream(self, request: ModelRequest) -> Finished:
         """Make one attempt, publish what arrives, and return its end."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from msgspec import Struct
-
+from tenuto.core.agent.endings import UNFINISHED_KIND, RepeatedCalls, UnfinishedAnswers
 from tenuto.core.agent.step import ModelCall, remind_at_prompt
-from tenuto.core.errors import CompactionRefusedError, TaskFailedError
+from tenuto.core.errors import CompactionRefusedError, EndedEarlyError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
@@ -17,96 +16,12 @@ from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
 from tenuto.protocol.message import (
     AssistantMessage,
-    DeveloperMessage,
     NoticeEntry,
     PlanView,
     ToolResultMessage,
     UserMessage,
 )
 from tenuto.protocol.part import ToolCallPart, text_of
-
-TOLD_AT = 3
-"""So many equal answers in a row: the model is told. With the next one the task ends."""
-WAITING_SECONDS = 5.0
-"""A call that takes this long waits for something: to look again is its purpose."""
-_SHOWN_CALLS, _SHOWN_CHARACTERS = 3, 120
-
-
-class Repetition(Struct, frozen=True):
-    """An answer whose calls were made so often in a row."""
-
-    times: int
-    words: str
-    failing: bool
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the model has been told before."""
-        return self.times > TOLD_AT
-
-    @property
-    def note(self) -> DeveloperMessage:
-        """What the model is told."""
-        what = "and each time it failed" if self.failing else "with the same result each time"
-        return DeveloperMessage(
-            text=f"You have made the same call {self.times} times in a row {what}, with nothing else in between "
-            f"({self.words}). The same again will not change anything: do something else, or say what you have found "
-            "out or what stops you. Making it once more ends your work here."
-        )
-
-    @property
-    def reason(self) -> str:
-        """What the user is told when the task ends."""
-        what = "the same failing call" if self.failing else "the same call with the same result"
-        return f"stopped: the model made {what} {self.times} times in a row, also after it was told ({self.words})"
-
-
-class RepeatedCalls:
-    """Compares each answer's calls with those of the one before, since the user's last message."""
-
-    def __init__(self) -> None:
-        self._last: frozenset[tuple[object, ...]] = frozenset()
-        self._times = 0
-        self._compactions = 0
-
-    def clear(self) -> None:
-        """The user said something: what comes now is a new attempt."""
-        self._last, self._times = frozenset(), 0
-
-    def find(
-        self, calls: Sequence[ToolCallPart], results: Sequence[ToolResultMessage], compactions: int
-    ) -> Repetition | None:
-        """Take in an answer's calls with their results; return the repetition that has to be told or ends the task.
-
-        `compactions` is how many the session has had in this run. Equal calls of one answer count as one.
-        """
-        pairs = list(zip(calls, results, strict=True))
-        failing = all(result.is_error for result in results)
-        if not failing and compactions != self._compactions:
-            self.clear()
-        self._compactions = compactions
-        signature = frozenset(_sign(call, result) for call, result in pairs)
-        waits = any(result.duration >= WAITING_SECONDS for result in results)
-        if not (failing or (compactions and not waits)):
-            self.clear()
-            return None
-        self._times = self._times + 1 if signature == self._last else 1
-        self._last = signature
-        if self._times < TOLD_AT:
-            return None
-        return Repetition(self._times, _words(call for call, _ in pairs), failing)
-
-
-def _sign(call: ToolCallPart, result: ToolResultMessage) -> tuple[object, ...]:
-    """Return what makes two calls equal: of failed ones not how the failure is told, of broken ones what was broken."""
-    outcome = None if result.is_error else hash(text_of(result.parts))
-    return call.name, call.arguments, call.fault, result.is_error, outcome
-
-
-def _words(calls: Iterable[ToolCallPart]) -> str:
-    shown = list(dict.fromkeys(f"{call.name} {call.arguments[:_SHOWN_CHARACTERS]}" for call in calls))
-    more = ", …" if len(shown) > _SHOWN_CALLS else ""
-    return ", ".join(shown[:_SHOWN_CALLS]) + more
 
 
 class AgentTask:
@@ -117,6 +32,7 @@ class AgentTask:
         self._submission_id = submission_id
         self._step = 0
         self._repeated = RepeatedCalls()
+        self._unfinished = UnfinishedAnswers()
 
     async def run(self) -> None:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
@@ -135,23 +51,27 @@ class AgentTask:
                 live.attempt(step)
 
     async def _work(self) -> None:
-        """Loop over steps until an answer asks for no tool."""
+        """Loop over steps until an answer asks for no tool and is finished."""
         while True:
             await self._prepare_summary()
             message = await self._run_step()
             calls = list(message.tool_calls)
-            if not calls and message.stop_reason != "pause":
-                self._explain_end(message)
-                return
             if calls:
-                from tenuto.core.agent.calls import CallRunner
-
-                results = await CallRunner(self._live, self._submission_id).run(calls)
-                if self._is_over(calls, results):
+                if await self._run_calls(calls):
                     return
+            elif not self._goes_on(message):
+                return
             await self._live.task.boundary.cross()
             await self._send_steering()
             await self._compact_between_steps()
+
+    async def _run_calls(self, calls: list[ToolCallPart]) -> bool:
+        """Run an answer's calls; whether the work ends with them."""
+        from tenuto.core.agent.calls import CallRunner
+
+        results = await CallRunner(self._live, self._submission_id).run(calls)
+        self._unfinished.note_calls(calls)
+        return self._is_over(calls, results)
 
     async def _run_step(self) -> AssistantMessage:
         live = self._live
@@ -263,15 +183,34 @@ class AgentTask:
         self._live.notify(f"{found.reason[0].upper()}{found.reason[1:]}; say how to go on.", "warning", keep=True)
         return True
 
-    def _explain_end(self, message: AssistantMessage) -> None:
-        """Say why an answer ended, when it did not end by itself."""
+    def _goes_on(self, message: AssistantMessage) -> bool:
+        """Say whether an answer without calls is to be gone on with. Raises `EndedEarlyError` when it is no answer."""
+        live = self._live
         match message.stop_reason:
+            case "pause":
+                self._unfinished.note_pause()
+                return True
             case "max_tokens":
-                self._live.notify("The answer reached its output limit; say “continue” to go on.", "warning", keep=True)
+                try:
+                    note, notice = self._unfinished.go_on(message)
+                except EndedEarlyError as end:
+                    live.notify(str(end), "warning", keep=True)
+                    raise
+                live.session.append(note)
+                live.notify(notice, kind=UNFINISHED_KIND, keep=True)
+                return True
             case "refusal":
-                self._live.notify("The model declined to answer.", "warning", keep=True)
-            case _:
-                pass
+                text = "The model declined to answer; say it in other words, or change the model."
+                live.notify(text, "warning", keep=True)
+                raise EndedEarlyError("declined", text)
+            case "end_turn" | "tool_use" | "other" if not text_of(message.parts).strip():
+                live.session.append(self._unfinished.break_silence(message))
+                return True
+            case "other":
+                live.notify("The server ended the answer for a reason of its own; check that it is whole.", "warning")
+                return False
+            case "end_turn" | "tool_use" | "window_exceeded" | "interrupted":
+                return False
 
 
 def _is_handed_over(results: Sequence[ToolResultMessage]) -> bool:

@@ -226,6 +226,8 @@ class ModelState(Struct, eq=False):
     """The present model, and what is known of windows in this session."""
 
     facts: ModelFacts
+    cut_at: int = 0
+    """Tokens at which a server cut off an answer by a limit of its own, because nobody knew the model's."""
     served: dict[str, int] = field(default_factory=dict[str, int])
     """The largest request that a model has served, in tokens by its own count; by model."""
     budgets: dict[tuple[ModelFacts, int], Budget] = field(default_factory=dict[tuple[ModelFacts, int], Budget])

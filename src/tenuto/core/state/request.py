@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from tenuto.compaction.measure.budget import MIN_OUTPUT
 from tenuto.compaction.measure.meter import ContextSize
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.entry import Level
@@ -87,6 +88,19 @@ def _tell_once(services: SessionServices, kind: str, text: str, level: Level) ->
         services.notify(text, level, kind, keep=True)
 
 
+RAISED = 4
+"""Times the limit by which a server of its own cut off an answer: so much is asked for from then on."""
+
+
+def _output_limit(live: LiveSession, size: ContextSize) -> int | None:
+    """Return the output limit of the next request (R-007); `None`: the server's own holds, until it was too low."""
+    budget = live.budget()
+    limit = budget.output_for(size.tokens, size.uncounted)
+    if limit is None and live.model.cut_at:
+        return max(MIN_OUTPUT, min(RAISED * live.model.cut_at, budget.room_behind(size.tokens, size.uncounted)))
+    return limit
+
+
 def build_request(
     live: LiveSession, view: Sequence[Message] | None = None, size: ContextSize | None = None
 ) -> ModelRequest:
@@ -99,7 +113,7 @@ def build_request(
         model=live.facts,
         messages=tuple(live.session.get_llm_history() if view is None else view),
         tools=live.tool_schemas(),
-        max_output_tokens=live.budget().output_for(size.tokens, size.uncounted),
+        max_output_tokens=_output_limit(live, size),
         effort=live.effort,
         cache_key=live.id,
         server=server_context(live),

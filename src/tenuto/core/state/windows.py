@@ -206,6 +206,7 @@ def change_model(live: LiveSession, change: ModelChange) -> None:
     """Use another model from the next request on."""
     model, effort = change.facts.id, change.effort
     live.model.facts = change.facts
+    live.model.cut_at = 0
     live.compaction.automatic.reset()
     live.compaction.items_refused = False
     state = live.session.state

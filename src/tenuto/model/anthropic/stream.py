@@ -11,7 +11,7 @@ from tenuto.model import json_access
 from tenuto.model.anthropic.encoder import COMPACTION, applied_edit, compacted_items
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import CallDraft, finish_call
-from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError
+from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart
@@ -106,7 +106,8 @@ class AnthropicDecoder:
         if not self._stop_reason:
             raise ModelError("broken_stream", "the answer ended without a stop reason")
         stop_reason = STOP_REASONS.get(self._stop_reason, "other")
-        cut_off = stop_reason in {"max_tokens", "window_exceeded"}
+        usage = self._normal_usage()
+        cut_at = tokens_at_cut(stop_reason, usage)
         last = max(self._blocks, default=-1)
         parts: list[AssistantPart] = []
         compacted: list[dict[str, Any]] = []
@@ -114,13 +115,13 @@ class AnthropicDecoder:
             if block.fields.get("type") == COMPACTION:
                 compacted.append(block.close())
                 continue
-            part = self._part(block, cut_off=cut_off and index == last)
+            part = self._part(block, cut_at if index == last else None)
             if part is not None:
                 parts.append(part)
         return Answer(
             tuple(parts),
             stop_reason,
-            self._normal_usage(),
+            usage,
             self._id,
             edit=applied_edit(self._context_management),
             compacted=compacted_items(compacted),
@@ -170,7 +171,7 @@ class AnthropicDecoder:
         named = {key: value for key, value in as_dict(data.get("usage")).items() if value is not None}
         self._usage.update(named)
 
-    def _part(self, block: Block, *, cut_off: bool) -> AssistantPart | None:
+    def _part(self, block: Block, cut_at: int | None) -> AssistantPart | None:
         fields = block.close()
         match fields.get("type"):
             case "text":
@@ -184,7 +185,7 @@ class AnthropicDecoder:
                 if not block.json and block.fields.get("input"):
                     written = json_access.encode(block.fields["input"]).decode()
                 draft = CallDraft(as_text(fields.get("id")), as_text(fields.get("name")), [written])
-                return finish_call(draft, self._taken, cut_off=cut_off)
+                return finish_call(draft, self._taken, cut_at=cut_at)
             case _:
                 return OpaquePart(provider=self._provider, block=msgspec.Raw(json_access.encode(fields)))
 

@@ -10,7 +10,7 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import CallDraft, finish_call
-from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError
+from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import NO_BLOCK, AssistantPart, TextPart, ThinkingPart
@@ -161,7 +161,8 @@ class ChatDecoder:
             stop_reason = "tool_use"
         elif not self._calls and stop_reason == "tool_use":
             stop_reason = "end_turn"
-        return Answer(self._parts(stop_reason), stop_reason, self._normal_usage(), self._id)
+        usage = self._normal_usage()
+        return Answer(self._parts(tokens_at_cut(stop_reason, usage)), stop_reason, usage, self._id)
 
     def _end(self) -> list[StreamPart]:
         self._done = self.complete or bool(self._text or self._calls)
@@ -238,7 +239,7 @@ class ChatDecoder:
             self._call_at[index] = len(self._calls) - 1
         return len(self._calls) - 1
 
-    def _parts(self, stop_reason: StopReason) -> tuple[AssistantPart, ...]:
+    def _parts(self, cut_at: int | None) -> tuple[AssistantPart, ...]:
         self._split("", last=True)
         text, thinking = "".join(self._text), "".join(self._thinking)
         orphan = None if thinking or "<think>" in text else _ORPHAN_CLOSE.match(text)
@@ -251,10 +252,9 @@ class ChatDecoder:
             parts.append(ThinkingPart(text=thinking.strip("\n"), provider=self._provider, block=raw))
         if text.strip():
             parts.append(TextPart(text=text))
-        cut_off = stop_reason in {"max_tokens", "window_exceeded"}
         last = len(self._calls) - 1
         for place, draft in enumerate(self._calls):
-            parts.append(finish_call(draft, self._taken, cut_off=cut_off and place == last))
+            parts.append(finish_call(draft, self._taken, cut_at=cut_at if place == last else None))
         return tuple(parts)
 
     def _thinking_block(self, thinking: str) -> bytes:

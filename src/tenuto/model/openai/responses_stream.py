@@ -11,7 +11,7 @@ from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.openai.responses_encoder import COMPACTION, compacted_items
 from tenuto.model.wire.conversation import CallDraft, finish_call
-from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError
+from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
@@ -103,9 +103,9 @@ class ResponsesDecoder:
         compacted = [item for item in items if item.get("type") == COMPACTION]
         items = [item for item in items if item.get("type") != COMPACTION]
         refused = False
+        cut_at = tokens_at_cut(stop_reason, normal_usage(as_dict(response.get("usage"))))
         for place, item in enumerate(items):
-            cut_off = stop_reason == "max_tokens" and place == len(items) - 1
-            refused |= self._take_item(item, parts, cut_off=cut_off)
+            refused |= self._take_item(item, parts, cut_at if place == len(items) - 1 else None)
         if stop_reason == "end_turn" and any(isinstance(part, ToolCallPart) for part in parts):
             stop_reason = "tool_use"
         elif stop_reason == "end_turn" and refused:
@@ -139,7 +139,7 @@ class ResponsesDecoder:
         call = self._call_at.setdefault(index, len(self._call_at))
         return [ToolCallDelta(call, self._call_names.get(index, ""), as_text(data.get("delta")))]
 
-    def _take_item(self, item: dict[str, Any], parts: list[AssistantPart], *, cut_off: bool) -> bool:
+    def _take_item(self, item: dict[str, Any], parts: list[AssistantPart], cut_at: int | None) -> bool:
         """Add the parts of a finished item; whether it is a refusal."""
         match item.get("type"):
             case "message":
@@ -150,7 +150,7 @@ class ResponsesDecoder:
                 draft = CallDraft(
                     as_text(item.get("call_id")), as_text(item.get("name")), [as_text(item.get("arguments"))]
                 )
-                parts.append(finish_call(draft, self._taken, cut_off=cut_off))
+                parts.append(finish_call(draft, self._taken, cut_at=cut_at))
             case str():
                 parts.append(OpaquePart(provider=self._provider, block=msgspec.Raw(json_access.encode(item))))
             case _:

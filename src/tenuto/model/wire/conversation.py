@@ -44,20 +44,24 @@ class CallDraft(Struct):
         return "".join(self.fragments)
 
 
-def finish_call(draft: CallDraft, taken: set[str], *, cut_off: bool) -> ToolCallPart:
+def finish_call(draft: CallDraft, taken: set[str], *, cut_at: int | None = None) -> ToolCallPart:
     """Return the call as it is stored; its id is unique and goes into `taken`.
 
-    `cut_off`: the answer ended at its token limit right in this call, so even arguments that parse are not trusted
-    when they are empty.
+    `cut_at`: the answer ended at its output limit, after so many tokens, and this call is the last thing in it. Then
+    arguments that are empty or cannot be read were cut off.
     """
     arguments, fault = check_arguments(draft.arguments)
-    if cut_off and not draft.arguments.strip():
-        fault = "the answer reached its token limit before the arguments were written"
+    if cut_at is not None:
+        written = draft.arguments.strip()
+        if written and not fault:
+            cut_at = None
+        else:
+            fault = f"the answer was cut off; written was: {_echo(written)}" if written else "the answer was cut off"
     if not draft.name:
         fault = fault or "the call has no tool name"
     call_id = unique_id(draft.id, f"{draft.name}{draft.arguments}", taken)
     taken.add(call_id)
-    return ToolCallPart(id=call_id, name=draft.name or "unknown", arguments=arguments, fault=fault)
+    return ToolCallPart(id=call_id, name=draft.name or "unknown", arguments=arguments, fault=fault, cut_at=cut_at)
 
 
 def check_arguments(text: str) -> tuple[str, str]:
@@ -87,8 +91,12 @@ def _fault(text: str, error: Exception) -> str:
         why = f"the arguments are not valid JSON ({reason or error})"
     else:
         why = f"the arguments are {type(value).__name__} where a JSON object is needed"
+    return f"{why}; written was: {_echo(text)}"
+
+
+def _echo(text: str) -> str:
     echo = text if len(text) <= MAX_ECHO else f"{text[: MAX_ECHO // 2]} … {text[-MAX_ECHO // 2 :]}"
-    return f"{why}; written was: {json_access.clean_text(echo)}"
+    return json_access.clean_text(echo)
 
 
 def unique_id(wanted: str, content: str, taken: Collection[str]) -> str:

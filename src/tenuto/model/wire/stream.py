@@ -22,7 +22,7 @@ from tenuto.protocol.model import (
     TextDelta,
     ThinkingDelta,
 )
-from tenuto.protocol.part import AssistantPart
+from tenuto.protocol.part import AssistantPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
 
@@ -162,6 +162,13 @@ class Answer(Struct, frozen=True):
     response_id: str
     edit: ServerEdit | None = None
     compacted: CompactedItems | None = None
+
+
+def tokens_at_cut(stop_reason: StopReason, usage: Usage | None) -> int | None:
+    """Return after how many tokens the output limit or the window ended an answer (0: not counted), else `None`."""
+    if stop_reason not in {"max_tokens", "window_exceeded"}:
+        return None
+    return usage.output if usage is not None else 0
 
 
 class StreamDecoder(Protocol):
@@ -327,8 +334,11 @@ def finished(answer: Answer, facts: ModelFacts, prefix: str, ignored: str = "") 
     ):
         text = f"the input of {usage.sent} tokens fills the window of {window}; there was no room for an answer"
         raise ModelError("overflow", text, observed=usage.sent)
+    parts = answer.parts
+    if answer.stop_reason == "refusal":  # a filter may have ended the answer anywhere: nothing of it is to be done
+        parts = tuple(part for part in parts if not isinstance(part, ToolCallPart))
     message = AssistantMessage(
-        parts=answer.parts,
+        parts=parts,
         model=facts.id,
         stop_reason=answer.stop_reason,
         usage=None if usage is None else priced(usage, facts),

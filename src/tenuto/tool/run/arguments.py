@@ -39,6 +39,7 @@ class WriteArguments(Arguments):
 
     path: str
     content: str
+    append: bool = Field(default=False, description="Add content to the end instead: for long files in parts")
 
 
 class EditArguments(Arguments):

@@ -46,6 +46,8 @@ async def prepare(
     Calls that change files must be prepared after the ones before them have run: the subject shows the difference to
     the file as it is.
     """
+    if call.cut_at is not None:
+        return _error(call, _cut_off(call, call.cut_at))
     if call.fault:
         return _error(call, _unreadable(call, call.fault))
     tool = registry.get(call.name)
@@ -131,6 +133,16 @@ def _unreadable(call: ToolCallPart, why: str) -> str:
     return (
         f"The arguments of this {call.name} call could not be read; nothing was run. {shorten(why, _ECHO_CHARS)}\n"
         f"Received: {echo}\nCall {call.name} again with one complete JSON object."
+    )
+
+
+def _cut_off(call: ToolCallPart, tokens: int) -> str:
+    limit = f" after {tokens:,} tokens" if tokens else ""
+    got = shorten(clean_text(call.fault.partition("written was: ")[2]), _ECHO_CHARS)
+    return (
+        f"Your answer was cut off at its output limit{limit}, in the middle of this {call.name} call; nothing was run."
+        + (f"\nWritten by then: {got}" if got else "")
+        + "\nDo it in smaller calls: for a long file, write the first part, then write each further part with append."
     )
 
 

@@ -127,7 +127,7 @@ def settle(change: Change, event: TaskSettledEvent) -> None:
     forget_presses(change)
     if event.outcome != "interrupted":
         took = change.now - state.began if state.began is not None else 0.0
-        change.emit(Bell("failed" if event.outcome == "failed" else "finished", took))
+        change.emit(Bell("finished" if event.outcome == "completed" else "failed", took))
     state.began = None
     change.title()
     change.status()
