@@ -19,7 +19,7 @@ from scripts.pictures.take import PICTURES
 
 from tenuto.command.registry import COMMANDS
 from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED
-from tenuto.frontend.print import EXIT_CODES
+from tenuto.frontend.result import EXIT_CODES
 from tenuto.tui.keys.bindings import key_label
 from tenuto.tui.keys.keys import KEYS
 

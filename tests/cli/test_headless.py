@@ -18,27 +18,6 @@ from tests.server.scripts import fix_tests
 TENUTO = [sys.executable, "-m", "tenuto"]
 
 
-@pytest.fixture
-def run(tmp_path):
-    work = tmp_path / "work"
-    work.mkdir()
-
-    def start(*arguments, server=None, environ=None, program=TENUTO, **options):
-        values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-        if server is not None:
-            values |= server.environ()
-        values |= environ or {}
-        options = {"stdin": subprocess.DEVNULL, "cwd": work, **options}
-        if "input" in options:
-            del options["stdin"]
-        return subprocess.run(
-            [*program, *arguments], check=False, capture_output=True, text=True, env=values, timeout=60, **options
-        )
-
-    start.work = work
-    return start
-
-
 def in_shell(run, command, server):
     return run(command, sys.executable, server=server, program=["/bin/sh", "-c"])
 

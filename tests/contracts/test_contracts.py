@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.frontend.print import TextOutput, exit_code
+from tenuto.frontend.result import RunResult, exit_code
 from tenuto.protocol import model
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
@@ -33,15 +33,15 @@ async def test_a_contract_holds(tmp_path, monkeypatch, row: Row):
     async with agent(tmp_path, script, model=f"{row.protocol}/test", options=options, environ=environ) as running:
         settled = await running.ask("What is the answer?")
         requests = running.server.requests
-        output = TextOutput()
+        result = RunResult()
         for event in running.events:
-            output.show(event)
+            result.take(event)
 
         assert exit_code(settled) == follows.code, settled.error
         assert len(requests) == follows.requests
         assert not running.server.refusals
         if follows.shown:
-            assert output.answer == follows.shown
+            assert result.text == follows.shown
         if follows.error:
             assert follows.error in settled.error
         if follows.told:

@@ -32,11 +32,11 @@ DAY = 86_400
 
 
 def due(told: dict[str, str], mode: Mode, cwd: Path, now: float = NOW) -> list[str]:
-    return [message.kind for message in due_messages(told, mode, cwd, now)]
+    return [message.kind for message in due_messages(told, MODE_TEXTS[mode], cwd, now)]
 
 
 def test_everything_is_told_once_and_again_when_it_changes(tmp_path: Path) -> None:
-    first = due_messages({}, "ask", tmp_path, NOW)
+    first = due_messages({}, MODE_TEXTS["ask"], tmp_path, NOW)
     assert [message.kind for message in first] == list(KINDS)
     told = {message.kind: message.text for message in first}
     assert due(told, "ask", tmp_path) == []

@@ -24,7 +24,19 @@ FLAGS = {
     "--inline": "inline",
     "--screen-reader": "screen_reader",
 }
-VALUES = {"--model": "model", "--mode": "mode", "--cwd": "cwd"}
+VALUES = {
+    "--model": "model",
+    "--mode": "mode",
+    "--cwd": "cwd",
+    "--output-format": "output_format",
+    "--input-format": "input_format",
+    "--max-turns": "max_turns",
+    "--max-cost": "max_cost",
+    "--timeout": "timeout",
+    "--output-schema": "output_schema",
+}
+HEADLESS = ("json", "output_format", "input_format", "max_turns", "max_cost", "timeout", "output_schema")
+"""Options of runs without a screen: each of them asks for one."""
 RESUME = ("-r", "--resume")
 
 
@@ -49,6 +61,9 @@ def read_plain(arguments: Sequence[str], modes: Sequence[str]) -> dict[str, Any]
     return found | {"prompt": prompt}
 
 
+MOST = 1_000_000_000
+"""A limit over this is no limit."""
+FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
 SUBCOMMANDS = ("sessions", "import", "eval")
 RESERVED = ("acp", "doctor", "config", "stats", "sandbox")
@@ -61,6 +76,13 @@ class Options(Struct, frozen=True):
     prompt: str = ""
     print_mode: bool = False
     json: bool = False
+    output_format: str = "text"
+    input_format: str = "text"
+    max_turns: int | None = None
+    max_cost: float | None = None
+    timeout: float | None = None
+    output_schema: str = ""
+    allow: tuple[str, ...] = ()
     continue_latest: bool = False
     resume: str | None = None
     fork: bool = False
@@ -111,7 +133,24 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-p", "--print", dest="print_mode", action="store_true", help="non-interactive: print the answer and exit"
     )
-    parser.add_argument("--json", action="store_true", help="with -p: every event as one JSON line")
+    headless = parser.add_argument_group("headless runs", "each of these runs without a screen, as -p does")
+    headless.add_argument(
+        "--output-format", metavar="{" + ",".join(FORMATS) + "}", help="what standard output gets (default text)"
+    )
+    headless.add_argument(
+        "--input-format", metavar="{text,stream-json}", help="stream-json: prompts as JSON lines on standard input"
+    )
+    headless.add_argument("--json", action="store_true", help="every event of Tenuto's own as one JSON line")
+    headless.add_argument("--max-turns", metavar="N", help="stop after N calls of the model")
+    headless.add_argument("--max-cost", metavar="DOLLARS", help="stop when the run has cost so much")
+    headless.add_argument("--timeout", metavar="SECONDS", help="stop after so many seconds")
+    headless.add_argument("--output-schema", metavar="FILE", help="the answer is JSON that fits this JSON schema")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        metavar="RULE",
+        help="allow without asking, as bash(pytest *) or edit(src/**)",
+    )
     parser.add_argument(
         "-c",
         "--continue",
@@ -154,10 +193,51 @@ def parse_arguments(arguments: list[str]) -> Options | int:
     return _checked(given)
 
 
+NUMBERS: dict[str, type[int] | type[float]] = {"max_turns": int, "max_cost": float, "timeout": float}
+
+
+def _number(name: str, word: str, kind: type[int] | type[float]) -> float | str:
+    """Return the number that a limit is, or what is wrong with it."""
+    try:
+        value = kind(word)
+    except ValueError:
+        value = 0
+    if 0 < value < MOST:
+        return value
+    what = "a whole number from 1" if kind is int else "a number over 0"
+    return f"--{name.replace('_', '-')} takes {what}, not “{word}”"
+
+
+def _find_misfit(given: dict[str, Any]) -> str:
+    """Return what is wrong with the formats, empty when nothing is."""
+    from tenuto.text.matching import did_you_mean
+
+    output, reads = given.get("output_format", "text"), given.get("input_format", "text")
+    for name, word, known in (("output", output, FORMATS), ("input", reads, ("text", "stream-json"))):
+        if word not in known:
+            return f"--{name}-format takes {', '.join(known)}, not “{word}”{did_you_mean(word, known)}"
+    if reads != "text" and output != "stream-json":
+        return "--input-format stream-json goes with --output-format stream-json"
+    if given.get("json") and output != "text":
+        return "--json and --output-format exclude each other"
+    return ""
+
+
 def _checked(given: dict[str, Any]) -> Options | int:
     """Return the options, or the exit code after saying what does not go together."""
     given["prompt"] = " ".join(given["prompt"])
-    given["print_mode"] = given.get("print_mode", False) or given.get("json", False)
+    given = {name: value for name, value in given.items() if value is not None or name == "resume"}
+    given["print_mode"] = given.get("print_mode", False) or any(given.get(name) for name in HEADLESS)
+    given["allow"] = tuple(given.get("allow", ()))
+    for name, read in NUMBERS.items():
+        if name in given:
+            found = _number(name, given[name], read)
+            if isinstance(found, str):
+                return _complain(found)
+            given[name] = found
+    problem = _find_misfit(given)
+    if problem:
+        return _complain(problem)
     options = Options(**given)
     earlier = options.continue_latest or options.resume is not None
     if options.continue_latest and options.resume is not None:

@@ -16,7 +16,7 @@ from tenuto.core.start import Start
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED
 from tenuto.frontend.headless import HeadlessRun, run_headless
-from tenuto.frontend.print import JsonOutput
+from tenuto.frontend.print import EventOutput
 from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, NoticeEvent
 from tenuto.protocol.operation import CompactSessionOperation
@@ -83,7 +83,7 @@ async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
 
 async def _compact(run: HeadlessRun, focus: str, *, json: bool) -> int:
     runtime = run.runtime
-    output = JsonOutput() if json else _TextOutput()
+    output = EventOutput() if json else _TextOutput()
     run.show_to(output.show)  # only now: what the session's entries say of earlier compactions is not news
     for problem in runtime.problems:
         complain(problem)

@@ -8,7 +8,7 @@ import select
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from msgspec import Struct
 
@@ -19,8 +19,10 @@ from tenuto.guard.terminal import write_text
 from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from tenuto.frontend.print import OutputFormat
+    from tenuto.protocol.entry import ApprovalEntry
     from tenuto.tui.first_paint.reader import EarlyReader
 
 
@@ -144,24 +146,46 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     if isinstance(cwd, str):
         return complain(cwd)
     terminal = Terminal.present()
+    reads_messages = options.input_format == "stream-json"
     if not (options.print_mode or options.prompt or terminal.stdin):
         announce_wait(os.environ)
     try:
-        text = "" if terminal.stdin else read_input(options.prompt, note)
+        text = "" if terminal.stdin or reads_messages else read_input(options.prompt, note)
     except InputRefusedError as error:
         return complain(str(error))
-    choice = choose_front_end(options, terminal, bool(text.strip()), inline=terminal.stdin and wants_inline(cwd))
+    choice = choose_front_end(
+        options, terminal, reads_messages or bool(text.strip()), inline=terminal.stdin and wants_inline(cwd)
+    )
     if choice == "print":
-        from tenuto.frontend.print import run_print
-
-        for problem in theme_problems(cwd):
-            note(problem)
-        return run_print(
-            runtime_start(options, cwd, interactive=False), join_prompt(options.prompt, text), options.json
-        )
+        return run_headless(options, cwd, join_prompt(options.prompt, text))
     if choice in ("full", "inline", "plain"):
         return run_screen(choice, options, cwd, early)
     return complain(choice)
+
+
+def run_headless(options: Options, cwd: Path, prompt: str) -> int:
+    """Run without a screen and return the exit code."""
+    from tenuto.core.errors import UsageError
+    from tenuto.frontend.print import PrintOptions, run_print
+
+    for problem in theme_problems(cwd):
+        note(problem)
+    try:
+        schema = None
+        if options.output_schema:
+            from tenuto.frontend.schema import read_schema
+
+            schema = read_schema(Path(options.output_schema))
+        start = runtime_start(options, cwd, interactive=False, answer_note=schema.note if schema else "")
+    except UsageError as error:
+        return complain(str(error))
+    asked = PrintOptions(
+        output="events" if options.json else cast("OutputFormat", options.output_format),
+        reads_messages=options.input_format == "stream-json",
+        timeout=options.timeout,
+        schema=schema,
+    )
+    return run_print(start, prompt, asked)
 
 
 def run_subcommand(words: tuple[str, ...]) -> int:
@@ -254,9 +278,11 @@ def theme_problems(cwd: Path) -> tuple[str, ...]:
     return find_any(settings.ui.theme, home, os.environ, light=False).problems
 
 
-def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: ANN201 - imported late on purpose
-    """Return how the runtime is to begin."""
-    from tenuto.core.start import Start
+def runtime_start(  # noqa: ANN201 - imported late on purpose
+    options: Options, cwd: Path, *, interactive: bool, answer_note: str = ""
+):
+    """Return how the runtime is to begin. Raises `UsageError` for a rule that cannot be read."""
+    from tenuto.core.start import Limits, Start
 
     return Start(
         cwd=cwd,
@@ -269,7 +295,21 @@ def runtime_start(options: Options, cwd: Path, *, interactive: bool):  # noqa: A
         temporary=options.no_session,
         names_directory=bool(options.cwd),
         interactive=interactive,
+        limits=Limits(turns=options.max_turns, cost=options.max_cost),
+        allowed=_read_rules(options.allow, cwd) if options.allow else (),
+        answer_note=answer_note,
     )
+
+
+def _read_rules(rules: Sequence[str], cwd: Path) -> tuple[ApprovalEntry, ...]:
+    """Return the rules of the command line. Raises `UsageError`."""
+    from tenuto.core.errors import UsageError
+    from tenuto.guard.approval import RuleError, read_rule
+
+    try:
+        return tuple(read_rule(rule, cwd) for rule in rules)
+    except RuleError as error:
+        raise UsageError(f"--allow {error}") from None
 
 
 def complain(message: str) -> int:

@@ -289,7 +289,7 @@ def report_context(live: LiveSession) -> ContextReport:
     budget = live.budget()
     is_first = not view or not isinstance(view[0], SystemMessage)
     if is_first:
-        due = due_messages({}, live.mode, live.session.cwd, live.clock())
+        due = due_messages({}, live.mode_text, live.session.cwd, live.clock())
         view = [build_system_entry(live), *view, *due]
         size = live.measure_path(view, live.session.path())
     else:

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from tenuto.protocol.entry import Mode
+from tenuto.protocol.entry import ApprovalEntry, Mode
 
 if TYPE_CHECKING:
     from tenuto.protocol.compaction import CompactionStrategy
+
+
+class Limits(Struct, frozen=True):
+    """What a run without a user may take at most: calls of the model, and US dollars. `None`: no limit."""
+
+    turns: int | None = None
+    cost: float | None = None
 
 
 class Start(Struct, frozen=True):
@@ -32,6 +39,11 @@ class Start(Struct, frozen=True):
     """The user named `cwd`: a session whose own directory is gone goes on there."""
     interactive: bool = True
     extra_prompt: str = ""
+    limits: Limits = Limits()
+    allowed: tuple[ApprovalEntry, ...] = ()
+    """Rules of scope "run": what needs no approval in this run."""
+    answer_note: str = ""
+    """What the model is told of the form of its last answer."""
     compaction: CompactionStrategy | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     clock: Callable[[], float] = time.time

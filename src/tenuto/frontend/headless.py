@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.ending import ended_by_signals
-from tenuto.exit_codes import FAILED, INTERRUPTED
+from tenuto.exit_codes import FAILED, INTERRUPTED, LIMIT_REACHED
 from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import InterruptOperation
+
+GRACE = 5.0
+"""Seconds that an interrupted run has to end in order after its time is over."""
 
 
 class HeadlessRun:
@@ -27,8 +30,10 @@ class HeadlessRun:
     session is closed in good order.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, *, timeout: float | None = None) -> None:
         self.runtime = Runtime(start)
+        self.timed_out = False
+        self._timeout = timeout
         self._failure: Exception | None = None
         self._task: asyncio.Task[int] | None = None
         self._interrupting: set[asyncio.Task[str]] = set()
@@ -53,6 +58,8 @@ class HeadlessRun:
         standard output has gone.
         """
         loop = asyncio.get_running_loop()
+        if self._timeout is not None:
+            loop.call_later(self._timeout, self._end_overtime)
 
         def on_signal(_number: int) -> None:
             loop.call_soon_threadsafe(self._interrupt)
@@ -70,6 +77,9 @@ class HeadlessRun:
                     write_text(f"tenuto: {self.runtime.opener.parting}", to_errors=True)
         if self._failure is not None:
             raise self._failure
+        if task.cancelled() and self.timed_out:
+            write_text(f"tenuto: {self.overtime}", to_errors=True)
+            return LIMIT_REACHED
         if task.cancelled() and signals:
             write_text("tenuto: interrupted", to_errors=True)
             return INTERRUPTED
@@ -88,6 +98,17 @@ class HeadlessRun:
         task = asyncio.get_running_loop().create_task(self.runtime.submit(InterruptOperation(session_id=live.id)))
         self._interrupting.add(task)
         task.add_done_callback(self._interrupting.discard)
+
+    @property
+    def overtime(self) -> str:
+        """Why a run ended that took too long."""
+        return f"stopped after {self._timeout:g} s (--timeout)"
+
+    def _end_overtime(self) -> None:
+        """Interrupt what runs; where that does not end the run soon, end it."""
+        self.timed_out = True
+        self._interrupt()
+        asyncio.get_running_loop().call_later(GRACE, self._end)
 
     def _fail(self, error: Exception) -> None:
         if self._failure is None:

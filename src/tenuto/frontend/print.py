@@ -1,39 +1,40 @@
-"""Print mode: one prompt, no screen. The answer goes to standard output, reasons and progress to standard error.
+"""Print mode: no screen. The answer goes to standard output, reasons and progress to standard error.
 
-Exit codes: 0 settled, 1 failed, 2 bad usage, 5 calls were refused, 130 interrupted (DESIGN section 9; R-081, R-082).
+The formats of the output: text, one JSON object at the end, lines of JSON in the shape of other agents, or Tenuto's own
+events. Exit codes: `exit_codes.py` (DESIGN section 9; R-081, R-082).
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
+from msgspec import Struct
+
+from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED, CUT_OFF, DECLINED, FAILED, INTERRUPTED, LIMIT_REACHED, OK
+from tenuto.exit_codes import BAD_USAGE, FAILED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
+from tenuto.frontend.result import RunResult, exit_code
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
-    AssistantMessageEvent,
     CallRefusedEvent,
     CompactionEndEvent,
     CompactionProposedEvent,
     NoticeEvent,
-    Outcome,
     PromptReturnedEvent,
-    ReplayFinishedEvent,
     RetryEvent,
-    SessionOpenedEvent,
     TaskSettledEvent,
-    ToolResultEvent,
     ToolStartedEvent,
 )
-from tenuto.protocol.message import PlanView, ToolResultMessage
-from tenuto.protocol.part import TextPart, text_of
+from tenuto.protocol.operation import InterruptOperation
+from tenuto.protocol.part import TextPart
+from tenuto.protocol.usage import Usage
 from tenuto.text.figures import describe_rung, format_change, plural
 from tenuto.text.writable import to_json
 
@@ -41,28 +42,42 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tenuto.command.outcome import Choice, CommandOutcome
+    from tenuto.frontend.schema import OutputSchema
 
-EXIT_CODES: dict[Outcome, int] = {
-    "completed": OK,
-    "failed": FAILED,
-    "cut_off": CUT_OFF,
-    "limit_reached": LIMIT_REACHED,
-    "declined": DECLINED,
-    "interrupted": INTERRUPTED,
-}
+OutputFormat = Literal["text", "json", "stream-json", "events"]
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND})
 """Notices that say what becomes of a command: they are told although nothing is wrong."""
 
 
-def run_print(start: Start, prompt: str, json: bool) -> int:
+class PrintOptions(Struct, frozen=True):
+    """How a run prints and what it takes. `reads_messages`: prompts come as lines of JSON on standard input."""
+
+    output: OutputFormat = "text"
+    reads_messages: bool = False
+    timeout: float | None = None
+    """Seconds after which the run is stopped."""
+    schema: OutputSchema | None = None
+
+
+class End(Struct, frozen=True):
+    """How a run, or one prompt of it, ended. `value` is the answer as JSON where a schema asked for it."""
+
+    code: int = OK
+    error: str = ""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    value: Any = None
+
+
+def run_print(start: Start, prompt: str, options: PrintOptions) -> int:
     """Answer `prompt` and return the exit code."""
-    output = JsonOutput() if json else TextOutput()
+    output = make_output(options.output)
     try:
-        run = HeadlessRun(start)
+        run = HeadlessRun(start, timeout=options.timeout)
         run.show_to(output.show)
-        return run_headless(run, lambda runtime: _answer(runtime, prompt, output))
+        return run_headless(run, lambda runtime: Talk(run, runtime, output, options).hold(prompt))
     except EXPECTED_FAILURES as error:
-        write_text(f"tenuto: {describe_failure(error)}", to_errors=True)
+        output.finish(End(BAD_USAGE, describe_failure(error)))
         return BAD_USAGE
 
 
@@ -78,31 +93,22 @@ class TextOutput:
     """The last answer's text on standard output; progress on standard error when that is a terminal."""
 
     def __init__(self) -> None:
-        self.answer = ""
-        self._is_cut_off = False
+        self.result = RunResult()
         self._last_said = ""
-        self._replaying = False
         self._show_progress = sys.stderr.isatty()
 
     def show(self, event: AnyEvent) -> None:
         """Take note of one event; what an earlier run did is not said again."""
-        if isinstance(event, SessionOpenedEvent | ReplayFinishedEvent):
-            self._replaying = isinstance(event, SessionOpenedEvent) and event.resumed
-        if self._replaying:
+        self.result.take(event)
+        if self.result.is_replaying:
             return
         match event:
-            case AssistantMessageEvent():
-                text = text_of(event.message.parts)
-                self.answer = self.answer + text if self._is_cut_off else text or self.answer
-                self._is_cut_off = event.message.is_cut_off
-            case ToolResultEvent():
-                self.answer = _unasked_plan(event.message) or self.answer
             case NoticeEvent() if event.level != "info" or event.kind in TOLD_KINDS:
                 self._say(event.text)
             case CompactionEndEvent():
                 self._say(describe_compaction(event))
             case CompactionProposedEvent():
-                self.answer = describe_proposal(event)
+                self.result.text = describe_proposal(event)
             case PromptReturnedEvent() if event.reason:
                 self._say(event.reason)
             case RetryEvent():
@@ -114,12 +120,16 @@ class TextOutput:
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
         """Print what a slash command says or would let one choose from."""
-        self.answer = "\n".join(describe_outcome(outcome) for outcome in outcomes)
+        self.result.text = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
-    def finish(self, error: str) -> None:
+    def finish(self, end: End) -> None:
         """Print the answer, and the reason when there is none."""
-        if self.answer:
-            write_text(self.answer.rstrip("\n"), data=True, flush=True)
+        if self.result.text:
+            write_text(self.result.text.rstrip("\n"), data=True, flush=True)
+        self.explain(end.error)
+
+    def explain(self, error: str) -> None:
+        """Say why the run failed, if it did and nothing said it before."""
         if error and error != self._last_said:
             self._say(error)
 
@@ -128,11 +138,37 @@ class TextOutput:
         _say(text)
 
 
-class JsonOutput:
+class ResultOutput(TextOutput):
+    """One JSON object at the end, on one line; standard error as with text."""
+
+    def finish(self, end: End) -> None:
+        """Print what the run came to."""
+        _write_json(self.result.describe(end.code, end.error, end.usage, end.seconds, end.value))
+        self.explain(end.error)
+
+
+class StreamOutput(ResultOutput):
+    """Lines of JSON in the shape of other agents (`frontend/stream.py`); the last line is the result."""
+
+    def show(self, event: AnyEvent) -> None:
+        """Print one event, if this shape has a word for it."""
+        from tenuto.frontend.stream import describe_event
+
+        super().show(event)
+        described = None if self.result.is_replaying and self.result.turns else describe_event(event)
+        if described is not None:
+            _write_json(described)
+
+
+class EventOutput:
     """Every event as one JSON line on standard output; the reason of a failure on standard error as well."""
+
+    def __init__(self) -> None:
+        self.result = RunResult()
 
     def show(self, event: AnyEvent) -> None:
         """Print one event."""
+        self.result.take(event)
         _write_json(event)
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
@@ -140,16 +176,26 @@ class JsonOutput:
         for outcome in outcomes:
             _write_json({"outcome": describe_outcome(outcome)})
 
-    def finish(self, error: str) -> None:
+    def finish(self, end: End) -> None:
         """Say why the run failed, if it did."""
-        if error:
-            _say(error)
+        if end.error:
+            _say(end.error)
 
 
-def _unasked_plan(result: ToolResultMessage) -> str:
-    """Return the plan that a result stands for where nobody could be asked about it, else nothing."""
-    plans = (view for view in result.ui if isinstance(view, PlanView) and view.outcome == "unasked")
-    return next((plan.text for plan in plans), "")
+AnyOutput = TextOutput | EventOutput
+
+
+def make_output(kind: OutputFormat) -> AnyOutput:
+    """Return what prints in a format."""
+    match kind:
+        case "text":
+            return TextOutput()
+        case "json":
+            return ResultOutput()
+        case "stream-json":
+            return StreamOutput()
+        case "events":
+            return EventOutput()
 
 
 def is_command(prompt: str) -> bool:
@@ -195,32 +241,111 @@ def describe_proposal(event: CompactionProposedEvent) -> str:
     return "\n".join([*rows, "", entry.summary]).rstrip()
 
 
-async def _answer(runtime: Runtime, prompt: str, output: TextOutput | JsonOutput) -> int:
-    refusals: list[CallRefusedEvent] = []
+class Talk:
+    """What a run without a screen does with its session: one prompt, or the ones that come on standard input."""
 
-    def note_refusal(event: AnyEvent) -> None:
-        if isinstance(event, CallRefusedEvent):
-            refusals.append(event)
-            _say(describe_refusal(event))
+    def __init__(self, run: HeadlessRun, runtime: Runtime, output: AnyOutput, options: PrintOptions) -> None:
+        self._run = run
+        self._runtime = runtime
+        self._output = output
+        self._options = options
+        self._began = time.monotonic()
+        self._spent = runtime.live.session.state.usage
+        runtime.subscribe(_say_refusal)
 
-    runtime.subscribe(note_refusal)
-    if is_command(prompt):
-        from tenuto.command.registry import run_command
+    async def hold(self, prompt: str) -> int:
+        """Answer what is asked and return the exit code. Raises `UsageError`."""
+        await self._check_price()
+        if self._options.reads_messages:
+            return await self._hold_with(prompt)
+        if is_command(prompt):
+            from tenuto.command.registry import run_command
 
-        output.say_outcomes(await run_command(runtime, prompt))
-    else:
-        await runtime.submit_prompt((TextPart(text=prompt),))
-    settled = await runtime.wait_settled()
-    await runtime.opener.wait_for_checks()
-    output.finish(settled.error if settled.outcome != "interrupted" else "interrupted")
-    if refusals:
-        _say(describe_refusals(refusals, runtime.live.mode))
-    return exit_code(settled)
+            self._output.say_outcomes(await run_command(self._runtime, prompt))
+            end = self._end(await self._settle())
+        else:
+            end = await self._ask(prompt)
+        return self._finish(end)
+
+    async def _hold_with(self, prompt: str) -> int:
+        """Answer the prompts of standard input, one after the other, until it ends."""
+        from tenuto.frontend.stream import BadMessageError, Interrupt, read_lines, read_message
+
+        left_out = 0
+        code = self._finish(await self._ask(prompt)) if prompt else OK
+        async for line in read_lines():
+            try:
+                message = read_message(line)
+            except BadMessageError as error:
+                _say(f"a line on standard input was left out: {error}")
+                left_out += 1
+                continue
+            if isinstance(message, Interrupt):
+                await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
+                continue
+            self._output.result.begin()
+            code = self._finish(await self._ask(message))
+            if self._run.timed_out:
+                break
+        return code or (BAD_USAGE if left_out else OK)
+
+    async def _ask(self, prompt: str) -> End:
+        """Send a prompt, and say what is wrong with the answer where a schema asks for another one."""
+        self._began, self._spent = time.monotonic(), self._runtime.live.session.state.usage
+        settled = await self._send(prompt)
+        schema = self._options.schema
+        if schema is None or settled.outcome != "completed":
+            return self._end(settled)
+        from tenuto.frontend.schema import MOST_RETRIES, ask_again
+
+        result = self._output.result
+        checked = schema.check(result.text)
+        for _ in range(MOST_RETRIES):
+            if not checked.problem or settled.outcome != "completed":
+                break
+            settled = await self._send(ask_again(checked.problem))
+            checked = schema.check(result.text)
+        if settled.outcome != "completed" or not checked.problem:
+            return self._end(settled, checked.value)
+        return self._end(settled, error=f"the answer does not fit the schema: {checked.problem}")
+
+    async def _send(self, prompt: str) -> TaskSettledEvent:
+        await self._runtime.submit_prompt((TextPart(text=prompt),))
+        return await self._settle()
+
+    async def _settle(self) -> TaskSettledEvent:
+        settled = await self._runtime.wait_settled()
+        await self._runtime.opener.wait_for_checks()
+        return settled
+
+    def _end(self, settled: TaskSettledEvent, value: Any = None, error: str = "") -> End:
+        code = FAILED if error else exit_code(settled)
+        error = error or settled.error
+        if settled.outcome == "interrupted":
+            code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (code, "interrupted")
+        used = self._runtime.live.session.state.usage - self._spent
+        return End(code, error, used, time.monotonic() - self._began, value)
+
+    def _finish(self, end: End) -> int:
+        self._output.finish(end)
+        refused = self._output.result.refused
+        if refused:
+            _say(describe_refusals(refused, self._runtime.live.mode))
+        return end.code
+
+    async def _check_price(self) -> None:
+        """Refuse a limit that cannot be held. Raises `UsageError`."""
+        live = self._runtime.live
+        if live.limits.cost is None:
+            return
+        await self._runtime.opener.wait_for_facts()
+        if live.facts.input_price is None or live.facts.output_price is None:
+            raise UsageError(f"--max-cost cannot be held: the price of {live.facts.id} is not known")
 
 
-def exit_code(settled: TaskSettledEvent) -> int:
-    """Return the exit code of a run that ended so."""
-    return EXIT_CODES[settled.outcome] or (CALLS_REFUSED if settled.refused else OK)
+def _say_refusal(event: AnyEvent) -> None:
+    if isinstance(event, CallRefusedEvent):
+        _say(describe_refusal(event))
 
 
 def describe_refusal(event: CallRefusedEvent) -> str:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tenuto.guard.commands import is_read_only, outside_writes
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside
+from tenuto.guard.commands import fits, is_read_only, outside_writes
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside, resolve_path
 from tenuto.protocol.entry import ApprovalEntry, Mode
 
 __all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]
@@ -41,6 +41,43 @@ def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntr
     return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
 
 
+RULED_TOOLS = ("bash", "edit", "fetch", "glob", "grep", "read", "write")
+
+
+class RuleError(Exception):
+    """A rule that cannot be read; the text says what is wrong."""
+
+
+def read_rule(text: str, cwd: Path) -> ApprovalEntry:
+    """Return what a rule like `bash(pytest *)`, `edit(src/**)`, `fetch(example.org)` or `bash` allows.
+
+    Paths are relative to `cwd`; without a pattern the tool may do all that it could be asked for in the workspace.
+    """
+    import shlex
+
+    from tenuto.text.matching import did_you_mean
+
+    tool, bracket, rest = text.strip().partition("(")
+    if tool not in RULED_TOOLS or (bracket and not rest.endswith(")")):
+        hint = did_you_mean(tool, RULED_TOOLS)
+        raise RuleError(f"“{text}”: write it as tool or tool(pattern); the tools are {', '.join(RULED_TOOLS)}{hint}")
+    pattern = rest.removesuffix(")").strip() or "*"
+    if tool == "bash":
+        try:
+            shlex.split(pattern)
+        except ValueError as error:
+            raise RuleError(f"“{text}”: {error}") from None
+    elif tool != "fetch":
+        place, is_tree = pattern.removesuffix("**").removesuffix("/"), pattern.endswith("**")
+        is_tree |= pattern == "*"
+        try:
+            path = resolve_path("." if pattern in {"*", "**"} else place or "/", cwd)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise RuleError(f"“{text}”: {error}") from None
+        pattern = f"{'' if str(path) == '/' else path}/**" if is_tree else str(path)
+    return ApprovalEntry(tool=tool, pattern=pattern, scope="run")
+
+
 def _allowing_mode(subject: ApprovalSubject, root: str) -> Mode | None:
     """Return the mildest mode that would not ask."""
     if not _reason_to_ask("edits", subject, root):
@@ -64,6 +101,10 @@ def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
     kindred = any({entry.tool, subject.tool} <= group for group in _KINDRED)
     if entry.tool != subject.tool and not kindred:
         return False
+    if entry.scope == "run" and subject.kind == "execute":
+        return fits(entry.pattern, subject.detail)
+    if entry.scope == "run" and subject.kind == "network":
+        return entry.pattern in {"*", subject.pattern, subject.pattern.partition("://")[2]}
     if subject.kind not in {"read", "edit"}:
         return entry.pattern == subject.pattern
     if entry.pattern.endswith("/**") and not subject.concerns:

@@ -135,6 +135,30 @@ def simple_words(command: str) -> list[str] | None:
     return words if words and _PROGRAM.match(words[0]) else None
 
 
+_ONE_PROGRAM = re.compile(r"""(?:'[^'\x00-\x1f\x7f]*'|"[^"$`\\\x00-\x1f\x7f]*"|[^'";&|$`<>()\\\x00-\x1f\x7f])*""")
+"""Words, with quotes in which the shell interprets nothing; outside of them nothing that runs or writes more."""
+
+
+def fits(pattern: str, command: str) -> bool:
+    """Whether a rule of the command line covers a command: the same words, or with `*` last, words that begin so.
+
+    A command that runs another one, or writes where its words do not say, fits `*` alone.
+    """
+    if pattern == "*":
+        return True
+    if not _ONE_PROGRAM.fullmatch(command):
+        return False
+    import shlex
+
+    try:
+        wanted, words = shlex.split(pattern), shlex.split(command)
+    except ValueError:
+        return False
+    if wanted[-1:] == ["*"]:
+        return words[: len(wanted) - 1] == wanted[:-1]
+    return words == wanted
+
+
 def path_words(words: list[str]) -> list[str]:
     """Return the words of a simple command that can name files: all that are no options."""
     return [word for word in words[1:] if word and not word.startswith("-")]

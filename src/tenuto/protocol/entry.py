@@ -243,12 +243,13 @@ class ApprovalEntry(Entry, frozen=True, kw_only=True, tag="approval"):
     """A lasting answer of the user: calls of `tool` that match `pattern` are allowed for this session.
 
     With `withdrawn` it takes such an answer back. One of scope "project" is in no log: it stands in the user's own
-    file (`config/saved_approvals.py`) and holds for every session in one directory.
+    file (`config/saved_approvals.py`) and holds for every session in one directory. One of scope "run" is a rule of
+    the command line (`--allow`): a command that ends with `*` stands for every one that begins so.
     """
 
     tool: str
     pattern: str
-    scope: Literal["session", "project"] = "session"
+    scope: Literal["session", "project", "run"] = "session"
     withdrawn: bool = False
 
 

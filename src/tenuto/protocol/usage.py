@@ -37,6 +37,19 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Tokens that were read and written."""
         return self.sent + self.output
 
+    def __sub__(self, earlier: Usage) -> Usage:
+        """Return what was used since `earlier`, which is a part of this; without a price where none is known now."""
+        cost = None if self.cost is None else self.cost - (earlier.cost or 0.0)
+        return Usage(
+            input=self.input - earlier.input,
+            cache_read=self.cache_read - earlier.cache_read,
+            cache_write=self.cache_write - earlier.cache_write,
+            output=self.output - earlier.output,
+            reasoning=self.reasoning - earlier.reasoning,
+            unsent_reasoning=self.unsent_reasoning - earlier.unsent_reasoning,
+            cost=cost,
+        )
+
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both; a missing price counts as nothing beside a known one."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]

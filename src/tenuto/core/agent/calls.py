@@ -263,6 +263,7 @@ class CallRunner:
     def _approvals(self) -> Iterator[ApprovalEntry]:
         """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
         live = self._live
+        yield from live.allowed
         yield from live.session.state.approvals
         yield from live.saved_approvals.of(live.tool_context.workspace)
         if live.saved_approvals.problem:

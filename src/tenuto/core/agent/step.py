@@ -84,7 +84,7 @@ def remind_before_request(live: LiveSession) -> None:
 
 def _remind_of_context(services: SessionServices) -> None:
     told = last_told(services.session.get_llm_history())
-    for message in due_messages(told, services.mode, services.session.cwd, services.clock()):
+    for message in due_messages(told, services.mode_text, services.session.cwd, services.clock()):
         services.session.append(message)
 
 

@@ -75,6 +75,7 @@ class AgentTask:
 
     async def _run_step(self) -> AssistantMessage:
         live = self._live
+        check_limits(live)
         self._step += 1
         self._live.store_side_commands()
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
@@ -211,6 +212,19 @@ class AgentTask:
                 return False
             case "end_turn" | "tool_use" | "window_exceeded" | "interrupted":
                 return False
+
+
+def check_limits(live: LiveSession) -> None:
+    """Count a call of the model that comes next. Raises `EndedEarlyError` where it is over a limit of the run."""
+    limits, task, cost = live.limits, live.task, live.session.state.usage.cost or 0.0
+    if task.spent_before is None:
+        task.spent_before = cost
+    if limits.turns is not None and task.turns >= limits.turns:
+        raise EndedEarlyError("limit_reached", f"stopped after {limits.turns} turns (--max-turns)")
+    if limits.cost is not None and cost - task.spent_before >= limits.cost:
+        spent = f"{cost - task.spent_before:.2f} of {limits.cost:g} dollars"
+        raise EndedEarlyError("limit_reached", f"stopped after {spent} (--max-cost)")
+    task.turns += 1
 
 
 def _is_handed_over(results: Sequence[ToolResultMessage]) -> bool:

@@ -18,13 +18,14 @@ from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
+from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
-from tenuto.core.state.reminders import ChangedFiles
+from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
 from tenuto.model.registry import ModelRegistry
-from tenuto.protocol.entry import Level, Mode
+from tenuto.protocol.entry import ApprovalEntry, Level, Mode
 from tenuto.protocol.event import (
     ContextUsageEvent,
     NoticeEvent,
@@ -130,6 +131,10 @@ class TaskState(Struct, eq=False):
     """Whether the session works, how the last task ended, and what holds the next one."""
 
     settled: bool = True
+    turns: int = 0
+    """Calls of the model since the session was opened."""
+    spent_before: float | None = None
+    """What the session had cost before the first of them, in US dollars; `None` before that."""
     submissions: int = 0
     """How many submissions are on their way in; the session is not settled while there are any."""
     queue_waiting: bool = False
@@ -172,6 +177,11 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     clock: Callable[[], float]
     interactive: bool
     extra_prompt: str = ""
+    limits: Limits = Limits()
+    allowed: tuple[ApprovalEntry, ...] = ()
+    """Rules of scope "run": what needs no approval in this run."""
+    answer_note: str = ""
+    """What the model is told of the form of its last answer."""
     meter: Meter = field(default_factory=Meter)
     notified: set[str] = field(default_factory=set[str])
     """Kinds of notices that this session has had and that are not given a second time."""
@@ -187,6 +197,13 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     def mode(self) -> Mode:
         """The session's approval mode."""
         return self.session.state.mode or self.settings.mode
+
+    @property
+    def mode_text(self) -> str:
+        """What the model is told of the mode."""
+        if self.interactive:
+            return MODE_TEXTS[self.mode]
+        return alone_text(self.mode, self.allowed, self.answer_note)
 
     def tool_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that this session began with, in the order of the log's `system` entry."""

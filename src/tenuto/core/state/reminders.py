@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
-from tenuto.protocol.entry import Mode
+from tenuto.protocol.entry import ApprovalEntry, Mode
 from tenuto.protocol.message import DeveloperMessage, FileUse, Message
 
 if TYPE_CHECKING:
@@ -30,6 +30,31 @@ MODE_TEXTS: Mapping[Mode, str] = {
         "until then. A question that needs no change is answered as always, without a plan."
     ),
 }
+ALONE_TEXTS: Mapping[Mode, str] = {
+    "ask": "Approval mode: ask, with nobody to ask: edits, and commands that do more than look, are refused.",
+    "edits": (
+        "Approval mode: edits, with nobody to ask: edits inside the working directory run; commands that do more than "
+        "look are refused."
+    ),
+    "auto": MODE_TEXTS["auto"],
+    "plan": (
+        "Approval mode: plan. Only look: read, search, and work out a plan; all else is refused. Hand the plan over "
+        "with the plan tool: it is the result. A question that needs no change is answered without a plan."
+    ),
+}
+ALONE = (
+    "This run has no user: nobody reads along and nobody answers. Decide for yourself and say what you assumed. Do not "
+    "go round a refusal. Your last message is the result that is handed on."
+)
+
+
+def alone_text(mode: Mode, allowed: Sequence[ApprovalEntry], answer_note: str) -> str:
+    """Return what the model is told of its mode in a run without a user; `allowed` is what needs no approval."""
+    rules = ", ".join(f"{rule.tool} {rule.pattern}" for rule in allowed)
+    parts = [ALONE_TEXTS[mode], f"Allowed all the same: {rules}." if rules else "", ALONE, answer_note]
+    return " ".join(part for part in parts if part)
+
+
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
 KINDS = ("environment", "mode")
@@ -60,9 +85,9 @@ def last_told(view: Sequence[Message]) -> dict[str, str]:
     return told
 
 
-def due_messages(told: Mapping[str, str], mode: Mode, cwd: Path, now: float) -> list[DeveloperMessage]:
+def due_messages(told: Mapping[str, str], mode_text: str, cwd: Path, now: float) -> list[DeveloperMessage]:
     """Return what has to be told before the next request."""
-    current = {"environment": environment_text(cwd, now), "mode": MODE_TEXTS[mode]}
+    current = {"environment": environment_text(cwd, now), "mode": mode_text}
     return [DeveloperMessage(text=text, kind=kind) for kind, text in current.items() if told.get(kind) != text]
 
 

@@ -1,0 +1,150 @@
+"""`stream-json`: a headless session as lines of JSON in the shape that other agents' scripts know, both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+
+from tenuto.frontend.result import describe_usage
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantMessageEvent,
+    CompactionEndEvent,
+    NoticeEvent,
+    RetryEvent,
+    SessionOpenedEvent,
+    ToolResultEvent,
+    UserMessageEvent,
+)
+from tenuto.protocol.message import AssistantMessage, ToolResultMessage
+from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+
+MAX_LINE = 10_000_000
+"""Bytes of one message on standard input."""
+
+
+def describe_event(event: AnyEvent) -> dict[str, Any] | None:
+    """Return an event as a line's object, `None` for one that this shape has no word for."""
+    match event:
+        case SessionOpenedEvent():
+            shown: dict[str, Any] = {"subtype": "init", "cwd": event.cwd, "model": event.model}
+            shown |= {"permissionMode": event.mode, "resumed": event.resumed}
+        case NoticeEvent():
+            shown = {"subtype": "notice", "level": event.level, "text": event.text}
+        case RetryEvent():
+            shown = {"subtype": "api_retry", "attempt": event.attempt, "wait": event.wait, "text": event.reason}
+        case CompactionEndEvent() if event.error is None and not event.aborted:
+            data = {"trigger": event.reason, "pre_tokens": event.tokens_before, "post_tokens": event.tokens_after}
+            shown = {"subtype": "compact_boundary", "compact_metadata": data}
+        case AssistantMessageEvent():
+            return _line("assistant", event, message=_answer(event.message))
+        case ToolResultEvent():
+            return _line("user", event, message={"role": "user", "content": [_result(event.message)]})
+        case UserMessageEvent():
+            return _line("user", event, message={"role": "user", "content": [_content(part) for part in event.parts]})
+        case _:
+            return None
+    return _line("system", event, **shown)
+
+
+def _line(kind: str, event: AnyEvent, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more, "session_id": event.session_id}
+
+
+def _answer(message: AssistantMessage) -> dict[str, Any]:
+    content = [block for part in message.parts if (block := _block(part)) is not None]
+    usage = None if message.usage is None else describe_usage(message.usage)
+    reason = {"stop_reason": message.stop_reason, "usage": usage}
+    return {"role": "assistant", "model": message.model, "content": content, **reason}
+
+
+def _block(part: AssistantPart) -> dict[str, Any] | None:
+    match part:
+        case TextPart():
+            return {"type": "text", "text": part.text}
+        case ThinkingPart():
+            return {"type": "thinking", "thinking": part.text}
+        case ToolCallPart():
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.arguments.encode())}
+        case OpaquePart():
+            return None
+
+
+def _result(message: ToolResultMessage) -> dict[str, Any]:
+    content = [_content(part) for part in message.parts]
+    return {"type": "tool_result", "tool_use_id": message.call_id, "content": content, "is_error": message.is_error}
+
+
+def _content(part: ContentPart) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": {"type": "sha256", "media_type": part.media_type, "data": part.sha256}}
+    return {"type": "text", "text": part.text}
+
+
+class BadMessageError(Exception):
+    """A line on standard input that is no message; the text says why."""
+
+
+class Interrupt(msgspec.Struct, frozen=True):
+    """The other side asks to stop what runs."""
+
+
+def read_message(line: bytes) -> str | Interrupt:
+    """Return what one line asks for: a prompt, or an interrupt. Raises `BadMessageError`."""
+    try:
+        message = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadMessageError(f"it is not JSON ({error})") from None
+    match message:
+        case {"type": "user", "message": {"content": str(text)}} if text.strip():
+            return text
+        case {"type": "user", "message": {"content": [*blocks]}}:
+            return _prompt_of(blocks)
+        case {"type": "control_request", "request": {"subtype": "interrupt"}}:
+            return Interrupt()
+        case _:
+            expected = '{"type": "user", "message": {"role": "user", "content": "…"}}'
+            raise BadMessageError(f"it is none of what is understood here; a prompt is {expected}")
+
+
+def _prompt_of(blocks: list[Any]) -> str:
+    texts: list[str] = []
+    for block in blocks:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case _:
+                raise BadMessageError("only blocks of text can be sent here; name other files in the text")
+    if not "".join(texts).strip():
+        raise BadMessageError("it has no text")
+    return "\n".join(texts)
+
+
+async def read_lines() -> AsyncGenerator[bytes]:
+    """Yield the lines of standard input as they come, without waiting for the rest. Empty lines are left out.
+
+    A thread reads: a pipe, a file and a terminal are all the same to it. It is a daemon, because a read that has
+    begun cannot be cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def read() -> None:
+        try:
+            for line in iter(lambda: sys.stdin.buffer.readline(MAX_LINE + 1), b""):
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+        except (OSError, ValueError):
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+        except RuntimeError:  # the loop is closed: nobody reads any more
+            return
+
+    threading.Thread(target=read, name="reader of standard input", daemon=True).start()
+    while line := await lines.get():
+        if line.strip():
+            yield line

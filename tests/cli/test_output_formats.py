@@ -1,0 +1,233 @@
+"""What scripts get from a headless run: formats, limits, rules, schemas, and an exit code for each end (B4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.server import Call, Hang, Reply, ServerThread
+from tests.server.scripts import fix_tests, steps
+
+MODEL = ("--model", "openai-chat/test")
+PROTOCOLS = ("anthropic", "openai", "openai-chat")
+EDIT = Call("write", {"path": "new.txt", "content": "hello\n"})
+TESTS = Call("bash", {"command": "python -c 'print(42)'"})
+
+
+def once(*calls: Call, end: str = "Done."):
+    """Ask for the calls, then end."""
+    return lambda request: Reply(end) if request.turn else Reply("On it.", tool_calls=calls)
+
+
+def result_of(done) -> dict:
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_b4_json_is_one_object_with_what_the_run_came_to(run, protocol):
+    with ServerThread(once(EDIT)) as server:
+        model = f"{protocol}/test"
+        done = run("-p", "go", "--model", model, "--mode", "edits", "--output-format", "json", server=server)
+    found = result_of(done)
+    assert done.stdout.count("\n") == 1
+    assert (found["type"], found["subtype"], found["is_error"], found["exit_code"]) == ("result", "success", False, 0)
+    assert (found["result"], found["num_turns"]) == ("Done.", 2)
+    assert found["changed_files"] == [str(run.work / "new.txt")]
+    assert found["usage"]["output_tokens"] > 0
+    assert found["session_id"]
+    assert found["permission_denials"] == []
+
+
+def test_b4_stream_json_has_a_line_for_each_message_and_ends_with_the_result(run):
+    with ServerThread(once(EDIT)) as server:
+        done = run("-p", "go", *MODEL, "--mode", "edits", "--output-format", "stream-json", server=server)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [line["type"] for line in lines if line.get("subtype") not in {"notice"}]
+    assert kinds == ["system", "user", "assistant", "user", "assistant", "result"]
+    assert lines[0]["subtype"] == "init"
+    calls = [block for line in lines if line["type"] == "assistant" for block in line["message"]["content"]]
+    assert {"type": "tool_use", "name": "write", "input": EDIT.args, "id": calls[1]["id"]} == calls[1]
+    assert len({line["session_id"] for line in lines}) == 1
+
+
+def test_b4_refused_calls_are_named_in_the_result_and_on_standard_error(run):
+    with ServerThread(once(EDIT, TESTS)) as server:
+        done = run("-p", "go", *MODEL, "--output-format", "json", server=server)
+    found = result_of(done)
+    assert (done.returncode, found["subtype"], found["is_error"]) == (5, "error_calls_refused", True)
+    assert [call["tool_name"] for call in found["permission_denials"]] == ["write", "bash"]
+    assert done.stderr.count("refused: ") == 2
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_b4_the_model_is_told_that_nobody_answers_and_what_its_mode_allows(run, protocol):
+    with ServerThread(once()) as server:
+        run("-p", "go", "--model", f"{protocol}/test", "--mode", "edits", server=server)
+    text = "\n".join(item.text for item in server.requests[0].items)
+    assert "nobody answers" in text
+    assert "edits inside the working directory run; commands that do more than look are refused" in text
+    assert "The user is asked" not in text
+
+
+def test_b4_a_limit_of_turns_ends_the_run(run):
+    with ServerThread(steps(9)) as server:
+        done = run("-p", "go", *MODEL, "--mode", "auto", "--max-turns", "3", "--output-format", "json", server=server)
+    found = result_of(done)
+    assert (done.returncode, found["subtype"], found["num_turns"]) == (4, "error_limit_reached", 3)
+    assert len(server.requests) == 3
+    assert "--max-turns" in found["error"]
+
+
+def test_b4_a_limit_of_cost_needs_a_price(run):
+    with ServerThread(steps(3)) as server:
+        done = run("-p", "go", *MODEL, "--max-cost", "1", server=server)
+    assert (done.returncode, server.requests) == (2, [])
+    assert "the price of openai-chat/test is not known" in done.stderr
+
+
+def test_b4_a_limit_of_time_ends_a_run_that_waits(run):
+    with ServerThread(lambda _request: Hang()) as server:
+        done = run("-p", "go", *MODEL, "--timeout", "0.5", "--output-format", "json", server=server)
+    assert (done.returncode, result_of(done)["subtype"]) == (4, "error_limit_reached")
+    assert "--timeout" in done.stderr
+
+
+def test_b4_a_limit_of_time_ends_what_a_command_does(run):
+    slow = Call("bash", {"command": "sleep 60; echo never > never.txt"})
+    with ServerThread(once(slow)) as server:
+        done = run("-p", "go", *MODEL, "--mode", "auto", "--timeout", "1.5", server=server)
+    assert done.returncode == 4
+    assert not (run.work / "never.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("rules", "command", "runs"),
+    [
+        (("bash(python *)",), "python -c 'print(42)'", True),
+        (("bash(python -c *)",), "python -c 'print(42)'", True),
+        (("bash",), "python -c 'print(42)' > out.txt && cat out.txt", True),
+        (("bash(python -m pytest *)",), "python -c 'print(42)'", False),
+        (("bash(python *)",), "python --version; echo more", False),
+        (("bash(python *)",), "python --version $(echo more)", False),
+        (("bash(python *)",), 'python -c "$(echo more)"', False),
+        (("bash(python *)",), "python -c 'it'\"'; echo more '\"", True),
+        (("bash(python *)",), 'python -c "it\'s"; echo "more\'"', False),
+        (("bash(python *)",), "pythonx --version", False),
+        (("edit", "bash(pip *)"), "python --version", False),
+    ],
+)
+def test_b4_a_rule_allows_what_it_names_and_nothing_else(run, rules, command, runs):
+    allow = [word for rule in rules for word in ("--allow", rule)]
+    with ServerThread(once(Call("bash", {"command": command}))) as server:
+        done = run("-p", "go", *MODEL, *allow, server=server)
+    assert done.returncode == (0 if runs else 5), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "runs"),
+    [("edit", "a/b.txt", True), ("edit(a/**)", "a/b.txt", True), ("edit(a/**)", "b.txt", False),
+     ("write(b.txt)", "b.txt", True), ("edit(b.txt)", "c.txt", False), ("edit", "../out.txt", False)],
+)  # fmt: skip
+def test_b4_a_rule_for_edits_names_files(run, rule, path, runs):
+    with ServerThread(once(Call("write", {"path": path, "content": "x"}))) as server:
+        done = run("-p", "go", *MODEL, "--allow", rule, server=server)
+    assert done.returncode == (0 if runs else 5), done.stderr
+    assert (run.work / path).exists() == runs
+
+
+SCHEMA = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+
+
+def with_schema(run, *answers: str):
+    (run.work / "schema.json").write_text(json.dumps(SCHEMA))
+    left = list(answers)
+    with ServerThread(lambda _request: Reply(left.pop(0))) as server:
+        options = ("--output-schema", "schema.json", "--output-format", "json")
+        return run("-p", "add", *MODEL, *options, server=server), server
+
+
+def test_b4_an_answer_that_does_not_fit_the_schema_is_asked_for_again(run):
+    done, server = with_schema(run, "It is 42.", '{"sum": "42"}', 'Here:\n```json\n{"sum": 42}\n```')
+    assert (done.returncode, result_of(done)["structured_output"]) == (0, {"sum": 42}), done.stderr
+    assert '"required": ["sum"]' in "\n".join(item.text for item in server.requests[0].items)
+    assert "not one JSON value" in server.requests[1].items[-1].text
+    assert "$.sum" in server.requests[2].items[-1].text
+
+
+def test_b4_after_two_retries_the_run_has_failed(run):
+    done, server = with_schema(run, "no", "no", "no", "no")
+    assert (done.returncode, len(server.requests)) == (1, 3)
+    assert "does not fit the schema" in result_of(done)["error"]
+
+
+def test_b4_prompts_come_as_lines_and_each_has_a_result(run):
+    messages = [
+        {"type": "user", "message": {"role": "user", "content": "one"}},
+        {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": "two"}]}},
+    ]
+    options = ("-p", *MODEL, "--input-format", "stream-json", "--output-format", "stream-json")
+    with ServerThread(lambda request: Reply(f"You said {request.last_user.split()[0]}.")) as server:
+        done = run(*options, server=server, input="\n".join(map(json.dumps, messages)) + "\n")
+        bad = run(*options, server=server, input='{"type": "user"}\n' + json.dumps(messages[0]) + "\n")
+    results = [json.loads(line) for line in done.stdout.splitlines() if '"result"' in line[:20]]
+    assert [found["result"] for found in results] == ["You said one.", "You said two."]
+    assert len({found["session_id"] for found in results}) == 1
+    assert done.returncode == 0
+    assert (bad.returncode, result_of(bad)["result"]) == (2, "You said one.")
+    assert "left out" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--output-format", "jsonl"), "did you mean json?"),
+        (("--input-format", "stream-json"), "goes with --output-format stream-json"),
+        (("--json", "--output-format", "json"), "exclude each other"),
+        (("--max-turns", "none"), "a whole number from 1"),
+        (("--max-cost", "-1"), "a number over 0"),
+        (("--timeout", "nan"), "a number over 0"),
+        (("--allow", "bsh(ls)"), "did you mean bash?"),
+        (("--allow", "bash(ls"), "tool(pattern)"),
+        (("--output-schema", "nowhere.json"), "cannot be read"),
+    ],
+)
+def test_b4_bad_usage_says_what_to_do(run, arguments, words):
+    done = run("-p", "hello", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+def test_b4_a_schema_that_is_none_is_refused(run):
+    (run.work / "schema.json").write_text('{"type": "objct"}')
+    done = run("-p", "hello", "--output-schema", "schema.json")
+    assert done.returncode == 2
+    assert "no JSON schema" in done.stderr
+
+
+def test_b4_sigterm_ends_a_run_in_each_format(run, tmp_path):
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+    with ServerThread(lambda _request: Hang()) as server:
+        command = [sys.executable, "-m", "tenuto", "-p", "go", *MODEL, "--output-format", "json"]
+        process = subprocess.Popen(
+            command, cwd=run.work, env=environ | server.environ(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        )
+        while not server.requests:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert json.loads(output)["subtype"] == "error_interrupted"
+
+
+def test_b4_a_reader_that_leaves_ends_the_run_at_once(run):
+    with ServerThread(fix_tests) as server:
+        command = 'exec "$0" -m tenuto -p go --model openai-chat/test --output-format stream-json | head -1'
+        done = run(command, sys.executable, server=server, program=["/bin/sh", "-c"])
+    assert json.loads(done.stdout)["subtype"] == "init"
+    assert len(server.requests) <= 1
