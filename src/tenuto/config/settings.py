@@ -113,6 +113,14 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     fetch_timeout: Wait = 30.0
 
 
+class AgentSettings(Section, frozen=True, kw_only=True):
+    """How the agent works. `final_check`: in mode auto and without a user it is asked, once a turn, to check edits that
+    no command ran after, and to see to open todo items.
+    """
+
+    final_check: bool = True
+
+
 class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Python extensions. `paths` are files, packages or folders of them, seen from Tenuto's home; `disabled` names.
 
@@ -176,6 +184,7 @@ class Settings(Section, frozen=True, kw_only=True):
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()
     branch_summary: BranchSummarySettings = BranchSummarySettings()
+    agent: AgentSettings = AgentSettings()
     tools: ToolSettings = ToolSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()

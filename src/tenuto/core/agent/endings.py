@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from tenuto.core.errors import EndedEarlyError, TaskFailedError
-from tenuto.protocol.message import AssistantMessage, DeveloperMessage, ToolResultMessage
+from tenuto.protocol.entry import ShellEntry, TodoEntry, TodoItem
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 
 TOLD_AT = 3
@@ -94,6 +95,42 @@ def _words(calls: Iterable[ToolCallPart]) -> str:
     shown = list(dict.fromkeys(f"{call.name} {call.arguments[:_SHOWN_CHARACTERS]}" for call in calls))
     more = ", …" if len(shown) > _SHOWN_CALLS else ""
     return ", ".join(shown[:_SHOWN_CALLS]) + more
+
+
+FINAL_CHECK_KIND = "final check"
+PROSE = (".md", ".rst", ".txt", ".adoc")
+"""Endings of files that no command checks."""
+_SHOWN_FILES = 5
+
+
+def find_unchecked(path: Sequence[HistoryEvent], todo: Sequence[TodoItem]) -> str:
+    """Return what an answer leaves open that ends the turn now, as the model is told it; empty: nothing.
+
+    These are edits of this turn that no command ran after, and items of a todo list that was kept in this turn.
+    """
+    edited: list[str] = []
+    is_checked = kept_todo = False
+    for entry in reversed(path):
+        if isinstance(entry, UserMessage) and entry.origin != "continuation":
+            break
+        is_checked |= isinstance(entry, ShellEntry)
+        kept_todo |= isinstance(entry, TodoEntry)
+        if isinstance(entry, ToolResultMessage):
+            is_checked |= entry.name == "bash" and not entry.denied
+            if not is_checked:
+                edited += [use.path for use in entry.files if use.op != "read" and not use.path.endswith(PROSE)]
+    left = [item.text for item in todo if item.status in {"pending", "in_progress"}] if kept_todo else []
+    said: list[str] = []
+    if edited:
+        names = list(dict.fromkeys(name.rpartition("/")[2] for name in reversed(edited)))
+        more = f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
+        said.append(f"No command ran after your last edits ({', '.join(names[:_SHOWN_FILES])}{more}).")
+        said.append("Run what checks them, and put right what it shows; if nothing can be run, say what is unchecked.")
+    if left:
+        said.append(f"Open on your todo list: {'; '.join(left)}. Do it, or mark it cancelled and say why.")
+    if said:
+        said.append("Then give your whole answer again: the last message is the one that counts.")
+    return " ".join(said)
 
 
 MOST_CONTINUED, MOST_CUT_CALLS, MOST_PAUSES, MOST_SILENCES = 3, 6, 20, 2

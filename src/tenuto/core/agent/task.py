@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from tenuto.core.agent.endings import UNFINISHED_KIND, RepeatedCalls, UnfinishedAnswers
+from tenuto.core.agent.endings import (
+    FINAL_CHECK_KIND,
+    UNFINISHED_KIND,
+    RepeatedCalls,
+    UnfinishedAnswers,
+    find_unchecked,
+)
 from tenuto.core.agent.step import ModelCall, remind_at_prompt
 from tenuto.core.errors import CompactionRefusedError, EndedEarlyError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -16,6 +22,7 @@ from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.event import StepStartedEvent, UserMessageEvent
 from tenuto.protocol.message import (
     AssistantMessage,
+    DeveloperMessage,
     NoticeEntry,
     PlanView,
     ToolResultMessage,
@@ -33,6 +40,7 @@ class AgentTask:
         self._step = 0
         self._repeated = RepeatedCalls()
         self._unfinished = UnfinishedAnswers()
+        self._is_final_checked = False
 
     async def run(self) -> None:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
@@ -127,6 +135,7 @@ class AgentTask:
             remind_at_prompt(self._live)
             if await self._send(queue[0]):
                 self._repeated.clear()
+                self._is_final_checked = False
                 return True
         return False
 
@@ -210,8 +219,23 @@ class AgentTask:
             case "other":
                 live.notify("The server ended the answer for a reason of its own; check that it is whole.", "warning")
                 return False
-            case "end_turn" | "tool_use" | "window_exceeded" | "interrupted":
+            case "end_turn" | "tool_use":
+                return self._asks_for_check()
+            case "window_exceeded" | "interrupted":
                 return False
+
+    def _asks_for_check(self) -> bool:
+        """Say whether the model is told what its answer leaves open: once a turn, where no user decides each step."""
+        live = self._live
+        alone = live.mode == "auto" or not live.interactive
+        if self._is_final_checked or not alone or not live.settings.agent.final_check:
+            return False
+        self._is_final_checked = True
+        text = find_unchecked(live.session.path(), live.session.state.todo)
+        if text:
+            live.session.append(DeveloperMessage(text=text, kind=FINAL_CHECK_KIND))
+            live.notify("The agent is asked to check its work before it ends.", kind=FINAL_CHECK_KIND, keep=True)
+        return bool(text)
 
 
 def check_limits(live: LiveSession) -> None:
