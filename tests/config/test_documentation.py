@@ -13,6 +13,7 @@ import pytest
 
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
+    AgentSettings,
     BranchSummarySettings,
     CompactionSettings,
     ExtensionSettings,
@@ -38,6 +39,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[compaction]`": CompactionSettings,
     "`[compaction.prompts]`": PromptSettings,
     "`[branch_summary]`": BranchSummarySettings,
+    "`[agent]`": AgentSettings,
     "`[tools]`": ToolSettings,
     "`[session]`": SessionSettings,
     "`[extensions]`": ExtensionSettings,

@@ -38,6 +38,7 @@ ONLY_THE_USER = frozenset(
             f"compaction.prompts.{key}"
             for key in ("system", "first", "update", "turn_prefix", "same_prefix", "summary_prefix", "branch")
         ),
+        "agent.final_check",
         "branch_summary.reserve_tokens",
         *(
             f"tools.{key}"
