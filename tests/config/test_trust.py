@@ -39,6 +39,8 @@ ONLY_THE_USER = frozenset(
             for key in ("system", "first", "update", "turn_prefix", "same_prefix", "summary_prefix", "branch")
         ),
         "agent.final_check",
+        "agent.job_wait",
+        "agent.wake",
         "branch_summary.reserve_tokens",
         *(
             f"tools.{key}"

@@ -81,7 +81,8 @@ async def test_a_task_of_60_steps_never_waits_for_a_summary(tmp_path, protocol):
         made = compactions(running)
         assert len(made) >= 2
         assert {entry.rung for entry in made} == {"prepared"}
-        assert len(script.waited) == len(summary_requests(running.server))
+        asked = len(summary_requests(running.server))
+        assert asked - len(script.waited) in (0, 1), "the task may end before the last one is answered"
         assert len(script.waited) - len(made) in (0, 1), "one may be ready for what comes next"
         stages = {event.stage for event in running.of(CompactionProgressEvent)}
         assert not any(stage.startswith("summarising") for stage in stages), "no model is asked while the task stands"

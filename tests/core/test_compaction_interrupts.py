@@ -276,7 +276,8 @@ async def test_an_interrupt_of_a_tasks_own_compaction_ends_the_task_where_it_can
         check_pairs(running.session.get_llm_history())
         hanging = False
         assert (await running.ask("go on", timeout=30)).outcome == "completed"
-        assert len(running.server.refusals) == (reason == "overflow")
+        # The window is not named: what is believed of it after the first refusal may still be a little too large.
+        assert len(running.server.refusals) in ((1, 2) if reason == "overflow" else (0,))
         assert len([entry for entry in running.session.path() if isinstance(entry, UserMessage)]) == 2
 
 

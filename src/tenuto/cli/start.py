@@ -295,6 +295,7 @@ def runtime_start(  # noqa: ANN201 - imported late on purpose
         temporary=options.no_session,
         names_directory=bool(options.cwd),
         interactive=interactive,
+        ends_by_itself=not interactive,
         limits=Limits(turns=options.max_turns, cost=options.max_cost),
         allowed=_read_rules(options.allow, cwd) if options.allow else (),
         answer_note=answer_note,

@@ -115,10 +115,13 @@ class ToolSettings(Section, frozen=True, kw_only=True):
 
 class AgentSettings(Section, frozen=True, kw_only=True):
     """How the agent works. `final_check`: in mode auto and without a user it is asked, once a turn, to check edits that
-    no command ran after, and to see to open todo items.
+    no command ran after, and to see to open todo items. `wake`: the end of a background job begins a turn. `job_wait`:
+    seconds for which a run without a user stays open for its background jobs.
     """
 
     final_check: bool = True
+    wake: bool = True
+    job_wait: Seconds = 600.0
 
 
 class ExtensionSettings(Section, frozen=True, kw_only=True):

@@ -22,7 +22,16 @@ from tenuto.core.opening import Opener
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.transcript import earlier_events
-from tenuto.protocol.entry import FAILED_KIND, DequeuedEntry, ModeEntry, NoticeEntry, QueueEditEntry, TitleEntry
+from tenuto.protocol.entry import (
+    FAILED_KIND,
+    WAITING_KIND,
+    DequeuedEntry,
+    ModeEntry,
+    NoticeEntry,
+    QueuedEntry,
+    QueueEditEntry,
+    TitleEntry,
+)
 from tenuto.protocol.event import (
     ModeChangedEvent,
     NoticeEvent,
@@ -177,6 +186,10 @@ class TaskManager:
         return event
 
 
+LAST_MOMENT = 0.3
+"""Seconds that what a background job leaves behind has to end."""
+JOB_ENDED = "(A background job has ended; go on with what came of it.)"
+"""What begins a turn when nobody said anything."""
 _WITHOUT_WRITING = (
     FindEarlierOperation,
     ForkSessionOperation,
@@ -482,14 +495,53 @@ class Executor:
         if live.task.submissions or self.tasks.running(live.id) is not None:
             return
         live.attempt(lambda: self._start_due(live))
-        if live.task.settled or self.tasks.running(live.id) is not None:
+        if live.task.settled or self.tasks.running(live.id) is not None or self._waits_for_jobs(live):
             return
         live.task.settled = True
         live.attempt(live.session.save_meta)
         self._bus.publish(live.settled_event())
 
+    def note_jobs(self, live: LiveSession) -> None:
+        """A background job began or ended: go on, if nothing runs. What it leaves behind may take a moment longer."""
+        self._go_on_if_open(live)
+        asyncio.get_running_loop().call_later(LAST_MOMENT, self._go_on_if_open, live)
+
+    def _go_on_if_open(self, live: LiveSession) -> None:
+        if live is self._opener.open_one:
+            self.go_on(live)
+
+    def _waits_for_jobs(self, live: LiveSession) -> bool:
+        """Say whether a run that would end now stays open for its background jobs, for as long as they may take."""
+        jobs, task = live.tool_context.jobs.asked_for(), live.task
+        if not (live.ends_by_itself and jobs and task.last_outcome == "completed"):
+            return False
+        loop, seconds = asyncio.get_running_loop(), live.settings.agent.job_wait
+        names = ", ".join(job.id for job in jobs)
+        if task.jobs_until is None:
+            task.jobs_until = loop.time() + seconds
+            if seconds:
+                loop.call_later(seconds + LAST_MOMENT, self._go_on_if_open, live)
+                live.notify(f"Waiting for {names}, at most {seconds:g} s.", kind=WAITING_KIND)
+        if loop.time() < task.jobs_until:
+            return True
+        live.notify(f"{names} still ran after {seconds:g} s and ends with the run.", "warning", keep=True)
+        return False
+
+    def _is_woken(self, live: LiveSession) -> bool:
+        """Say whether the end of a background job begins a turn: nothing was stopped, and the model does not know."""
+        return (
+            (live.interactive or live.ends_by_itself)
+            and live.settings.agent.wake
+            and live.task.last_outcome == "completed"
+            and not live.task.queue_waiting
+            and not live.session.is_read_only
+            and live.tool_context.jobs.has_news()
+        )
+
     def _start_due(self, live: LiveSession) -> None:
-        """Start what is due: the queue, unless it waits for the user, then the command of theirs that still runs."""
+        """Start what is due: the queue, unless it waits for the user, their command that still runs, a job's end."""
+        if self._is_woken(live) and not live.session.state.queue and not live.task.side_command.is_running:
+            live.session.append(QueuedEntry(parts=(TextPart(text=JOB_ENDED),), origin="continuation"))
         if live.session.state.queue and not live.task.queue_waiting:
             live.task.queue_waiting = True  # if it cannot be started; the task takes it back
             submission_id = new_submission_id()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,7 @@ class Opener:
         self.lost = False
         """Whether entries of a session that was closed could be saved nowhere."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
+        self.note_jobs: Callable[[LiveSession], None] | None = None
 
     @property
     def open_one(self) -> LiveSession | None:
@@ -355,6 +357,7 @@ class Opener:
             home=start.home,
             clock=start.clock,
             interactive=start.interactive,
+            ends_by_itself=start.ends_by_itself,
             extra_prompt=start.extra_prompt,
             limits=start.limits,
             allowed=start.allowed,
@@ -365,7 +368,7 @@ class Opener:
             compaction=CompactionState(strategy=start.compaction),
         )
         self.models.load_blob = session.store.load_bytes
-        self._current.tool_context.jobs.changed = self._current.publish_usage
+        self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")
@@ -380,6 +383,12 @@ class Opener:
         live = self._current
         self._extensions.begin(live.session.cwd, live.notify, live.warn)
         self._refresh(self._current)
+
+    def _note_jobs(self, live: LiveSession) -> None:
+        """A background job began or ended."""
+        live.publish_usage()
+        if self.note_jobs is not None:
+            self.note_jobs(live)
 
     def _say_remarks(self, live: LiveSession) -> None:
         """Say what the user has to know of how the session was found and opened."""

@@ -132,6 +132,7 @@ class Runtime:
         self.opener = Opener(start, self.settings, self.bus)
         self.executor = Executor(self.bus, self.opener)
         self.opener.stop_tasks = self.executor.stop
+        self.opener.note_jobs = self.executor.note_jobs
         self._settled: asyncio.Future[TaskSettledEvent] | None = None
         self.bus.subscribe(self._note)
         self._ahead: AheadOfTime | None = None

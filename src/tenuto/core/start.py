@@ -38,6 +38,8 @@ class Start(Struct, frozen=True):
     names_directory: bool = False
     """The user named `cwd`: a session whose own directory is gone goes on there."""
     interactive: bool = True
+    ends_by_itself: bool = False
+    """Whether the run ends when nothing is left to do; then it waits for background jobs first."""
     extra_prompt: str = ""
     limits: Limits = Limits()
     allowed: tuple[ApprovalEntry, ...] = ()

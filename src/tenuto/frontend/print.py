@@ -20,7 +20,7 @@ from tenuto.exit_codes import BAD_USAGE, FAILED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.result import RunResult, exit_code
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
-from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, Mode
+from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, WAITING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
     CallRefusedEvent,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tenuto.frontend.schema import OutputSchema
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
-TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND})
+TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, WAITING_KIND})
 """Notices that say what becomes of a command: they are told although nothing is wrong."""
 
 

@@ -9,6 +9,7 @@ import msgspec
 from tenuto.text.writable import to_json
 
 Arguments = dict[str, Any]
+_JOINED = {"grep": " in ", "glob": " in ", "jobs": " "}
 MAX_CHARACTERS = 400
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "read": ("path",),
@@ -18,6 +19,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "grep": ("pattern", "path"),
     "glob": ("pattern", "path"),
     "fetch": ("url",),
+    "jobs": ("action", "job"),
     "recall": ("query",),
 }
 """The arguments that say what a built-in call is about, most telling first."""
@@ -52,7 +54,7 @@ def summarise_call(name: str, arguments: str) -> str:
         return first_heading(str(values.get("plan", "")))
     known = [str(values[key]) for key in SUBJECTS.get(name, ()) if values.get(key)]
     if known:
-        return _one_line(" in ".join(known) if name in {"grep", "glob"} else known[0])
+        return _one_line(_JOINED[name].join(known) if name in _JOINED else known[0])
     shown = [f"{key}={value}" for key, value in values.items() if isinstance(value, str | int | float | bool)]
     return _one_line(", ".join(shown))
 

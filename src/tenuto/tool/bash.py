@@ -16,7 +16,7 @@ from tenuto.session.store import RunningCommand
 from tenuto.session.view.pairing import interruption
 from tenuto.text.bounding import shorten
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.process.process import Collector, start_command
+from tenuto.tool.process.process import Collector, Stdin, start_command
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.shell import ShellRun, run_shell
 
@@ -54,7 +54,7 @@ class BashTool(BuiltinTool):
     async def run(self, arguments: BashArguments, context: ToolContext) -> ToolOutput:
         """Run the command, or start it as a background job."""
         if arguments.background:
-            return await _start_job(arguments.command, context)
+            return await _start_job(arguments.command, arguments.stdin, context)
         limit = min(arguments.timeout or context.settings.bash_timeout, context.settings.bash_max_timeout)
         run = ShellRun(arguments.command, context.cwd, limit)
         context.when_stored[context.call_id] = partial(run.forget, context)
@@ -117,10 +117,10 @@ def _report(run: ShellRun) -> str:
     return "\n".join(lines)
 
 
-async def _start_job(command: str, context: ToolContext) -> ToolOutput:
+async def _start_job(command: str, stdin: Stdin, context: ToolContext) -> ToolOutput:
     collector = Collector(lambda: context.new_output_path("log"))
     try:
-        process = start_command(command, context.cwd, context.environ, collector, context.processes)
+        process = start_command(command, context.cwd, context.environ, collector, context.processes, stdin=stdin)
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
     job = context.jobs.add(command, process, asked_for=True)
@@ -134,6 +134,7 @@ async def _start_job(command: str, context: ToolContext) -> ToolOutput:
             raise
     limits = context.settings
     output = collector.text(limits.max_output_chars, limits.max_output_lines).text.rstrip("\n")
+    job.seen = collector.size
     view = ShellView(command=command, exit_code=job.exit_code, background=True)
     if is_interrupted:
         job.reported = True
@@ -145,7 +146,7 @@ async def _start_job(command: str, context: ToolContext) -> ToolOutput:
         text = f"The background command ended at once with exit code {job.exit_code}.{so_far}"
     else:
         text = (
-            f"Running in the background as {job.id}, process {job.pid}. Its output goes to {job.log} "
-            f"(read or grep it); it ends with the session. To stop it: kill -- -{job.pid}{so_far}"
+            f"Running in the background as {job.id}, process {job.pid}. Its output goes to {job.log}. The jobs tool "
+            f"waits for it, reads on in its output and stops it; it ends with the session.{so_far}"
         )
     return ToolOutput(parts=(TextPart(text=text),), ui=(view,), is_error=bool(job.exit_code))

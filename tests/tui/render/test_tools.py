@@ -54,6 +54,7 @@ LONG: dict[str, ToolItem] = {
         result=samples.result("plan", "no", ui=(PlanView(text=PLAN, outcome="continued", feedback="much smaller"),)),
     ),
     "fetch": samples.tool("fetch", '{"url":"https://a.org"}', result=samples.result("fetch", LINES)),
+    "jobs": samples.tool("jobs", '{"action":"wait","job":"job-1"}', result=samples.result("jobs", LINES)),
     "recall": samples.tool("recall", '{"query":"word"}', result=samples.result("recall", LINES)),
 }
 """A long call of each tool, with the views that the tool gives."""

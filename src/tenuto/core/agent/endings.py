@@ -103,10 +103,11 @@ PROSE = (".md", ".rst", ".txt", ".adoc")
 _SHOWN_FILES = 5
 
 
-def find_unchecked(path: Sequence[HistoryEvent], todo: Sequence[TodoItem]) -> str:
+def find_unchecked(path: Sequence[HistoryEvent], todo: Sequence[TodoItem], jobs: str = "") -> str:
     """Return what an answer leaves open that ends the turn now, as the model is told it; empty: nothing.
 
-    These are edits of this turn that no command ran after, and items of a todo list that was kept in this turn.
+    These are edits of this turn that no command ran after, items of a todo list that was kept in this turn, and what
+    `jobs` says of those that run.
     """
     edited: list[str] = []
     is_checked = kept_todo = False
@@ -128,6 +129,8 @@ def find_unchecked(path: Sequence[HistoryEvent], todo: Sequence[TodoItem]) -> st
         said.append("Run what checks them, and put right what it shows; if nothing can be run, say what is unchecked.")
     if left:
         said.append(f"Open on your todo list: {'; '.join(left)}. Do it, or mark it cancelled and say why.")
+    if jobs:
+        said.append(jobs)
     if said:
         said.append("Then give your whole answer again: the last message is the one that counts.")
     return " ".join(said)

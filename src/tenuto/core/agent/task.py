@@ -231,11 +231,22 @@ class AgentTask:
         if self._is_final_checked or not alone or not live.settings.agent.final_check:
             return False
         self._is_final_checked = True
-        text = find_unchecked(live.session.path(), live.session.state.todo)
+        text = find_unchecked(live.session.path(), live.session.state.todo, _running_jobs(live))
         if text:
             live.session.append(DeveloperMessage(text=text, kind=FINAL_CHECK_KIND))
             live.notify("The agent is asked to check its work before it ends.", kind=FINAL_CHECK_KIND, keep=True)
         return bool(text)
+
+
+def _running_jobs(live: LiveSession) -> str:
+    """Return what a run that ends by itself has to be told of the jobs that run at its end."""
+    jobs = live.tool_context.jobs.asked_for() if live.ends_by_itself else []
+    if not jobs:
+        return ""
+    return (
+        f"Still running: {'; '.join(job.describe() for job in jobs)}. This run stays open for them, at most "
+        f"{live.settings.agent.job_wait:g} s, and you are called when one ends. Stop what need not end, like servers."
+    )
 
 
 def check_limits(live: LiveSession) -> None:

@@ -141,6 +141,8 @@ class TaskState(Struct, eq=False):
     """After an interrupt or a resume the queue waits for the user (DESIGN section 2)."""
     last_outcome: Outcome = "completed"
     last_error: str = ""
+    jobs_until: float | None = None
+    """Until when a run that ends by itself waits for its background jobs (the loop's time); `None`: it does not yet."""
     refused: int = 0
     """How many calls needed an approval that nobody could give, since the session was idle."""
     boundary: Boundary = field(default_factory=Boundary)
@@ -176,6 +178,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     home: Path
     clock: Callable[[], float]
     interactive: bool
+    ends_by_itself: bool = False
+    """Whether the run ends when nothing is left to do; then it waits for background jobs first."""
     extra_prompt: str = ""
     limits: Limits = Limits()
     allowed: tuple[ApprovalEntry, ...] = ()

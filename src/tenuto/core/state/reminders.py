@@ -167,10 +167,7 @@ def names_in(notes: Sequence[DeveloperMessage], kind: str) -> set[str]:
 
 def describe_job(job: Job) -> str:
     """Return one line on a background job."""
-    ended = "was ended by the user" if job.stopped else f"ended with exit code {job.exit_code}"
-    state = "running" if job.is_running else ended
-    output = f"; its output is in {job.log}" if job.log else ""
-    return f"{job.id} ({job.text}) {state}{output}"
+    return job.describe() + (f"; its output is in {job.log}" if job.log else "")
 
 
 def finished_jobs_message(jobs: Sequence[Job]) -> DeveloperMessage:

@@ -11,13 +11,19 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import errno
+import fcntl
 import os
 import signal
+import struct
 import subprocess
+import termios
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -115,6 +121,25 @@ class Collector:
             self.fault = error.strerror or str(error)
             self.close()
 
+    def text_from(self, start: int, max_chars: int, max_lines: int) -> str:
+        """Return what came behind the first `start` bytes, within the limits and safe for every terminal."""
+        data = self._bytes_from(max(start, self.size - 2 * _END_BYTES))
+        text = sanitize_output(data.decode("utf-8", "replace"))
+        bounded = bound_middle(text, max_chars, max_lines)
+        path = "" if self.path is None else str(self.path)
+        return text if bounded is None else bounded.joined(notice_text(bounded, len(data), path))
+
+    def _bytes_from(self, start: int) -> bytes:
+        kept = len(self._head) + len(self._tail)
+        if self.size <= kept or self.path is None:
+            return bytes(self._head + self._tail)[max(0, start - (self.size - kept)) :]
+        try:
+            with self.path.open("rb") as file:
+                file.seek(start)
+                return file.read()
+        except OSError:
+            return bytes(self._tail)
+
     def text(self, max_chars: int, max_lines: int) -> CollectedText:
         """Return the text within the limits, safe for every terminal; stores the whole where something is cut."""
         if self.size <= len(self._head) + len(self._tail):
@@ -198,8 +223,11 @@ def find_shell() -> str:
 class Command:
     """A running command. Everything happens on the loop that it was started on."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector, record: RunningRecord) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector, record: RunningRecord, typing: int = -1
+    ) -> None:
         self._popen = popen
+        self._typing = typing
         self._record = record
         self._pipe = pipe
         self._loop = asyncio.get_running_loop()
@@ -246,6 +274,27 @@ class Command:
             self._signal(signal.SIGKILL)
         await asyncio.wait({self.exited}, timeout=DRAIN_SECONDS)
 
+    def type(self, text: str) -> None:
+        """Write to its stdin; an empty text ends it. Raises `OSError`, `BlockingIOError` where nothing reads."""
+        if self._typing < 0:
+            raise OSError(errno.EBADF, "it has no stdin")
+        if text:
+            data = text.encode("utf-8", "replace")
+            if os.write(self._typing, data) < len(data):
+                raise BlockingIOError
+        elif self._typing == self._pipe:
+            os.write(self._typing, b"\x04")  # a terminal stays open: this is how its user ends the input
+        else:
+            os.close(self._typing)
+            self._typing = -1
+
+    async def settle(self) -> None:
+        """Wait a moment for the rest of the output, where the shell has ended."""
+        if self.exited.done():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.drained.wait(), DRAIN_SECONDS)
+            self.read_rest()
+
     def kill_now(self) -> None:
         """Kill the whole session without waiting."""
         self._signal(signal.SIGKILL)
@@ -258,6 +307,9 @@ class Command:
 
     def close(self) -> None:
         """Stop reading and let go of the pipe and the file."""
+        if self._typing not in {-1, self._pipe}:
+            os.close(self._typing)
+        self._typing = -1
         if self._pipe >= 0:
             self._loop.remove_reader(self._pipe)
             os.close(self._pipe)
@@ -330,34 +382,75 @@ class Command:
             self._record.remove()
 
 
-def start_command(text: str, cwd: Path, environ: Mapping[str, str], collector: Collector, records: Path) -> Command:
+Stdin = Literal["none", "pipe", "tty"]
+"""What a command reads from: nothing, a pipe, or a terminal of its own, which takes its output as well."""
+
+
+def start_command(
+    text: str,
+    cwd: Path,
+    environ: Mapping[str, str],
+    collector: Collector,
+    records: Path,
+    *,
+    stdin: Stdin = "none",
+) -> Command:
     """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
 
     Must be called on a running loop. Raises `OSError` (no such directory).
     """
-    reading, writing = os.pipe()
+    ends = _open_ends(stdin)
     record = RunningRecord(records, text)
     try:
         popen = subprocess.Popen(
             [find_shell(), "-c", text],
-            stdin=subprocess.DEVNULL,
-            stdout=writing,
-            stderr=writing,
+            stdin=ends.stdin,
+            stdout=ends.output,
+            stderr=ends.output,
             cwd=cwd,
             env={**shell_environment(environ), VARIABLE: record.word},
             start_new_session=True,
+            # One system call and no lock: nothing in it can wait for another thread.
+            preexec_fn=partial(fcntl.ioctl, ends.stdin, termios.TIOCSCTTY, 0) if stdin == "tty" else None,  # noqa: PLW1509
         )
         record.started(popen.pid)
     except BaseException:
         record.remove()
-        os.close(reading)
+        for descriptor in {ends.reading, ends.typing} - {-1}:
+            os.close(descriptor)
         raise
     finally:
-        os.close(writing)
-    command = Command(popen, reading, collector, record)
+        for descriptor in {ends.stdin, ends.output} - {subprocess.DEVNULL}:
+            os.close(descriptor)
+    command = Command(popen, ends.reading, collector, record, ends.typing)
     _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
     _started.append(command)
     return command
+
+
+class _Ends(Struct, frozen=True):
+    """Descriptors: what the command gets, and what stays here to read its output and to type (-1: nothing)."""
+
+    stdin: int
+    output: int
+    reading: int
+    typing: int = -1
+
+
+_ROWS, _COLUMNS = 40, 120
+
+
+def _open_ends(stdin: Stdin) -> _Ends:
+    if stdin == "tty":
+        mine, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+        return _Ends(theirs, theirs, mine, mine)
+    reading, writing = os.pipe()
+    if stdin == "none":
+        return _Ends(subprocess.DEVNULL, writing, reading)
+    theirs, mine = os.pipe()
+    os.set_blocking(mine, False)
+    return _Ends(theirs, writing, reading, mine)
 
 
 _started: list[Command] = []
@@ -385,6 +478,8 @@ class Job(Struct, eq=False):
     started: float = field(default_factory=time.monotonic)
     stopped: bool = False
     """The user ended it."""
+    seen: int = 0
+    """Bytes of its output that the model has been shown."""
 
     @property
     def pid(self) -> int:
@@ -400,6 +495,17 @@ class Job(Struct, eq=False):
     def is_running(self) -> bool:
         """Whether anything of it is alive."""
         return not self.process.exited.done() or self.process.leaves_something()
+
+    def describe(self) -> str:
+        """Return one line: its command, and whether it runs or how it ended."""
+        ended = "was ended by the user" if self.stopped else f"ended with exit code {self.exit_code}"
+        state = f"is running, process {self.pid}" if self.is_running else ended
+        return f"{self.id} ({self.text}) {state}"
+
+    def take_news(self, max_chars: int, max_lines: int) -> str:
+        """Return what it wrote since the last call of this, cut in its middle; each byte is returned once."""
+        before, self.seen = self.seen, self.process.collector.size
+        return self.process.collector.text_from(before, max_chars, max_lines).rstrip("\n")
 
 
 class JobTable(Struct):
@@ -429,6 +535,14 @@ class JobTable(Struct):
     def running(self) -> list[Job]:
         """Return what runs, oldest first."""
         return [job for job in self._jobs if job.is_running]
+
+    def asked_for(self) -> list[Job]:
+        """Return the background jobs that run because the model asked for them."""
+        return [job for job in self.running() if job.asked_for]
+
+    def has_news(self) -> bool:
+        """Whether a background job has ended and the model does not know it yet."""
+        return any(job.asked_for and not job.reported and not job.is_running for job in self._jobs)
 
     def take_finished(self) -> list[Job]:
         """Return the background jobs that ended since the last call of this; each is returned once."""

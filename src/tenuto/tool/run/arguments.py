@@ -55,13 +55,25 @@ class EditArguments(Arguments):
 
 class BashArguments(Arguments):
     """Run a bash command. Each starts in the working directory, without a terminal or stdin: nothing can ask or page.
-    Output and exit code come back. Use background for servers and watchers: it returns at once with a process id and
-    a log file.
+    Output and exit code come back. Use background for servers, watchers and long builds: it returns at once, and you
+    are told when the job ends.
     """
 
     command: str
     timeout: float | None = Field(default=None, gt=0, description="Seconds; default 120, at most 600")
     background: bool = False
+    stdin: Literal["none", "pipe", "tty"] = Field(default="none", description="Background only: what jobs types into")
+
+
+class JobsArguments(Arguments):
+    """Background jobs: list them; wait for one; read what it wrote since; write into its stdin (text as typed, empty
+    closes it); stop it.
+    """
+
+    action: Literal["list", "wait", "output", "write", "stop"] = "list"
+    job: str = Field(default="", description="As job-1; empty: the only one")
+    seconds: float = Field(default=60, gt=0, le=600, description="Longest wait")
+    text: str = ""
 
 
 class GrepArguments(Arguments):
@@ -164,6 +176,7 @@ MODELS: dict[str, type[Arguments]] = {
     "todo": TodoArguments,
     "plan": PlanArguments,
     "fetch": FetchArguments,
+    "jobs": JobsArguments,
     "recall": RecallArguments,
 }
 _ALIASES = {

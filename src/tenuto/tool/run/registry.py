@@ -24,6 +24,7 @@ _BUILTIN = {
     "todo": "TodoTool",
     "plan": "PlanTool",
     "fetch": "FetchTool",
+    "jobs": "JobsTool",
     "recall": "RecallTool",
 }
 _schemas: tuple[ToolSchema, ...] | None = None

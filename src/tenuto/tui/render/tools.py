@@ -259,6 +259,12 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
     "fetch": ToolRenderer(
         title="Fetch", subject=lambda given: argument(given, "url"), lines=False, body=_only_unfolded
     ),
+    "jobs": ToolRenderer(
+        title="Jobs",
+        subject=lambda given: " ".join(filter(None, (argument(given, "action"), argument(given, "job")))),
+        lines=False,
+        body=_shell_body,
+    ),
     "recall": ToolRenderer(
         title="Recall", subject=lambda given: argument(given, "query", "seq"), lines=True, body=_only_unfolded
     ),
