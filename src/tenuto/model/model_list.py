@@ -84,21 +84,25 @@ def _facts(provider: str, entry: dict[str, Any]) -> ModelFacts | None:
     prices = as_dict(entry.get("pricing"))
     capabilities = as_dict(entry.get("capabilities"))
     parameters = as_list(entry.get("supported_parameters"))
+    input_price = _per_million(prices.get("prompt"))
+    output = output if output != window else None
     efforts = _efforts(as_dict(capabilities.get("effort")))
     adaptive = as_dict(as_dict(as_dict(capabilities.get("thinking")).get("types")).get("adaptive"))
     return ModelFacts(
         provider=provider,
         name=name,
         context_window=window,
-        max_output_tokens=output if output != window else None,
+        max_output_tokens=output,
         images=_sees_images(entry, capabilities),
         thinking=bool(adaptive.get("supported")) or "reasoning" in parameters,
         efforts=efforts,
-        input_price=_per_million(prices.get("prompt")),
+        input_price=input_price,
         output_price=_per_million(prices.get("completion")),
         cache_read_price=_per_million(prices.get("input_cache_read")),
         cache_write_price=_per_million(prices.get("input_cache_write")),
         source="provider" if window else "default",
+        output_source="provider" if output else "",
+        price_source="provider" if input_price is not None else "",
     )
 
 

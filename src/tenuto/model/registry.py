@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 
 from tenuto.config.settings import Settings
-from tenuto.model import catalogue, model_list
+from tenuto.model import model_list
+from tenuto.model.catalogue.lookup import Catalogue
+from tenuto.model.catalogue.snapshot import FETCHED
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.endpoints import (
     LIST_MAX_AGE,
@@ -60,6 +62,7 @@ class ModelRegistry:
         self._clock = clock
         self._endpoints = Endpoints(settings, home, environ)
         self._learned = LearnedWindows(home, clock)
+        self.catalogue = Catalogue(home / FETCHED)
         self._believed: dict[str, int] = {}
         self._named: set[str] = set()
         self._lists: dict[str, ModelList | None] = {}
@@ -82,8 +85,9 @@ class ModelRegistry:
     def facts(self, model_id: str) -> ModelFacts:
         """Return what is known of a model without asking anybody.
 
-        Window: the provider's stored list, else the catalogue, lowered by what a refusal named; the user's settings
-        win over all but what this process was refused. Raises `ModelError` for an unknown provider.
+        Each number: the provider's stored list, else the catalogue (by address, else by name). The window is lowered
+        by what a refusal named; the user's settings win over all but what this process was refused. Raises
+        `ModelError` for an unknown provider.
         """
         provider, name = split_id(model_id)
         if provider == OFFLINE:
@@ -92,7 +96,7 @@ class ModelRegistry:
         stored = self._stored_list(endpoint)
         listed = stored.find(name) if stored else None
         facts = listed or ModelFacts(provider=provider, name=name)
-        facts = model_list.complete(catalogue.complete(facts, endpoint.base_url), endpoint.kind)
+        facts = model_list.complete(self.catalogue.complete(facts, endpoint), endpoint.kind)
         learned = self._learned.get(model_id, endpoint.base_url)
         facts = _lowered(facts, learned.tokens if learned is not None else None)
         return _lowered(self._apply_settings(facts), self._believed.get(model_id))
@@ -117,7 +121,7 @@ class ModelRegistry:
         for endpoint in endpoints:
             stored = self._stored_list(endpoint)
             listed = [facts.name for facts in stored.models] if stored else []
-            known = listed or _catalogued(endpoint)
+            known = listed or self._catalogued(endpoint)
             names += [f"{endpoint.provider}/{name}" for name in known]
         return [self.facts(name) for name in dict.fromkeys([*names, OFFLINE_MODEL])]
 
@@ -238,7 +242,9 @@ class ModelRegistry:
         if own.context_window is not None:
             facts = msgspec.structs.replace(facts, context_window=own.context_window, source="settings")
         if own.max_output_tokens is not None:
-            facts = msgspec.structs.replace(facts, max_output_tokens=own.max_output_tokens)
+            facts = msgspec.structs.replace(
+                facts, max_output_tokens=own.max_output_tokens, output_source="settings"
+            )
         if own.thinking is not None:
             facts = msgspec.structs.replace(facts, thinking=own.thinking)
         return facts
@@ -249,6 +255,10 @@ class ModelRegistry:
         except ModelError:
             return False
         return True
+
+    def _catalogued(self, endpoint: Endpoint) -> list[str]:
+        provider = self.catalogue.find_provider(endpoint.base_url)
+        return [model.id for model in provider.models if model.window] if provider else []
 
     def _stored_list(self, endpoint: Endpoint) -> ModelList | None:
         path = list_path(self._home, endpoint.provider, endpoint.base_url)
@@ -314,11 +324,6 @@ def _lowered(facts: ModelFacts, window: int | None) -> ModelFacts:
     if window is None or (facts.context_window is not None and window >= facts.context_window):
         return facts
     return msgspec.structs.replace(facts, context_window=window, source="learned")
-
-
-def _catalogued(endpoint: Endpoint) -> list[str]:
-    provider = catalogue.find_provider(endpoint.base_url)
-    return [model.id for model in provider.models if model.window] if provider else []
 
 
 def _no_blob(sha256: str) -> bytes:

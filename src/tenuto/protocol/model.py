@@ -36,7 +36,10 @@ RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "broken
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a model. Token counts; `None` where nobody says; prices are US dollars per million tokens.
 
-    `source` names where the window comes from: provider, catalogue, settings, learned, default.
+    `source` names where the window comes from: provider, settings, learned, catalogue (its address is known there),
+    name (another provider's model of that name), nearest (an older version of its family), default. `output_source`
+    and `price_source` say the same of the output limit and the prices, empty where there is none. `assumed_from` is
+    the catalogue's model behind what comes by name or is nearest.
     """
 
     provider: str
@@ -53,6 +56,9 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     cache_read_price: float | None = None
     cache_write_price: float | None = None
     source: str = "default"
+    output_source: str = ""
+    price_source: str = ""
+    assumed_from: str = ""
 
     @property
     def id(self) -> str:

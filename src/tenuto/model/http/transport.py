@@ -103,8 +103,15 @@ class HttpTransport:
 
     async def get_json(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
         """Return the JSON object at `url` (see `Transport`); gives up after a few seconds."""
+        found = decode_object(await self.get(url, headers, MAX_OBJECT_BYTES))
+        if found is None:
+            raise ModelError("invalid", f"{url} did not answer with a JSON object")
+        return found
+
+    async def get(self, url: str, headers: Mapping[str, str], most: int) -> bytes:
+        """Return what is at `url`, at most so many bytes; a few seconds of silence end it. Raises `ModelError`."""
         exchange = Exchange("GET", url, headers, b"", LIST_TIMEOUT, LIST_TIMEOUT)
-        body = Body()
+        body = Body(most)
         try:
             async with aclosing(await self._connected().ask(exchange)) as response:
                 if not _is_success(response):
@@ -113,10 +120,7 @@ class HttpTransport:
                     body.add(data)
         except (ExchangeError, OSError) as error:
             raise self._failure(error, url, answered=False) from error
-        found = decode_object(body.data)
-        if found is None:
-            raise ModelError("invalid", f"{url} did not answer with a JSON object", status=response.status)
-        return found
+        return body.data
 
     async def close(self) -> None:
         """Close the connections."""
@@ -182,15 +186,16 @@ class HttpTransport:
 class Body:
     """A body that is read whole, of a bounded size."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_OBJECT_BYTES) -> None:
+        self._most = most
         self._pieces: list[bytes] = []
         self._size = 0
 
     def add(self, data: bytes) -> None:
         """Take more of it. Raises `ModelError` when that is too much."""
         self._size += len(data)
-        if self._size > MAX_OBJECT_BYTES:
-            raise ModelError("invalid", f"the server sent more than {MAX_OBJECT_BYTES // 1_000_000} MB of JSON")
+        if self._size > self._most:
+            raise ModelError("invalid", f"the server sent more than {self._most // 1_000_000} MB of JSON")
         self._pieces.append(data)
 
     @property
