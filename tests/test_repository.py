@@ -40,8 +40,6 @@ PROGRAMS = {"basedpyright", "import-linter", "ruff", "pytest-asyncio", "pytest-x
 """Development dependencies that are run, or loaded by pytest, and not imported."""
 OF_THE_SDKS = {"httpx2"}
 """What the official SDKs bring along; tests that use it are tests of the SDKs."""
-DEVELOPMENT_MODULES = {ROOT / "src/tenuto/model/catalogue_build.py"}
-"""Modules in `src` that only a contributor runs."""
 
 
 def text_files() -> list[Path]:
@@ -199,12 +197,12 @@ def test_every_dependency_has_its_reason():
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
-    imported = set[str]().union(*(outline(path).imports for path in SOURCES if path not in DEVELOPMENT_MODULES))
+    imported = set[str]().union(*(outline(path).imports for path in SOURCES))
     assert imported - set(sys.stdlib_module_names) - {"tenuto"} == dependencies
 
 
 def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_have_a_use():
-    tools = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *DEVELOPMENT_MODULES]
+    tools = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
     imported = set[str]().union(*(outline(path).imports for path in tools if "fixtures" not in path.parts))
     development = {IMPORT_NAMES.get(name, name) for name in declared(FOR_DEVELOPMENT)}
     dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}

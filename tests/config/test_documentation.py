@@ -15,6 +15,7 @@ from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
     BranchSummarySettings,
+    CatalogueSettings,
     CompactionSettings,
     ExtensionSettings,
     ModelSettings,
@@ -45,6 +46,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[extensions]`": ExtensionSettings,
     "`[ui]`": UiSettings,
     "`[request]`": RequestSettings,
+    "`[catalogue]`": CatalogueSettings,
 }
 TYPES = {
     str: "text",

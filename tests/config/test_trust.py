@@ -55,6 +55,7 @@ ONLY_THE_USER = frozenset(
                 *("status_interval", "copy_on_select", "mouse", "leave_transcript"),
             )
         ),
+        *(f"catalogue.{key}" for key in ("refresh", "url")),
         *(f"request.{key}" for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes")),
     }
 )

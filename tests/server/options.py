@@ -12,9 +12,10 @@ class Options:
     """Sizes are tokens, as `counter` counts them (characters / 4, or `WORDS` of `tenuto/evaluation/scripted.py`).
 
     `window`: longer prompts are refused with the provider's overflow text. `max_output`: the most that may be asked
-    for. `listed_window`: what the model list says (by default `window`, else 200 000). `check_thinking`: signatures
-    of returned thinking are held against the exact prefix. `one_system`: a chat server whose template takes one
-    system message, first. `alternate`: user and assistant must alternate (Anthropic always, chat when set).
+    for. `listed_window`: what the model list says (by default `window`, else 200 000); 0: names alone, as gateways
+    list them. `check_thinking`: signatures of returned thinking are held against the exact prefix. `one_system`: a
+    chat server whose template takes one system message, first. `alternate`: user and assistant must alternate
+    (Anthropic always, chat when set).
     `refuse`: request fields that this server does not know (`stream_options`, ...), items (`compaction_trigger`), or
     addresses (`/responses/compact`). `account`: whose key it is; compactions of another cannot be read.
     `account_unavailable`: a compaction cannot be read just now.

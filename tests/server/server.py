@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Self
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from tenuto.evaluation.scripted import Counter
@@ -193,7 +194,8 @@ class ScriptedServer:
                 request.raw = b""
 
     def _record(self, incoming: Incoming) -> Request:
-        path = incoming.target.partition("?")[0].rstrip("/")
+        target = urlsplit(incoming.target).path if incoming.target.startswith("http://") else incoming.target
+        path = target.partition("?")[0].rstrip("/")
         path = path.removeprefix("/v1") or "/"
         request = Request(incoming.method, path, incoming.headers, incoming.body, counter=self.options.counter)
         request.received_first, request.received = incoming.first_byte, incoming.complete
@@ -260,19 +262,20 @@ class ScriptedServer:
     # --- lists and control ---
 
     async def _answer_models(self, connection: Connection, request: Request) -> None:
-        window = self.options.listed_window or self.options.window or 200_000
+        named = self.options.listed_window
+        window = (self.options.window or 200_000) if named is None else named
         limit = self.options.max_output or 16_384
         if request.protocol == "anthropic":
             models: list[dict[str, Any]] = [
                 {"type": "model", "id": name, "display_name": name.title(), "created_at": "2026-01-01T00:00:00Z"}
-                | {"max_input_tokens": window, "max_tokens": limit, "capabilities": {}}
+                | ({"max_input_tokens": window, "max_tokens": limit, "capabilities": {}} if window else {})
                 for name in self.options.models
             ]
             listing = {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
         else:
             models = [
                 {"id": name, "object": "model", "created": 1_790_000_000, "owned_by": "tests"}
-                | {"context_length": window, "max_model_len": window}
+                | ({"context_length": window, "max_model_len": window} if window else {})
                 for name in self.options.models
             ]
             listing = {"object": "list", "data": models}

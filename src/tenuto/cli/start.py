@@ -189,7 +189,7 @@ def run_headless(options: Options, cwd: Path, prompt: str) -> int:
 
 
 def run_subcommand(words: tuple[str, ...]) -> int:
-    """Run `import`, `eval` or `sessions` and return the exit code, 128 and its number where a signal ended it.
+    """Run a subcommand and return its exit code, 128 and the signal's number where a signal ended it.
 
     A signal unwinds what runs, so that nothing half made is left; whatever becomes of the exception on its way, the
     end comes in time and with this code.
@@ -223,6 +223,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.evaluating import run_eval
 
         return lambda: run_eval(tuple(rest))
+    if name == "models":
+        from tenuto.cli.models import run_models
+
+        return lambda: run_models(tuple(rest), home, os.environ)
     from tenuto.cli.sessions import run_sessions
 
     return lambda: run_sessions(tuple(rest), home)

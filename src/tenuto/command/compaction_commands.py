@@ -26,6 +26,7 @@ from tenuto.core.state.prompt import build_system_entry, instructions_in
 from tenuto.core.state.reminders import due_messages
 from tenuto.protocol.entry import SEARCHING_KIND
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, Message, SystemMessage, UserMessage
+from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import (
     AcceptCompactionOperation,
     CompactFromOperation,
@@ -38,7 +39,7 @@ from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import ContextReport
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
-from tenuto.text.figures import format_count
+from tenuto.text.figures import describe_origin, format_count, format_prices
 from tenuto.tool.output import clean_text
 from tenuto.tool.recall import Question, Span, recall
 from tenuto.tool.run.context import ToolError
@@ -323,7 +324,10 @@ def _reserved(budget: Budget) -> str:
 
 def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
     window = f"{budget.window:,}"
-    if not budget.known:
+    origin = describe_origin(live.facts.source, live.facts.assumed_from)
+    if budget.known and origin:
+        window += f" ({origin})"
+    elif not budget.known:
         served = live.served_tokens()
         proof = f"; it has served {served:,}" if served else ""
         window += f", assumed: the model's window is not known{proof}"
@@ -333,13 +337,22 @@ def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
         reserve += f" (the configured {raised:,} is too small for this model)"
     reserve += _reserved(budget)
     return (
-        ("window", f"{window} ({live.facts.source})"),
+        ("window", window),
+        *_prices(live.facts),
         ("longest answer", "the server's own limit" if budget.output_limit is None else f"{budget.output_limit:,}"),
         ("reserve_tokens", reserve),
         ("kept word for word", _kept(budget)),
         ("summary at most", f"{budget.max_summary:,}"),
         ("automatic", _automatic(live, budget)),
     )
+
+
+def _prices(facts: ModelFacts) -> tuple[tuple[str, str], ...]:
+    """Return a row for prices that are assumed; the others are in `/model`."""
+    if facts.price_source not in ("name", "nearest"):
+        return ()
+    price = format_prices(facts.input_price, facts.output_price)
+    return (("price", f"{price} ({describe_origin(facts.price_source, facts.assumed_from)})"),) if price else ()
 
 
 def _kept(budget: Budget) -> str:

@@ -18,7 +18,7 @@ from tenuto.core.state.windows import forget_window
 from tenuto.protocol.entry import ApprovalEntry, Mode
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import ChangeModelOperation, ChangeModeOperation
-from tenuto.text.figures import plural
+from tenuto.text.figures import describe_origin, format_prices, plural
 from tenuto.text.matching import did_you_mean
 from tenuto.version import __version__
 
@@ -54,12 +54,15 @@ def _forget(live: LiveSession) -> str:
 
 
 def describe(facts: ModelFacts, *, present: bool) -> str:
-    """Return window and price in one short line."""
+    """Return window and price in one short line, and what was assumed for them."""
     parts = ["now"] if present else []
     if facts.context_window:
         parts.append(f"{facts.context_window // 1000}k window")
     if facts.input_price and facts.output_price:
-        parts.append(f"${facts.input_price:g} / ${facts.output_price:g} per million tokens")
+        parts.append(format_prices(facts.input_price, facts.output_price))
+    if facts.assumed_from:
+        by_name = "nearest" not in (facts.source, facts.price_source)
+        parts.append(describe_origin("name" if by_name else "nearest", facts.assumed_from))
     return ", ".join(parts)
 
 
@@ -165,6 +168,9 @@ async def run_cost(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     del argument
     usage = runtime.live.session.state.usage
     money = f"${usage.cost:.4f}" if usage.cost is not None else "no price is known for the models used"
+    facts = runtime.live.facts
+    if usage.cost is not None and facts.price_source == "nearest":
+        money += f" ({facts.id} has no known price: that of {facts.assumed_from} is taken)"
     rows = [
         ("input", f"{usage.input:,}"),
         ("cache read", f"{usage.cache_read:,}"),

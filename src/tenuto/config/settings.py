@@ -177,6 +177,16 @@ class RequestSettings(Section, frozen=True, kw_only=True):
     max_request_bytes: RequestBytes = 20_000_000
 
 
+class CatalogueSettings(Section, frozen=True, kw_only=True):
+    """The catalogue of windows and prices: whether an interactive start fetches a newer one each week, and from where.
+
+    An empty `url` is where the genai-prices project publishes its data.
+    """
+
+    refresh: bool = True
+    url: str = ""
+
+
 class Settings(Section, frozen=True, kw_only=True):
     """All settings. `model` is `provider/name[:effort]`; empty lets the first run choose."""
 
@@ -193,6 +203,7 @@ class Settings(Section, frozen=True, kw_only=True):
     extensions: ExtensionSettings = ExtensionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
+    catalogue: CatalogueSettings = CatalogueSettings()
 
     def compaction_for(self, model: str) -> CompactionSettings:
         """Return the compaction settings with what `[models."provider/name"]` sets for this model."""

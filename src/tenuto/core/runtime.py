@@ -120,6 +120,10 @@ def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> No
     live.publish_queue()
 
 
+CATALOGUE_DELAY = 3.0
+"""Seconds after the start until a newer catalogue is asked for."""
+
+
 class Runtime:
     """One running Tenuto: at most one open session at a time, everything else behind it."""
 
@@ -136,6 +140,7 @@ class Runtime:
         self._settled: asyncio.Future[TaskSettledEvent] | None = None
         self.bus.subscribe(self._note)
         self._ahead: AheadOfTime | None = None
+        self._refreshing: asyncio.Task[None] | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
             from tenuto.core.compacting.preparation import AheadOfTime  # it brings the whole of compaction along
 
@@ -158,6 +163,15 @@ class Runtime:
         for problem in self.problems:
             self.live.notify(problem, "warning")
         self.opener.check_settings()
+        if self.start.interactive and self.settings.catalogue.refresh:
+            self._refreshing = asyncio.create_task(self._refresh_catalogue(), name="catalogue")
+
+    async def _refresh_catalogue(self) -> None:
+        """Fetch a newer catalogue of models where it is time for it, when the first frames are drawn."""
+        await asyncio.sleep(CATALOGUE_DELAY)
+        live = self.opener.open_one
+        if live is not None:
+            await self.opener.models.refresh_catalogue(live.facts.id)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; it is called on the event loop, in order. Returns what takes it away."""
@@ -191,6 +205,8 @@ class Runtime:
         ahead = self._ahead
         if ahead is not None:
             ahead.stop()
+        if self._refreshing is not None:
+            self._refreshing.cancel()
         await self.opener.close()
         if ahead is not None:
             ahead.stop()  # what settled meanwhile has begun them again

@@ -40,6 +40,8 @@ FACTS = ModelFacts(
     cache_read_price=0.0,
     cache_write_price=0.0,
     source="provider",
+    output_source="provider",
+    price_source="provider",
 )
 """It cannot summarise: a compaction goes to the digest, which needs no model."""
 HELP = """\

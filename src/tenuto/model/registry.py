@@ -13,7 +13,7 @@ import msgspec
 from tenuto.config.settings import Settings
 from tenuto.model import model_list
 from tenuto.model.catalogue.lookup import Catalogue
-from tenuto.model.catalogue.snapshot import FETCHED
+from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.endpoints import (
     LIST_MAX_AGE,
@@ -111,6 +111,24 @@ class ModelRegistry:
         if provider != OFFLINE and (own is None or own.context_window is None):
             await self._ask_list(self._endpoints.get(provider))
         return self.facts(model_id)
+
+    async def refresh_catalogue(self, model_id: str) -> None:
+        """Fetch a newer catalogue if the present one is a week old. Never raises; `tenuto models` says what failed.
+
+        Nothing is asked of the net for a model that is offline or local: its user may want nothing to leave the place.
+        """
+        provider, _ = split_id(model_id)
+        if provider == OFFLINE or self._endpoints.get(provider).is_local:
+            return
+        from tenuto.model.catalogue.refresh import is_due, refresh
+
+        if not is_due(self._home, self.catalogue.made, self._clock()):
+            return
+        try:
+            await refresh(self._home, self._settings.catalogue.url, self._clock())
+        except CatalogueError:
+            return
+        self.catalogue = Catalogue(self._home / FETCHED)
 
     async def available(self) -> list[ModelFacts]:
         """Return the models that can be used now: of every provider with a key, of local servers, and offline."""
@@ -242,9 +260,7 @@ class ModelRegistry:
         if own.context_window is not None:
             facts = msgspec.structs.replace(facts, context_window=own.context_window, source="settings")
         if own.max_output_tokens is not None:
-            facts = msgspec.structs.replace(
-                facts, max_output_tokens=own.max_output_tokens, output_source="settings"
-            )
+            facts = msgspec.structs.replace(facts, max_output_tokens=own.max_output_tokens, output_source="settings")
         if own.thinking is not None:
             facts = msgspec.structs.replace(facts, thinking=own.thinking)
         return facts

@@ -55,6 +55,29 @@ def format_spending(tokens: int, cost: float | None) -> str:
     return format_cost(cost) if cost is not None else f"{format_count(tokens)} tokens used"
 
 
+def format_prices(dollars_in: float | None, dollars_out: float | None) -> str:
+    """Return what a million tokens cost, empty where that is not known: $4 / $20 per million tokens."""
+    if dollars_in is None or dollars_out is None:
+        return ""
+    return f"${dollars_in:g} / ${dollars_out:g} per million tokens"
+
+
+ORIGINS = {
+    "provider": "the provider's list",
+    "catalogue": "catalogue",
+    "settings": "settings",
+    "learned": "learned from a refusal",
+    "name": "by name",
+    "nearest": "nearest version",
+}
+
+
+def describe_origin(source: str, assumed_from: str = "") -> str:
+    """Return where a number of a model's facts comes from: "by name: claude-opus-5-5"; empty where nobody says."""
+    words = ORIGINS.get(source, "")
+    return f"{words}: {assumed_from}" if assumed_from and source in ("name", "nearest") else words
+
+
 def plural(number: int, noun: str) -> str:
     """Return "1 line", "12 lines"."""
     if number == 1:

@@ -16,7 +16,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from tenuto.model.catalogue import names, snapshot
-from tenuto.model.catalogue.snapshot import HOSTS, CatalogueError, CatalogueModel, CatalogueProvider, Snapshot, UnreadProvider
+from tenuto.model.catalogue.snapshot import (
+    HOSTS,
+    CatalogueError,
+    CatalogueModel,
+    CatalogueProvider,
+    Snapshot,
+    UnreadProvider,
+)
 from tenuto.model.endpoint import Endpoint, ProviderKind
 from tenuto.protocol.model import ModelFacts
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 MAX_NAME = 300
 """Characters: what is longer is no name that a catalogue has."""
-_PREFIX = re.compile(r"[^/]*/|[a-z][a-z-]*\.(?=[a-z])")
-_SUFFIX = re.compile(r"(?:@.*|-v\d+(?::\d+)?|:[\w.-]+|-20\d{6}|-20\d\d-\d\d-\d\d|-latest)$")
+_PREFIX = re.compile(r"[a-z][a-z-]*\.(?=[a-z])|[^/]*/")
+_SUFFIX = re.compile(r"(?:@.*|-v\d+(?::\d+)?|:[\w.]+|-20\d{6}|-20\d\d-\d\d-\d\d|-latest)$")
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
 _LAST_ZEROS = re.compile(r"(?<=\d)\.(\d*?)0+(?!\d)")
 """Of a decimal: grok-4.20 is older than grok-4.3."""
@@ -52,15 +52,15 @@ def forms(name: str) -> tuple[Form, ...]:
         cut = _SUFFIX.search(text)
         if cut is None:
             break
-        same_offer = same_offer and not names_offer(text)
+        same_offer = same_offer and not cut[0].startswith(":")
         text = text[: cut.start()]
     return tuple(Form(text, same) for text, same in found.items())
 
 
 def names_offer(name: str) -> bool:
-    """Whether a name ends in what stands for another offer of the same model, and another price: `:free`."""
+    """Whether a suffix of a name stands for another offer of the same model, and another price: `:free`."""
     cut = _SUFFIX.search(name)
-    return cut is not None and cut[0].startswith(":")
+    return cut is not None and (cut[0].startswith(":") or names_offer(name[: cut.start()]))
 
 
 def without_prefixes(name: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tenuto.model.endpoint import Endpoint, host_of
 from tenuto.model.http.transport import HttpTransport
 from tenuto.private_files import make_directory, replace_file
 from tenuto.protocol.model import ModelError
+from tenuto.text.writable import to_json
 
 PUBLISHED = "https://raw.githubusercontent.com/pydantic/genai-prices/refs/heads/main/prices/new_data/v2/data.json"
 """Where the project keeps it; the package's own updates come from there."""
@@ -75,7 +76,7 @@ async def _fetch(url: str) -> bytes:
         async with asyncio.timeout(FETCH_SECONDS):
             return await transport.get(url, {"accept": "application/json"}, MAX_BYTES)
     except ModelError as error:
-        raise CatalogueError(f"{url} cannot be had: {error.text}") from error
+        raise CatalogueError(error.text if url in error.text else f"{url}: {error.text}") from error
     except TimeoutError as error:
         raise CatalogueError(f"{url} took more than {FETCH_SECONDS:g} seconds") from error
     finally:
@@ -83,7 +84,10 @@ async def _fetch(url: str) -> bytes:
 
 
 def _keep(home: Path, data: bytes, now: float) -> None:
-    packed = pack(build(data, datetime.fromtimestamp(now, UTC)), int(now))
+    try:
+        packed = pack(build(data, datetime.fromtimestamp(now, UTC)), int(now))
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        raise CatalogueError(f"it is not the data of genai-prices ({error})") from error
     try:
         make_directory((home / FETCHED).parent)
         replace_file(home / FETCHED, packed)
@@ -94,4 +98,4 @@ def _keep(home: Path, data: bytes, now: float) -> None:
 def _note(home: Path, attempt: Attempt) -> None:
     with contextlib.suppress(OSError):  # a disk that fails has said so already, or costs one attempt more
         make_directory((home / ATTEMPT).parent)
-        replace_file(home / ATTEMPT, msgspec.json.encode(attempt))
+        replace_file(home / ATTEMPT, to_json(attempt))

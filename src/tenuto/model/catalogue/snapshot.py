@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from tenuto.text.writable import to_json
+
 FORMAT = 1
 PACKAGED = Path(__file__).with_name("catalogue.json")
 """The snapshot that comes with the program."""
@@ -95,7 +97,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 def pack(providers: tuple[CatalogueProvider, ...], made: int) -> bytes:
     """Return the file of a catalogue. Raises `CatalogueError` for one that could not be read again."""
-    body = msgspec.json.encode(providers).replace(b'},{"id"', b'},\n{"id"') + b"\n"
+    body = to_json(providers).replace(b'},{"id"', b'},\n{"id"') + b"\n"
     try:
         msgspec.json.decode(body, type=tuple[CatalogueProvider, ...])
     except msgspec.DecodeError as error:
@@ -103,7 +105,7 @@ def pack(providers: tuple[CatalogueProvider, ...], made: int) -> bytes:
     if len(body) > MAX_BYTES:
         raise CatalogueError(f"it has more than {MAX_BYTES // 1_000_000} MB")
     header = Header(format=FORMAT, made=made, sha256=hashlib.sha256(body).hexdigest())
-    return msgspec.json.encode(header) + b"\n" + body
+    return to_json(header) + b"\n" + body
 
 
 def read_header(path: Path) -> Header | None:
