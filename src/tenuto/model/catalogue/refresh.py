@@ -55,7 +55,7 @@ def last_attempt(home: Path) -> Attempt | None:
     """Return the last attempt, `None` when none was made, or that is not known any more."""
     try:
         return msgspec.json.decode((home / ATTEMPT).read_bytes(), type=Attempt)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

@@ -75,7 +75,7 @@ class UnreadProvider(msgspec.Struct, dict=True):
         """Return the provider with its models; with none where they cannot be read."""
         try:
             models = msgspec.json.decode(self.models, type=tuple[CatalogueModel, ...])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             models = ()
         return CatalogueProvider(id=self.id, api_pattern=self.api_pattern, models=models)
 
@@ -100,7 +100,7 @@ def pack(providers: tuple[CatalogueProvider, ...], made: int) -> bytes:
     body = to_json(providers).replace(b'},{"id"', b'},\n{"id"') + b"\n"
     try:
         msgspec.json.decode(body, type=tuple[CatalogueProvider, ...])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CatalogueError(f"it has what no catalogue has ({error})") from error
     if len(body) > MAX_BYTES:
         raise CatalogueError(f"it has more than {MAX_BYTES // 1_000_000} MB")
@@ -130,7 +130,7 @@ def read(path: Path) -> Snapshot:
         raise CatalogueError("it is damaged (its checksum is another)")
     try:
         providers = msgspec.json.decode(body, type=tuple[UnreadProvider, ...])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CatalogueError(f"it is damaged ({error})") from error
     return Snapshot(made=header.made, providers=providers)
 
@@ -138,7 +138,7 @@ def read(path: Path) -> Snapshot:
 def _header(line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=Header)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CatalogueError("it is damaged (its first line cannot be read)") from error
     if header.format != FORMAT:
         age = "a newer" if header.format > FORMAT else "an older"
