@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,7 +31,7 @@ VENDORS: Mapping[ProviderKind, str] = {"anthropic": "anthropic", "openai": "open
 """Whose models a protocol was made for."""
 
 
-class Match(NamedTuple):
+class Match(msgspec.Struct, frozen=True):
     """A model that a name means. `has_price`: its price is that of the name, as far as anybody knows."""
 
     model: CatalogueModel
@@ -39,7 +39,7 @@ class Match(NamedTuple):
     has_price: bool
 
 
-class Found(NamedTuple):
+class Found(msgspec.Struct, frozen=True):
     """A model of one provider that a name means: as it is written there, and whether as the same offer."""
 
     model: CatalogueModel
@@ -90,6 +90,8 @@ class Catalogue:
 
     def _matches(self, endpoint: Endpoint, name: str) -> Iterator[Match]:
         """Yield what a name means, the likeliest first, until a window is known."""
+        if endpoint.is_local:
+            return
         own = self._provider_at(endpoint.base_url)
         forms = names.forms(name)
         order = self._order(endpoint, own)
@@ -110,15 +112,13 @@ class Catalogue:
             yield Match(nearest, "nearest", not has_match)
 
     def _find_older(self, provider: str, forms: tuple[names.Form, ...]) -> CatalogueModel | None:
-        family, numbers = names.version(forms[-1].text) if forms else names.Version((), ())
+        family, numbers = names.version(forms[-1].text) if forms else ((), ())
         if not (family and numbers and self._unread[provider].mentions(*family)):
             return None
         return self._shelf(provider).find_older(family, numbers)
 
     def _order(self, endpoint: Endpoint, own: str) -> list[str]:
         """Return the providers with which a name is looked for."""
-        if endpoint.is_local:
-            return []
         return [name for name in dict.fromkeys([own, VENDORS[endpoint.kind], *self._unread]) if name in self._unread]
 
     def _mentions(self, provider: str, forms: tuple[names.Form, ...]) -> bool:

@@ -14,30 +14,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 MAX_NAME = 300
 """Characters: what is longer is no name that a catalogue has."""
-_PREFIX = re.compile(r"[a-z][a-z-]*\.(?=[a-z])|[^/]*/")
-_SUFFIX = re.compile(r"(?:@.*|-v\d+(?::\d+)?|:[\w.]+|-20\d{6}|-20\d\d-\d\d-\d\d|-latest)$")
-_POINT = re.compile(r"(?<=\d)\.(?=\d)")
-_LAST_ZEROS = re.compile(r"(?<=\d)\.(\d*?)0+(?!\d)")
+# Texts, not compiled: a start with a local model needs none of them, and most others two.
+_PREFIX = r"[a-z][a-z-]*\.(?=[a-z])|[^/]*/"
+_SUFFIX = r"(?:@.*|-v\d+(?::\d+)?|:[\w.]+|-20\d{6}|-20\d\d-\d\d-\d\d|-latest)$"
+_POINT = r"(?<=\d)\.(?=\d)"
+_LAST_ZEROS = r"(?<=\d)\.(\d*?)0+(?!\d)"
 """Of a decimal: grok-4.20 is older than grok-4.3."""
-_NUMBERED = re.compile(r"([a-z]*)(\d{1,2})")
+_NUMBERED = r"([a-z]*)(\d{1,2})"
 
 
-class Form(NamedTuple):
+class Form(msgspec.Struct, frozen=True):
     """One reading of a name. `same_offer`: nothing was taken off that stands for another price."""
 
     text: str
     same_offer: bool
-
-
-class Version(NamedTuple):
-    """A model's family, and which of it: numbers compare as versions do. Empty where the name has none."""
-
-    family: tuple[str, ...]
-    numbers: tuple[int, ...]
 
 
 def forms(name: str) -> tuple[Form, ...]:
@@ -49,7 +44,7 @@ def forms(name: str) -> tuple[Form, ...]:
     while text:
         for form in without_prefixes(text):
             found.setdefault(form, same_offer)
-        cut = _SUFFIX.search(text)
+        cut = re.search(_SUFFIX, text)
         if cut is None:
             break
         same_offer = same_offer and not cut[0].startswith(":")
@@ -59,7 +54,7 @@ def forms(name: str) -> tuple[Form, ...]:
 
 def names_offer(name: str) -> bool:
     """Whether a suffix of a name stands for another offer of the same model, and another price: `:free`."""
-    cut = _SUFFIX.search(name)
+    cut = re.search(_SUFFIX, name)
     return cut is not None and (cut[0].startswith(":") or names_offer(name[: cut.start()]))
 
 
@@ -67,13 +62,13 @@ def without_prefixes(name: str) -> Iterator[str]:
     """Yield a name, then what is left as its prefixes are taken off one by one."""
     while name:
         yield name
-        cut = _PREFIX.match(name)
+        cut = re.match(_PREFIX, name)
         name = name[cut.end() :] if cut else ""
 
 
 def key(name: str) -> str:
     """Return what is equal for names that differ in how a version is written: `gpt-5.6` and `gpt-5-6`."""
-    return _POINT.sub("-", name)
+    return re.sub(_POINT, "-", name)
 
 
 def core(name: str) -> str:
@@ -82,18 +77,21 @@ def core(name: str) -> str:
     return found[-1].text if found else ""
 
 
-def version(name: str) -> Version:
-    """Return family and version of a core. Numbers of three digits and more, and sizes (`70b`), are of the family."""
+def version(name: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return a core's family, and which of it: numbers compare as versions do, and are empty where the name has none.
+
+    Numbers of three digits and more, and sizes (`70b`), are of the family.
+    """
     family: list[str] = []
     numbers: list[int] = []
-    for word in re.split(r"[-_. ]+", key(_LAST_ZEROS.sub(_shortened, name))):
-        numbered = _NUMBERED.fullmatch(word)
+    for word in re.split(r"[-_. ]+", key(re.sub(_LAST_ZEROS, _shortened, name))):
+        numbered = re.fullmatch(_NUMBERED, word)
         if numbered is None:
             family.append(word)
             continue
         family += [numbered[1]] if numbered[1] else []
         numbers.append(int(numbered[2]))
-    return Version(tuple(family), tuple(numbers))
+    return tuple(family), tuple(numbers)
 
 
 def _shortened(decimals: re.Match[str]) -> str:
