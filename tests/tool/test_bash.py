@@ -169,9 +169,7 @@ def test_r079_t33_a_terminal_of_ours_is_not_the_commands_terminal(tmp_path: Path
 
 
 def test_r079_the_environment_opens_no_pager_editor_or_prompt() -> None:
-    made = shell_environment(
-        {"PAGER": "less", "EDITOR": "vim", "SSH_ASKPASS": "x", "CI": "1", "BASH_ENV": "x", "HOME": "/h"}
-    )
+    made = shell_environment({"PAGER": "less", "EDITOR": "vim", "SSH_ASKPASS": "x", "SUDO_ASKPASS": "x", "HOME": "/h"})
     assert (made["PAGER"], made["GIT_PAGER"], made["EDITOR"], made["GIT_TERMINAL_PROMPT"]) == (
         "cat",
         "cat",
@@ -179,7 +177,23 @@ def test_r079_the_environment_opens_no_pager_editor_or_prompt() -> None:
         "0",
     )
     assert made["HOME"] == "/h"
-    assert not {"SSH_ASKPASS", "CI", "BASH_ENV"} & made.keys()
+    assert not {"SSH_ASKPASS", "SUDO_ASKPASS"} & made.keys()
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_b13_bash_env_and_ci_reach_a_command_as_the_user_set_them(bench: Bench, background: bool) -> None:
+    sourced = bench.write("environment.sh", "export PATH=/opt/conda/bin:$PATH\nfrom_bash_env() { echo sourced; }\n")
+    asks = {"PAGER": "less", "GIT_PAGER": "less", "EDITOR": "vim", "SSH_ASKPASS": "/bin/ask", "GIT_TERMINAL_PROMPT": "1"}
+    bench.context.environ = {**os.environ, **asks, "BASH_ENV": str(sourced), "ENV": "/home/me/.shrc", "CI": "1"}
+    seen = await bench.text(
+        "bash",
+        command="from_bash_env; echo $PATH; echo CI=$CI ENV=$ENV; "
+        "echo $PAGER,$GIT_PAGER,$EDITOR,$GIT_TERMINAL_PROMPT,${SSH_ASKPASS-unset}",
+        background=background,
+    )
+    assert "sourced\n/opt/conda/bin:" in seen
+    assert "CI=1 ENV=/home/me/.shrc\n" in seen
+    assert "cat,cat,false,0,unset" in seen
 
 
 async def test_r097_10_mb_of_output_in_bounded_memory(bench: Bench) -> None:

@@ -185,7 +185,8 @@ TERM_SECONDS = 1.0
 GONE_SECONDS = 1.5
 """How long the kernel has to remove what was killed."""
 _POLL_SECONDS = 0.03
-_REMOVED = ("BASH_ENV", "ENV", "CI", "SSH_ASKPASS", "SUDO_ASKPASS", "SYSTEMD_EDITOR")
+_REMOVED = ("SSH_ASKPASS", "SUDO_ASKPASS", "SYSTEMD_EDITOR")
+"""What prompts, and is off only where it is not set at all."""
 _SET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -209,7 +210,11 @@ _SET = {
 
 
 def shell_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command: nothing in it opens a pager, an editor or a prompt (R-079)."""
+    """Return the environment of a command: nothing in it opens a pager, an editor or a prompt (R-079).
+
+    Everything else is as the user has set it: BASH_ENV may choose the Python of a container, CI changes what test
+    runners print.
+    """
     return {name: value for name, value in environ.items() if name not in _REMOVED} | _SET
 
 
