@@ -111,6 +111,73 @@ async def test_t41_r097_a_5_mb_line_through_read_grep_and_cat(tmp_path: Path) ->
         assert len(running.server.requests[-1].raw) < 200_000
 
 
+MAX_READ = 51_200
+"""Characters of one result of `read` in a large window."""
+
+
+def read_on(name: str):
+    """A model that reads a file to its end, by the offsets that the results name."""
+
+    def script(request: Request) -> Reply:
+        results = [item.text for item in request.items if item.kind == "result"]
+        if not results:
+            return Reply(tool_calls=[Call("read", {"path": name})])
+        ahead = re.search(r"go on with offset=(\d+)", results[-1])
+        return Reply(tool_calls=[Call("read", {"path": name, "offset": int(ahead[1])})]) if ahead else Reply("done")
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "most", "reads"),
+    [
+        ({"window": 200_000}, {}, MAX_READ, 3),
+        ({"models": ("another",)}, {}, MAX_READ, 3),
+        ({"window": 127_999}, {}, MAX_RESULT, 5),
+        ({"window": 200_000}, {"TENUTO_TOOLS__MAX_OUTPUT_CHARS": "30000"}, MAX_RESULT, 5),
+        ({"window": 200_000}, {"TENUTO_TOOLS__MAX_OUTPUT_CHARS": "130000"}, 130_000, 1),
+    ],
+    ids=["200k", "assumed", "under 128k", "set to less", "set to more"],
+)
+async def test_b12_read_gives_more_where_the_window_is_large(
+    tmp_path: Path, options: dict[str, object], environ: dict[str, str], most: int, reads: int
+) -> None:
+    lines = [f"{number:04} " + "x" * 69 for number in range(1, 1_501)]
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "long.txt").write_text("\n".join(lines))
+    async with agent(tmp_path, read_on("long.txt"), options=options, environ=environ) as running:
+        assert running.runtime.live.budget().known == ("window" in options)
+        assert (await running.ask("read it")).outcome == "completed"
+        sent = sent_results(running)
+        assert len(sent) == reads
+        assert most - 1_000 < len(sent[0]) <= most or reads == 1
+        shown = [row.partition("\t")[2] for text in sent for row in text.split("\n") if "\t" in row]
+        assert shown == lines, "each line once, in order"
+
+
+async def test_b12_other_tools_keep_their_limit_in_a_large_window(tmp_path: Path) -> None:
+    calls = [Call("bash", {"command": "seq 1 1900 | sed s/$/aaaaaaaaaaaaaaaaaaaaaaaaaa/"})]
+    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")], options={"window": 200_000}) as running:
+        await running.ask("go")
+        (sent,) = sent_results(running)
+        assert MAX_RESULT - 2_000 < len(sent) <= MAX_RESULT
+
+
+@pytest.mark.parametrize("window", [128_000, 200_000])
+async def test_b12_r098_twelve_large_reads_of_one_step_stay_within_its_room(tmp_path: Path, window: int) -> None:
+    (tmp_path / "work").mkdir()
+    for number in range(12):
+        (tmp_path / "work" / f"{number}.txt").write_text(f"file {number}\n" + "some words of a long file\n" * 4_000)
+    calls = [Call("read", {"path": f"{number}.txt"}) for number in range(12)]
+
+    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")], options={"window": window}) as running:
+        assert (await running.ask("read them all")).outcome == "completed"
+        assert len(results(running)) == 12
+        assert sum(estimate_text(text) for text in sent_results(running)) <= window / 2
+        assert not running.of(CompactionStartEvent)
+        assert not running.server.refusals
+
+
 FAMILY = "👩\u200d👩\u200d👧"
 
 

@@ -183,7 +183,13 @@ def test_r079_the_environment_opens_no_pager_editor_or_prompt() -> None:
 @pytest.mark.parametrize("background", [False, True])
 async def test_b13_bash_env_and_ci_reach_a_command_as_the_user_set_them(bench: Bench, background: bool) -> None:
     sourced = bench.write("environment.sh", "export PATH=/opt/conda/bin:$PATH\nfrom_bash_env() { echo sourced; }\n")
-    asks = {"PAGER": "less", "GIT_PAGER": "less", "EDITOR": "vim", "SSH_ASKPASS": "/bin/ask", "GIT_TERMINAL_PROMPT": "1"}
+    asks = {
+        "PAGER": "less",
+        "GIT_PAGER": "less",
+        "EDITOR": "vim",
+        "SSH_ASKPASS": "/bin/ask",
+        "GIT_TERMINAL_PROMPT": "1",
+    }
     bench.context.environ = {**os.environ, **asks, "BASH_ENV": str(sourced), "ENV": "/home/me/.shrc", "CI": "1"}
     seen = await bench.text(
         "bash",

@@ -104,9 +104,12 @@ class BranchSummarySettings(Section, frozen=True, kw_only=True):
 
 
 class ToolSettings(Section, frozen=True, kw_only=True):
-    """Limits of the tools: characters and lines of one result, seconds of one command."""
+    """Limits of the tools: characters and lines of one result, seconds of one command.
 
-    max_output_chars: Characters = 30_000
+    `max_output_chars` is `None` where each tool has its own limit.
+    """
+
+    max_output_chars: Characters | None = None
     max_output_lines: Lines = 2_000
     bash_timeout: Wait = 120.0
     bash_max_timeout: Wait = 600.0

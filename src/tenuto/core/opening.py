@@ -369,6 +369,7 @@ class Opener:
         )
         self.models.load_blob = session.store.load_bytes
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
+        self._current.tool_context.window = self._current.window_size
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")

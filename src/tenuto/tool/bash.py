@@ -132,8 +132,7 @@ async def _start_job(command: str, stdin: Stdin, context: ToolContext) -> ToolOu
         await context.jobs.end(job)
         if not collector.size:
             raise
-    limits = context.settings
-    output = collector.text(limits.max_output_chars, limits.max_output_lines).text.rstrip("\n")
+    output = collector.text(context.max_chars, context.settings.max_output_lines).text.rstrip("\n")
     job.seen = collector.size
     view = ShellView(command=command, exit_code=job.exit_code, background=True)
     if is_interrupted:

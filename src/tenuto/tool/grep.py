@@ -77,7 +77,7 @@ class _Report:
     def __init__(self, prefix: str, limit: int, context: ToolContext) -> None:
         self._prefix = prefix
         self._limit = limit
-        self._room = context.settings.max_output_chars - _REPORT_ROOM
+        self._room = context.max_chars - _REPORT_ROOM
         self._rows_left = context.settings.max_output_lines - 10
         self._rows: list[str] = []
         self._whole = Collector(context.new_output_path)

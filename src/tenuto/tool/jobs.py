@@ -53,8 +53,7 @@ class JobsTool(BuiltinTool):
             case "output":
                 pass
         job.reported = job.reported or not job.is_running
-        limits = context.settings
-        news = job.take_news(limits.max_output_chars, limits.max_output_lines)
+        news = job.take_news(context.max_chars, context.settings.max_output_lines)
         text = f"{job.describe()}\n{news}" if news else f"{job.describe()}\n(nothing new)"
         view = ShellView(command=job.text, exit_code=None if job.is_running else job.exit_code, background=True)
         return ToolOutput(parts=(TextPart(text=text),), ui=(view,))

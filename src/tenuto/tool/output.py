@@ -13,6 +13,12 @@ from tenuto.text.bounding import Bounded, bound_middle, replace_surrogates, resu
 from tenuto.text.estimate import estimate_text
 
 Store = Callable[[str, str], Path]
+RESULT_CHARS = 30_000
+"""Characters of one result where the user has set no other limit."""
+READ_CHARS = 51_200
+"""The same of `read` in a large window: what a model reads it would only ask for again."""
+LARGE_WINDOW = 128_000
+"""Tokens of the smallest window in which `read` gives more."""
 IMAGE_TOKENS = 1_200
 RESULT_OVERHEAD = 4
 """Tokens of a result's frame."""
@@ -28,7 +34,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 
     `truncated`: `parts` is not everything; `output_path` names the file that has all of it, `output_size` its bytes.
     `waited` is the seconds that the run waited for the user. `interrupted`: the run was cancelled, and this is what
-    there was of it.
+    there was of it. `max_chars` is set by a tool whose results may be longer than those of others.
     """
 
     parts: tuple[ContentPart, ...]
@@ -40,6 +46,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     output_size: int = 0
     waited: float = 0.0
     interrupted: bool = False
+    max_chars: int | None = None
 
     @classmethod
     def of_text(cls, text: str) -> ToolOutput:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+import msgspec
+
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, LinesView
 from tenuto.protocol.part import TextPart
@@ -29,7 +31,7 @@ _LINE_TAIL = 500
 """Characters that are shown of a line longer than both together."""
 _MAX_ENTRIES = 500
 _PIECE = 1_000_000
-_NOTICE_ROOM = 300
+_NOTICE_ROOM, _NOTICE_LINES = 300, 5
 
 
 class ReadTool(BuiltinTool):
@@ -48,13 +50,25 @@ class ReadTool(BuiltinTool):
 
     async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
         """Read off the loop; nothing is written but an image's copy."""
-        return await asyncio.to_thread(_read, arguments, context)
+        limits = context.settings.max_output_lines, context.max_read_chars
+        wanted = Wanted(arguments.offset, arguments.limit or limits[0], *limits)
+        output = await asyncio.to_thread(_read, arguments.path, wanted, context)
+        return msgspec.structs.replace(output, max_chars=wanted.max_chars)
 
 
-def _read(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
-    path = resolve(arguments.path, context)
+class Wanted(NamedTuple):
+    """Which lines are wanted, from 1, and how many lines and characters a result may have."""
+
+    offset: int
+    limit: int
+    max_lines: int
+    max_chars: int
+
+
+def _read(name: str, wanted: Wanted, context: ToolContext) -> ToolOutput:
+    path = resolve(name, context)
     if context.subject is not None and context.subject.paths != (str(path),):
-        raise ToolError(f"{arguments.path} leads somewhere else than when it was allowed. Call again.")
+        raise ToolError(f"{name} leads somewhere else than when it was allowed. Call again.")
     try:
         facts = path.stat()
     except FileNotFoundError:
@@ -64,15 +78,15 @@ def _read(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
     if stat.S_ISDIR(facts.st_mode):
         return _list_directory(path, context)
     if stat.S_ISREG(facts.st_mode) and facts.st_size > _WHOLE_BYTES:
-        return _read_huge(path, facts.st_size, arguments, context)
+        return _read_huge(path, facts.st_size, wanted, context)
     data = read_bytes(path, _WHOLE_BYTES)
     image = image_facts(data)
     if image is not None:
         return _show_image(path, data, image, context)
-    return _show_text(path, data, arguments, context)
+    return _show_text(path, data, wanted, context)
 
 
-def _show_text(path: Path, data: bytes, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+def _show_text(path: Path, data: bytes, wanted: Wanted, context: ToolContext) -> ToolOutput:
     content = decode_file(data)
     if content is None:
         hint = (
@@ -88,11 +102,10 @@ def _show_text(path: Path, data: bytes, arguments: ReadArguments, context: ToolC
     total = len(lines)
     if not total:
         return ToolOutput(parts=(TextPart(text="(the file is empty)"),), files=(use,))
-    if arguments.offset > total:
-        raise ToolError(f"{show_path(path, context)} has {total} lines; offset {arguments.offset} is past its end.")
-    window = map(_shown_line, lines[arguments.offset - 1 :])
-    text, shown, cut = _number(window, arguments, context)
-    last = arguments.offset + shown - 1
+    if wanted.offset > total:
+        raise ToolError(f"{show_path(path, context)} has {total} lines; offset {wanted.offset} is past its end.")
+    text, shown, cut = _number(map(_shown_line, lines[wanted.offset - 1 :]), wanted)
+    last = wanted.offset + shown - 1
     notices = [f"Encoding: {content.description}; edits keep it."] if content.description else []
     notices += _notices(path, last, total, cut)
     return _text_output(text, path, len(data), (use,), notices, shown=shown, truncated=last < total or cut > 0)
@@ -114,17 +127,16 @@ def _shown_line(line: str) -> ShownLine:
     return ShownLine(f"{head} [… {omitted:,} more characters in this line …] {tail}", cut=True)
 
 
-def _number(lines: Iterator[ShownLine], arguments: ReadArguments, context: ToolContext) -> tuple[str, int, int]:
+def _number(lines: Iterator[ShownLine], wanted: Wanted) -> tuple[str, int, int]:
     """Return numbered lines within the limits, how many they are, and how many of them were cut."""
-    limits = context.settings
-    wanted = min(arguments.limit or limits.max_output_lines, limits.max_output_lines - 5)
-    room = limits.max_output_chars - _NOTICE_ROOM
+    most = min(wanted.limit, wanted.max_lines - _NOTICE_LINES)
+    room = wanted.max_chars - _NOTICE_ROOM
     out: list[str] = []
     cut = 0
-    for number, line in enumerate(lines, arguments.offset):
+    for number, line in enumerate(lines, wanted.offset):
         row = f"{number}\t{line.text}"
         room -= len(row) + 1
-        if len(out) >= wanted or (room < 0 and out):
+        if len(out) >= most or (room < 0 and out):
             break
         cut += line.cut
         out.append(row)
@@ -156,7 +168,7 @@ def _text_output(
     )
 
 
-def _read_huge(path: Path, size: int, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+def _read_huge(path: Path, size: int, wanted: Wanted, context: ToolContext) -> ToolOutput:
     """Read a window of a file that is too large to hold; long lines are skipped over in pieces."""
     with path.open("rb") as file:
         if b"\0" in file.read(65_536):
@@ -164,11 +176,11 @@ def _read_huge(path: Path, size: int, arguments: ReadArguments, context: ToolCon
                 f"{show_path(path, context)} is a binary file of {format_size(size)}. Use bash to look at it."
             )
         file.seek(0)
-        for _ in range(arguments.offset - 1):
+        for _ in range(wanted.offset - 1):
             if not _skip_line(file.readline(_PIECE), file):
-                raise ToolError(f"{show_path(path, context)} has fewer than {arguments.offset} lines.")
-        text, shown, cut = _number(_huge_lines(file), arguments, context)
-    notices = [f"A file of {format_size(size)}; go on with offset={arguments.offset + shown}, or grep it."]
+                raise ToolError(f"{show_path(path, context)} has fewer than {wanted.offset} lines.")
+        text, shown, cut = _number(_huge_lines(file), wanted)
+    notices = [f"A file of {format_size(size)}; go on with offset={wanted.offset + shown}, or grep it."]
     return _text_output(text, path, size, (), [*notices, *_notices(path, 0, 0, cut)], shown=shown, truncated=True)
 
 

@@ -177,8 +177,8 @@ def _finish(run: ShellRun, process: Command, context: ToolContext) -> None:
         run.left_behind = job.pid
     elif not process.exited.done():
         process.kill_now()
-    limits = context.settings
-    collected = process.collector.text(limits.max_output_chars - _REPORT_CHARS, limits.max_output_lines - _REPORT_LINES)
+    most_chars, most_lines = context.max_chars, context.settings.max_output_lines
+    collected = process.collector.text(most_chars - _REPORT_CHARS, most_lines - _REPORT_LINES)
     if job is None:
         process.close()
     run.output = collected.text

@@ -202,7 +202,7 @@ async def test_t18_r023_a_stray_number_in_an_overflow_does_not_become_the_window
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_r059_results_are_bounded_before_they_are_sent_and_never_changed_afterwards(tmp_path, protocol):
     write_big_file(tmp_path, lines=4_000)
-    async with agent(tmp_path, reads(12), model=f"{protocol}/test", options={"window": 128_000}) as running:
+    async with agent(tmp_path, reads(12), model=f"{protocol}/test", options={"window": 250_000}) as running:
         settled = await running.ask("read on", timeout=60)
         assert settled.outcome == "completed", settled.error
         assert len(running.server.requests) == 13

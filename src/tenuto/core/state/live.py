@@ -299,6 +299,10 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
             self.model.budgets[facts, assumed] = known
         return known
 
+    def window_size(self) -> int:
+        """Return the tokens of the present model's window, assumed where nobody says how large it is."""
+        return self.budget().window
+
     def served_tokens(self, model: str = "") -> int:
         """Return the largest request that a model, the present one unless named, has served here, by its own count."""
         model = model or self.facts.id

@@ -16,12 +16,11 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, HistoryEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
-from tenuto.tool.output import ToolOutput
+from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
 from tenuto.tool.process.process import JobTable
 
 if TYPE_CHECKING:
     from tenuto.session.store import Store
-    from tenuto.tool.output import ToolOutput
 
 
 _KEPT_BYTES = 8_000_000
@@ -120,6 +119,11 @@ def _ignore(_: str) -> None:
     """Live output that nobody watches."""
 
 
+def _no_window() -> int:
+    """Nobody has said which model reads the results."""
+    return 0
+
+
 def _nothing() -> None:
     """Most calls leave nothing behind that waits for their result."""
 
@@ -133,6 +137,8 @@ class ToolContext:
 
     def __init__(self, session: SessionPlaces, settings: ToolSettings | None = None) -> None:
         self.session = session
+        self.window: Callable[[], int] = _no_window
+        """Returns the tokens of the model's window as it is known or assumed, 0 where nobody says; on the loop only."""
         self.settings = settings or ToolSettings()
         self.environ: Mapping[str, str] = os.environ
         self.jobs = JobTable()
@@ -147,6 +153,18 @@ class ToolContext:
         """Has the user say what becomes of a plan; of one call."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
+
+    @property
+    def max_chars(self) -> int:
+        """The most characters of one result."""
+        return self.settings.max_output_chars or RESULT_CHARS
+
+    @property
+    def max_read_chars(self) -> int:
+        """The same of `read`: more in a large window, unless the user has set a limit; asked for on the loop."""
+        if self.settings.max_output_chars is None and self.window() >= LARGE_WINDOW:
+            return READ_CHARS
+        return self.max_chars
 
     @property
     def cwd(self) -> Path:

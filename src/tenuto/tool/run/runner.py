@@ -95,7 +95,8 @@ async def run_call(
 def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, duration: float) -> ToolResultMessage:
     limits = context.settings
     output = msgspec.structs.replace(output, parts=tuple(_clean(part) for part in output.parts))
-    output = bound_output(output, limits.max_output_chars, limits.max_output_lines, call.id, context.store_output)
+    most = output.max_chars or context.max_chars
+    output = bound_output(output, most, limits.max_output_lines, call.id, context.store_output)
     return ToolResultMessage(
         call_id=call.id,
         name=call.name,
