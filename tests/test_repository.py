@@ -30,7 +30,9 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-FOR_DEVELOPMENT = [*EXTRAS["test"], *(one for one in EXTRAS["dev"] if one != "tenuto[test]")]
+FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"]]
+"""What a run imports, if only at the first file of a kind."""
+FOR_DEVELOPMENT = [one for one in (*EXTRAS["test"], *EXTRAS["dev"]) if not one.startswith("tenuto[")]
 MAX_LINES = 600
 MAX_PICTURE_BYTES = 60_000
 MACHINE_PLACES = ("work", "root")
@@ -191,12 +193,12 @@ def test_the_map_of_the_house_is_what_the_code_says():
 
 def test_every_dependency_has_its_reason():
     decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
-    requirements = [*PROJECT["dependencies"], *FOR_DEVELOPMENT]
+    requirements = [*FOR_RUNS, *FOR_DEVELOPMENT]
     assert [name for name in declared(requirements) if f"**{name}**" not in decisions] == []
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
-    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
+    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(FOR_RUNS)}
     imported = set[str]().union(*(outline(path).imports for path in SOURCES))
     assert imported - set(sys.stdlib_module_names) - {"tenuto"} == dependencies
 
@@ -205,7 +207,7 @@ def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_
     tools = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
     imported = set[str]().union(*(outline(path).imports for path in tools if "fixtures" not in path.parts))
     development = {IMPORT_NAMES.get(name, name) for name in declared(FOR_DEVELOPMENT)}
-    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(PROJECT["dependencies"])}
+    dependencies = {IMPORT_NAMES.get(name, name) for name in declared(FOR_RUNS)}
     assert development - imported == PROGRAMS & development
     known = development | dependencies | OF_THE_SDKS | {"tenuto", "tests", "scripts"}
     assert imported - set(sys.stdlib_module_names) - known == set()

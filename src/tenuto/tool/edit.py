@@ -14,6 +14,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
+from tenuto.tool.documents.notebook import parse_notebook
 from tenuto.tool.edits.diff import crlf_offsets, diff_view, newline_near, original_offset, splice_lines
 from tenuto.tool.edits.encoding import to_lf
 from tenuto.tool.edits.files import (
@@ -258,6 +259,11 @@ def plan_edit(arguments: EditArguments, context: ToolContext) -> Change:
     if old == new:
         raise ToolError("old_string and new_string are the same; nothing to change.")
     found = find_text(path)
+    if parse_notebook(path, found.data) is not None:
+        raise ToolError(
+            f"{shown} is a notebook: what read shows are its cells and not the JSON of the file; nothing was changed. "
+            "Change the JSON through bash (python3 with json or nbformat)."
+        )
     check_unchanged(found, context)
     matches = _choose(found, old, new, arguments, context)
     text = _apply(found, matches)

@@ -1,11 +1,11 @@
-"""The `read` tool: text with line numbers, images, directory listings."""
+"""The `read` tool: text with line numbers, the text of PDF files and notebooks, images, directory listings."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -15,14 +15,17 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, LinesView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import cut_head, cut_tail
+from tenuto.tool.documents.notebook import Notebook, notebook_lines, parse_notebook
+from tenuto.tool.documents.pdf import is_pdf, pdf_text_of
 from tenuto.tool.edits.encoding import decode_file, to_lf
 from tenuto.tool.edits.files import read_bytes, read_subject, resolve, show_path, similar_paths
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
-from tenuto.tool.output import ToolOutput, format_size
+from tenuto.tool.output import ToolOutput, clean_text, format_size
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError, digest_of
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import ReadArguments
+    from tenuto.tool.search.search import Stop
 
 _WHOLE_BYTES = 32_000_000
 """Larger files are read in pieces, as UTF-8, and not tracked: nothing here could edit them."""
@@ -52,7 +55,12 @@ class ReadTool(BuiltinTool):
         """Read off the loop; nothing is written but an image's copy."""
         limits = context.settings.max_output_lines, context.max_read_chars
         wanted = Wanted(arguments.offset, arguments.limit or limits[0], *limits)
-        output = await asyncio.to_thread(_read, arguments.path, wanted, context)
+        found = await asyncio.to_thread(_read, arguments.path, wanted, context)
+        if isinstance(found, ToolOutput):
+            return msgspec.structs.replace(found, max_chars=wanted.max_chars)
+        from tenuto.tool.search.search import run_stoppable
+
+        output = await run_stoppable(lambda stop: _show_pdf(found, wanted, context, stop))
         return msgspec.structs.replace(output, max_chars=wanted.max_chars)
 
 
@@ -65,7 +73,14 @@ class Wanted(NamedTuple):
     max_chars: int
 
 
-def _read(name: str, wanted: Wanted, context: ToolContext) -> ToolOutput:
+class FoundPdf(NamedTuple):
+    """A PDF file: its text takes a process, and so something that can stop it."""
+
+    path: Path
+    data: bytes
+
+
+def _read(name: str, wanted: Wanted, context: ToolContext) -> ToolOutput | FoundPdf:
     path = resolve(name, context)
     if context.subject is not None and context.subject.paths != (str(path),):
         raise ToolError(f"{name} leads somewhere else than when it was allowed. Call again.")
@@ -78,37 +93,89 @@ def _read(name: str, wanted: Wanted, context: ToolContext) -> ToolOutput:
     if stat.S_ISDIR(facts.st_mode):
         return _list_directory(path, context)
     if stat.S_ISREG(facts.st_mode) and facts.st_size > _WHOLE_BYTES:
-        return _read_huge(path, facts.st_size, wanted, context)
+        return _show_huge(path, facts.st_size, wanted, context)
     data = read_bytes(path, _WHOLE_BYTES)
     image = image_facts(data)
     if image is not None:
         return _show_image(path, data, image, context)
+    if is_pdf(data):
+        return FoundPdf(path, data)
+    notebook = parse_notebook(path, data)
+    if notebook is not None:
+        return _show_notebook(path, data, notebook, wanted, context)
     return _show_text(path, data, wanted, context)
 
 
 def _show_text(path: Path, data: bytes, wanted: Wanted, context: ToolContext) -> ToolOutput:
     content = decode_file(data)
     if content is None:
-        hint = (
-            "Use pdftotext through bash."
-            if data.startswith(b"%PDF")
-            else "Use bash (file, xxd, strings) to look at it."
+        size = format_size(len(data))
+        raise ToolError(
+            f"{show_path(path, context)} is a binary file of {size}. Use bash (file, xxd, strings) to look at it."
         )
-        raise ToolError(f"{show_path(path, context)} is a binary file of {format_size(len(data))}. {hint}")
     use = context.files.record(FileUse(path=str(path), op="read", sha256=digest_of(data)), data)
     lines = to_lf(content.text).split("\n")
     if lines[-1] == "":
         lines.pop()
-    total = len(lines)
-    if not total:
+    if not lines:
         return ToolOutput(parts=(TextPart(text="(the file is empty)"),), files=(use,))
-    if wanted.offset > total:
-        raise ToolError(f"{show_path(path, context)} has {total} lines; offset {wanted.offset} is past its end.")
-    text, shown, cut = _number(map(_shown_line, lines[wanted.offset - 1 :]), wanted)
-    last = wanted.offset + shown - 1
+    page = _page_of(lines, wanted, show_path(path, context))
     notices = [f"Encoding: {content.description}; edits keep it."] if content.description else []
-    notices += _notices(path, last, total, cut)
-    return _text_output(text, path, len(data), (use,), notices, shown=shown, truncated=last < total or cut > 0)
+    return _page_output(page, path, len(data), use, notices)
+
+
+class Page(NamedTuple):
+    """Numbered lines as they are shown: `shown` of them up to line `last` of `total`, `cut` of them not whole."""
+
+    text: str
+    shown: int
+    last: int
+    total: int
+    cut: int
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there is more than is shown."""
+        return self.last < self.total or self.cut > 0
+
+
+def _page_of(lines: Sequence[str], wanted: Wanted, name: str) -> Page:
+    """Return the wanted ones of at least one line. Raises `ToolError` past their end."""
+    if wanted.offset > len(lines):
+        raise ToolError(f"{name} has {len(lines)} lines; offset {wanted.offset} is past its end.")
+    text, shown, cut = _number(map(_shown_line, lines[wanted.offset - 1 :]), wanted)
+    return Page(text, shown, wanted.offset + shown - 1, len(lines), cut)
+
+
+def _page_output(page: Page, path: Path, size: int, use: FileUse, notices: Sequence[str] = ()) -> ToolOutput:
+    said = [*notices, *_notices(path, page.last, page.total, page.cut)]
+    return _text_output(page.text, path, size, (use,), said, shown=page.shown, truncated=page.is_part)
+
+
+def _show_notebook(path: Path, data: bytes, book: Notebook, wanted: Wanted, context: ToolContext) -> ToolOutput:
+    page = _page_of(notebook_lines(book), wanted, f"The text of {show_path(path, context)}")
+    use = context.files.record(FileUse(path=str(path), op="read", sha256=digest_of(data)))
+    return _page_output(page, path, len(data), use)
+
+
+def _show_pdf(found: FoundPdf, wanted: Wanted, context: ToolContext, stop: Stop) -> ToolOutput:
+    """Show a part of a PDF file's text; where there is more, the text is kept, to be read on in and searched."""
+    name, digest = show_path(found.path, context), digest_of(found.data)
+    kept = context.outputs / f"pdf-{digest[:32]}.txt"
+    try:
+        text = kept.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = clean_text(pdf_text_of(found.data, name, stop.watch))
+    page = _page_of(text.split("\n"), wanted, f"The text of {name}")
+    use = context.files.record(FileUse(path=str(found.path), op="read", sha256=digest))
+    if not page.is_part:
+        return _page_output(page, found.path, len(found.data), use)
+    if not kept.is_file():
+        try:
+            kept = context.store_output(kept.name, text)
+        except OSError:  # a full disk: the next read takes the text out of the file again
+            return _page_output(page, found.path, len(found.data), use)
+    return _page_output(page, kept, len(text.encode()), use, [f"All of its text is in {kept}: grep it."])
 
 
 class ShownLine(NamedTuple):
@@ -168,10 +235,11 @@ def _text_output(
     )
 
 
-def _read_huge(path: Path, size: int, wanted: Wanted, context: ToolContext) -> ToolOutput:
+def _show_huge(path: Path, size: int, wanted: Wanted, context: ToolContext) -> ToolOutput:
     """Read a window of a file that is too large to hold; long lines are skipped over in pieces."""
     with path.open("rb") as file:
-        if b"\0" in file.read(65_536):
+        head = file.read(65_536)
+        if b"\0" in head or is_pdf(head):
             raise ToolError(
                 f"{show_path(path, context)} is a binary file of {format_size(size)}. Use bash to look at it."
             )

@@ -10,6 +10,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
+from tenuto.tool.documents.notebook import parse_notebook
 from tenuto.tool.edits.diff import diff_view, splice_lines
 from tenuto.tool.edits.encoding import to_lf, with_newline
 from tenuto.tool.edits.files import (
@@ -77,6 +78,11 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[Path, bytes,
             "Read it first, or use edit to change a part of it."
         )
     found = find_text(path)
+    if parse_notebook(path, found.data) is not None and parse_notebook(path, text.encode()) is None:
+        raise ToolError(
+            f"{show_path(path, context)} is a notebook, and the content is none; nothing was written. Give the whole "
+            "JSON of a notebook, or change it through bash (python3 with json or nbformat)."
+        )
     check_unchanged(found, context)
     fitted = _extend(found, text) if arguments.append else _fit(found, text)
     try:

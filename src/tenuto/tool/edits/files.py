@@ -15,6 +15,7 @@ import msgspec
 
 from tenuto.guard.subject import ApprovalSubject, SubjectKind, has_name_outside, is_inside, is_protected, resolve_path
 from tenuto.protocol.message import DiffView, FileUse
+from tenuto.tool.documents.pdf import is_pdf
 from tenuto.tool.edits.diff import diff_view
 from tenuto.tool.edits.encoding import TextFile, decode_file
 from tenuto.tool.run.context import ToolContext, ToolError, digest_of
@@ -74,8 +75,13 @@ def read_bytes(path: Path, limit: int = MAX_EDIT_BYTES) -> bytes:
 
 
 def find_text(path: Path) -> FoundFile:
-    """Return an existing text file. Raises `ToolError`."""
+    """Return an existing text file. Raises `ToolError`; a PDF file is none, however much of it is text."""
     data = read_bytes(path)
+    if is_pdf(data):
+        raise ToolError(
+            f"{path} is a PDF file: what read shows is its text and not what is in the file, so it cannot be changed "
+            "here. Change what it was made from, or use a program for PDF files through bash."
+        )
     content = decode_file(data)
     if content is None:
         raise ToolError(f"{path} is a binary file; it cannot be changed as text.")

@@ -27,7 +27,9 @@ class Arguments(BaseModel):
 
 
 class ReadArguments(Arguments):
-    """Read a text file (numbered lines), an image, or list a directory. Read on in a long file with offset."""
+    """Read a file (numbered lines; of a PDF or notebook its text), an image, or list a directory. Read on in a long
+    file with offset.
+    """
 
     path: str
     offset: int = Field(default=1, ge=1, description="First line")
