@@ -141,7 +141,7 @@ async def test_a_failure_is_told_and_changes_nothing(tmp_path):
 
 async def test_a_large_session_is_compacted_while_idle_and_only_once(tmp_path):
     async with agent(tmp_path, script, options=WINDOW, environ=settings(idle="true")) as running:
-        await fill(running, 9_000)
+        await fill(running, 8_000)
         end = await running.until(CompactionEndEvent)
         assert end.reason == "idle"
         assert end.entry is not None

@@ -32,18 +32,19 @@ DAY = 86_400
 
 
 def due(told: dict[str, str], mode: Mode, cwd: Path, now: float = NOW) -> list[str]:
-    return [message.kind for message in due_messages(told, MODE_TEXTS[mode], cwd, now)]
+    return [message.kind for message in due_messages(told, MODE_TEXTS[mode], cwd, now, "a note on the place")]
 
 
 def test_everything_is_told_once_and_again_when_it_changes(tmp_path: Path) -> None:
-    first = due_messages({}, MODE_TEXTS["ask"], tmp_path, NOW)
+    first = due_messages({}, MODE_TEXTS["ask"], tmp_path, NOW, "what is here")
     assert [message.kind for message in first] == list(KINDS)
     told = {message.kind: message.text for message in first}
     assert due(told, "ask", tmp_path) == []
     assert due(told, "plan", tmp_path) == ["mode"]
     assert due(told, "ask", tmp_path, NOW + DAY) == ["environment"]
     assert due(told, "ask", tmp_path, NOW + 60) == [], "the time of day is not told"
-    assert due(told, "ask", tmp_path / "below") == ["environment"]
+    assert due(told, "ask", tmp_path / "below") == ["environment", "place"]
+    assert due({"environment": told["environment"]}, "ask", tmp_path) == ["place", "mode"]
 
 
 def test_each_mode_has_words_of_its_own() -> None:

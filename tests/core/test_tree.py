@@ -205,7 +205,9 @@ async def test_the_choice_is_offered_and_own_instructions_are_written_in_the_pro
 async def test_what_runs_is_stopped_its_question_closed_and_the_call_has_a_result(tmp_path):
     def answer(request: Request):
         return (
-            Reply(tool_calls=[Call("bash", {"command": "touch made"})]) if "make" in request.last_user else Reply("ok")
+            Reply(tool_calls=[Call("bash", {"command": "touch made"})])
+            if "make it" in request.last_user
+            else Reply("ok")
         )
 
     async with agent(tmp_path, answer, mode="ask") as running:

@@ -13,6 +13,7 @@ import pytest
 
 from tenuto.command.file_commands import collect_changes
 from tenuto.core.errors import UsageError
+from tenuto.core.state.place import place_text
 from tenuto.guard.git import GitFailedError, GitRefusedError, is_harmless, open_git
 from tenuto.tui.complete.paths import list_paths
 from tenuto.tui.editor_services import is_dirty
@@ -64,6 +65,8 @@ def test_s2_no_git_call_of_ours_runs_anything_of_the_repository(trap: Trap, tmp_
         assert not canary.exists(), "completion of @"
         assert "PRIVATE KEY" not in changes(cwd)
         assert not canary.exists(), "/diff"
+        place_text(cwd, os.environ)
+        assert not canary.exists(), "the note on the place"
 
 
 @pytest.mark.parametrize("trap", [trap for trap in TRAPS if trap.alive], ids=lambda trap: trap.name)

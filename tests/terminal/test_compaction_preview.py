@@ -18,7 +18,7 @@ def test_a_preview_is_edited_in_the_prompt_and_accepted_with_enter(place: Workpl
     assert "nothing changes" in shown and "Count the numbers of the house" in shown
     screen.keys("Down", "Enter")
     screen.wait_gone("Edit the summary")  # the question shows the summary as well
-    screen.wait_for("## Key Decisions")
+    screen.wait_for("## Critical Context")
     screen.type(" AND-MINE")
     screen.keys("Enter")
     shown = screen.wait_settled("Compacted ·")

@@ -22,8 +22,9 @@ from tenuto.core.compacting.undo import (
 from tenuto.core.errors import TaskFailedError, UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import LiveSession
+from tenuto.core.state.place import find_place
 from tenuto.core.state.prompt import build_system_entry, instructions_in
-from tenuto.core.state.reminders import due_messages
+from tenuto.core.state.reminders import due_messages, is_place_due, last_told
 from tenuto.protocol.entry import SEARCHING_KIND
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelFacts
@@ -238,7 +239,10 @@ async def _fork_before(runtime: Runtime) -> list[CommandOutcome]:
 async def run_context(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show the meter's own numbers, by part: the same that the footer and the trigger use (R-024)."""
     del argument
-    return [ShowContext(report_context(runtime.live))]
+    live = runtime.live
+    if is_place_due(last_told(live.session.get_llm_history()), live.session.cwd):
+        live.reminders.place = await find_place(live.session.cwd, live.tool_context.environ)
+    return [ShowContext(report_context(live))]
 
 
 PATIENCE = 0.5
@@ -290,7 +294,7 @@ def report_context(live: LiveSession) -> ContextReport:
     budget = live.budget()
     is_first = not view or not isinstance(view[0], SystemMessage)
     if is_first:
-        due = due_messages({}, live.mode_text, live.session.cwd, live.clock())
+        due = due_messages({}, live.mode_text, live.session.cwd, live.clock(), live.reminders.place)
         view = [build_system_entry(live), *view, *due]
         size = live.measure_path(view, live.session.path())
     else:

@@ -110,9 +110,9 @@ class Git:
         self._environ = _clean_environment(environ)
         self._options = [*_FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
 
-    def look_at_configuration(self) -> None:
+    def look_at_configuration(self, seconds: float = CONFIG_SECONDS) -> None:
         """Raises `GitRefusedError` where git could run something of the repository's, `GitFailedError`."""
-        ran = self.run(self.root, "config", "--list", "-z", "--show-scope", "--includes", seconds=CONFIG_SECONDS)
+        ran = self.run(self.root, "config", "--list", "-z", "--show-scope", "--includes", seconds=seconds)
         if ran.returncode != 0:
             raise GitFailedError("git cannot read the repository's configuration")
         entries = list(_entries(ran.stdout))
@@ -141,8 +141,8 @@ class Git:
             raise GitFailedError(f"git could not be run: {error}") from error
 
 
-def open_git(cwd: Path, environ: Mapping[str, str] | None = None) -> Git | None:
-    """Return git for the work tree that `cwd` lies in, `None` where it lies in none.
+def open_git(cwd: Path, environ: Mapping[str, str] | None = None, *, seconds: float = CONFIG_SECONDS) -> Git | None:
+    """Return git for the work tree that `cwd` lies in, `None` where it lies in none; takes at most `seconds`.
 
     Only a `.git` counts: files that look like a bare repository are files. Raises `GitRefusedError` and
     `GitFailedError`.
@@ -157,7 +157,7 @@ def open_git(cwd: Path, environ: Mapping[str, str] | None = None) -> Git | None:
         if stat.S_IFMT(_mode(directory / name)) not in (stat.S_IFREG, 0):
             raise GitRefusedError(f"{directory / name} is not a regular file")
     git = Git(root, directory, os.environ if environ is None else environ)
-    git.look_at_configuration()
+    git.look_at_configuration(seconds)
     return git
 
 

@@ -176,7 +176,7 @@ async def test_r055_a_resumed_transcript_tells_it_once_too(tmp_path):
             assert end.entry.rung == "digest"
 
 
-LINES_OF_THE_PROMPT = ["QueuedEntry", "DeveloperMessage", "DeveloperMessage", "UserMessage"]
+LINES_OF_THE_PROMPT = ["QueuedEntry", *3 * ["DeveloperMessage"], "UserMessage"]
 APPENDED = {
     "manual": [],
     "threshold before a prompt": ["QueuedEntry", "DequeuedEntry"],

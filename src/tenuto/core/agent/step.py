@@ -23,14 +23,16 @@ from tenuto.core.agent.overflow import (
     leaves_no_room,
     run_preflight,
 )
-from tenuto.core.state.live import LiveSession, SessionServices
+from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pins import tell_pins
+from tenuto.core.state.place import find_place
 from tenuto.core.state.reminders import (
     FILES_KIND,
     JOBS_KIND,
     changed_files_message,
     due_messages,
     finished_jobs_message,
+    is_place_due,
     last_told,
     names_in,
 )
@@ -59,33 +61,36 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import TextPart
 
 
-def remind_at_prompt(live: LiveSession) -> None:
+async def remind_at_prompt(live: LiveSession) -> None:
     """Tell what has changed before a new prompt goes into the history; what was told of jobs before is old by now."""
     live.reminders.ended_jobs.clear()
-    _remind_of_context(live)
+    await _remind_of_context(live)
     changed = live.reminders.changed_files.find(live.session.state.files)
     if changed:
         live.session.append(changed_files_message(changed))
 
 
-def remind_before_request(live: LiveSession) -> None:
+async def remind_before_request(live: LiveSession) -> None:
     """Tell what the request that is made next has to carry and does not: each one, also when a step is repeated."""
     ended = live.tool_context.jobs.take_finished()
     if ended:
         live.reminders.ended_jobs.extend(ended)
         live.session.append(finished_jobs_message(ended))
     tell_pins(live)
-    _remind_of_context(live)
+    await _remind_of_context(live)
     compaction = live.session.reading.compaction
     if compaction is not live.reminders.compaction:
         live.reminders.compaction = compaction
         _remind_again(live)
 
 
-def _remind_of_context(services: SessionServices) -> None:
-    told = last_told(services.session.get_llm_history())
-    for message in due_messages(told, services.mode_text, services.session.cwd, services.clock()):
-        services.session.append(message)
+async def _remind_of_context(live: LiveSession) -> None:
+    cwd = live.session.cwd
+    if is_place_due(last_told(live.session.get_llm_history()), cwd):
+        live.reminders.place = await find_place(cwd, live.tool_context.environ)
+    told = last_told(live.session.get_llm_history())
+    for message in due_messages(told, live.mode, cwd, live.clock(), live.reminders.place):
+        live.session.append(message)
 
 
 def _remind_again(live: LiveSession) -> None:
@@ -145,7 +150,7 @@ class ModelCall:
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
         run_preflight(self._live, self._submission_id)
-        request = self._build_request()
+        request = await self._build_request()
         while True:
             estimate = self._live.measure().estimate
             try:
@@ -167,8 +172,8 @@ class ModelCall:
                 self._note_server(stored, end)
                 return stored
 
-    def _build_request(self) -> ModelRequest:
-        remind_before_request(self._live)
+    async def _build_request(self) -> ModelRequest:
+        await remind_before_request(self._live)
         return build_request(self._live)
 
     def _note_server(self, answer: AssistantMessage, end: Finished) -> None:
@@ -195,7 +200,7 @@ class ModelCall:
 
             if refuses_items(live, error, request):
                 await give_up_items(live, self._submission_id, error)
-                return self._build_request()
+                return await self._build_request()
         if error.kind == "output_budget" and self._budget_cuts < MAX_BUDGET_CUTS:
             self._budget_cuts += 1
             learn_window(live, error)
@@ -206,11 +211,11 @@ class ModelCall:
                 self._remember_output_limit(error, limit)
                 return msgspec.structs.replace(request, max_output_tokens=limit)
         if concerns_images(error, request) and self._images.leave_out(error, request):
-            return self._build_request()
+            return await self._build_request()
         too_long = leaves_no_room(error) or is_overflow(error, live.measure().tokens, live.budget().window)
         if too_long:
             await self._chain.recover(error, request)
-            return self._build_request()
+            return await self._build_request()
         self._failures += 1
         await self._wait_before_retry(error, self._failures)
         return request

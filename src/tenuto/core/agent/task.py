@@ -132,7 +132,7 @@ class AgentTask:
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
             self._live.store_side_commands()
-            remind_at_prompt(self._live)
+            await remind_at_prompt(self._live)
             if await self._send(queue[0]):
                 self._repeated.clear()
                 self._is_final_checked = False

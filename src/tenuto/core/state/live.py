@@ -264,6 +264,8 @@ class ReminderState(Struct, eq=False):
     compaction: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""
     pins: PinNotes = field(default_factory=PinNotes)
+    place: str = ""
+    """What was found out of the working directory when it was last needed."""
 
 
 class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):

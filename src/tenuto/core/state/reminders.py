@@ -57,7 +57,8 @@ def alone_text(mode: Mode, allowed: Sequence[ApprovalEntry], answer_note: str) -
 
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
-KINDS = ("environment", "mode")
+_HERE = "Working directory: "
+KINDS = ("environment", "place", "mode")
 FILES_KIND, JOBS_KIND = "changed files", "ended jobs"
 
 
@@ -65,7 +66,7 @@ def environment_text(cwd: Path, now: float) -> str:
     """Return where and when the session runs, by the day."""
     day = time.strftime("%A, %Y-%m-%d", time.localtime(now))
     branch = current_branch(cwd)
-    where = f"Working directory: {cwd}" + (f" (git branch {branch})" if branch else "")
+    where = f"{_HERE}{cwd}" + (f" (git branch {branch})" if branch else "")
     return f"{where}\nSystem: {platform.system()} {platform.machine()}\nDate: {day}"
 
 
@@ -85,10 +86,21 @@ def last_told(view: Sequence[Message]) -> dict[str, str]:
     return told
 
 
-def due_messages(told: Mapping[str, str], mode_text: str, cwd: Path, now: float) -> list[DeveloperMessage]:
-    """Return what has to be told before the next request."""
-    current = {"environment": environment_text(cwd, now), "mode": mode_text}
-    return [DeveloperMessage(text=text, kind=kind) for kind, text in current.items() if told.get(kind) != text]
+def is_place_due(told: Mapping[str, str], cwd: Path) -> bool:
+    """Say whether the model has been told nothing of this place: it is told once, however it changes."""
+    here = told.get("environment", "").partition("\n")[0]
+    return "place" not in told or not f"{here} (".startswith(f"{_HERE}{cwd} (")
+
+
+def due_messages(told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = "") -> list[DeveloperMessage]:
+    """Return what has to be told before the next request; `place` is what is to be told where that is due."""
+    current = {
+        "environment": environment_text(cwd, now),
+        "place": place if place and is_place_due(told, cwd) else told.get("place"),
+        "mode": mode_text,
+    }
+    due = ((kind, text) for kind, text in current.items() if text is not None and told.get(kind) != text)
+    return [DeveloperMessage(text=text, kind=kind) for kind, text in due]
 
 
 class ChangedFiles:
