@@ -33,7 +33,7 @@ def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntr
     if subject.kind == "none":
         return Allow()
     root = str(workspace)
-    if mode == "plan" and subject.kind in {"edit", "execute"} and not _reads_only(subject, root):
+    if mode == "plan" and subject.kind in {"edit", "execute"} and not reads_only(subject, root):
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
     reason = _reason_to_ask(mode, subject, root)
     if not reason or any(_covers(entry, subject) for entry in approvals):
@@ -134,12 +134,12 @@ def _reason_for_command(mode: Mode, subject: ApprovalSubject, root: str) -> str:
     if mode == "auto":
         places = outside_writes(subject.detail, root)
         return f"writes outside the workspace: {', '.join(places)}" if places else ""
-    if _reads_only(subject, root):
+    if reads_only(subject, root):
         return ""
     return "; ".join(subject.concerns) or f"runs a command (mode: {mode})"
 
 
-def _reads_only(subject: ApprovalSubject, root: str) -> bool:
+def reads_only(subject: ApprovalSubject, root: str) -> bool:
     """Whether a command is a simple one that only reads, and only inside the workspace."""
     return (
         subject.kind == "execute"

@@ -29,10 +29,14 @@ _FIRST_LOOK_SECONDS = 0.5
 
 
 class BashTool(BuiltinTool):
-    """Runs commands; never two at the same time, since they may depend on each other."""
+    """Runs commands; never two at the same time that change something: they may depend on each other."""
 
     name = "bash"
     parallel = False
+
+    def may_share(self, arguments: BashArguments) -> bool:
+        """A background job may not: what comes behind it may be about it."""
+        return not arguments.background
 
     def subject(self, arguments: BashArguments, context: ToolContext) -> ApprovalSubject:
         """Return the command itself; it is judged as text."""

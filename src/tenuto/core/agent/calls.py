@@ -14,7 +14,7 @@ from functools import partial
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession, SessionServices
-from tenuto.guard.approval import judge, refusal_text
+from tenuto.guard.approval import judge, reads_only, refusal_text
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
 from tenuto.protocol.entry import ApprovalEntry, Mode, ModeEntry, PlanEntry, TodoEntry
 from tenuto.protocol.event import (
@@ -30,6 +30,7 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.view.pairing import interrupted_result
 from tenuto.text.writable import tagged
 from tenuto.tool.output import StepBudget, ToolOutput, room_for_results
+from tenuto.tool.run.context import SharingTool
 from tenuto.tool.run.runner import PreparedCall, prepare, run_call
 
 DEFAULT_MODE: Mode = "edits"
@@ -113,7 +114,7 @@ class CallRunner:
         budget = self._step_budget(len(calls))
         try:
             begun = 0
-            for group in self._groups(calls):
+            for group in await self._groups(calls):
                 begun += len(group)
                 self._later = list(calls[begun:])
                 await self._run_group(group, budget)
@@ -134,19 +135,32 @@ class CallRunner:
             calibration=max(1.0, size.calibration),
         )
 
-    def _groups(self, calls: Sequence[ToolCallPart]) -> list[list[ToolCallPart]]:
+    async def _groups(self, calls: Sequence[ToolCallPart]) -> list[list[ToolCallPart]]:
         """Neighbouring calls that may run side by side form a group; every other call is one of its own."""
         groups: list[list[ToolCallPart]] = []
         previous_parallel = False
         for call in calls:
-            tool = self._live.tools.get(call.name)
-            parallel = tool is not None and tool.parallel
+            parallel = len(calls) > 1 and await self._is_parallel(call)
             if parallel and previous_parallel:
                 groups[-1].append(call)
             else:
                 groups.append([call])
             previous_parallel = parallel
         return groups
+
+    async def _is_parallel(self, call: ToolCallPart) -> bool:
+        """Say whether a call may run beside its neighbours: by its tool, or because it is a command that only reads.
+
+        Only what the call says counts; it is judged when it runs, like every other.
+        """
+        live = self._live
+        tool = live.tools.get(call.name)
+        if tool is None or not isinstance(tool, SharingTool):
+            return tool is not None and tool.parallel
+        prepared = await prepare(call, live.tools, live.tool_context, self._may_look)
+        if not isinstance(prepared, PreparedCall) or not tool.may_share(prepared.arguments):
+            return False
+        return reads_only(prepared.subject, str(live.tool_context.workspace))
 
     async def _run_group(self, calls: list[ToolCallPart], budget: StepBudget) -> None:
         """Run calls side by side; each result is stored as soon as all before it are: another may wait for a user."""

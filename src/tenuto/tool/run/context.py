@@ -264,6 +264,15 @@ class PlacedTool(Protocol):
         ...
 
 
+@runtime_checkable
+class SharingTool(Protocol):
+    """A tool that is not `parallel`, some of whose calls may run side by side with others all the same."""
+
+    def may_share(self, arguments: Any) -> bool:
+        """Whether a call with these arguments may, if the guard finds that it only reads."""
+        ...
+
+
 class BuiltinTool:
     """Base of the built-in tools: their arguments are pydantic models, loaded at the first call."""
 
