@@ -20,6 +20,8 @@ Mode = Literal["ask", "edits", "auto", "plan"]
 Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
 MOVED_KIND, RESTORED_KIND = "moved", "files"
 """Kinds of notices that say what became of going back: the conversation has moved, files are what they were."""
+PLACE_KIND = "place"
+"""A note on what the place is like; it is told again after each compaction."""
 WAITING_KIND = "waiting for jobs"
 SEARCHING_KIND = "searching"
 """The kind of the notice that a search takes its time."""

@@ -36,8 +36,8 @@ from tenuto.compaction.ways.environment import BoundContext, SummaryModel, accep
 from tenuto.compaction.ways.remote import plan_from_history
 from tenuto.compaction.ways.validate import evaluate, find_flaw
 from tenuto.protocol.compaction import CompactionOutcome, NothingLeftError, RungError
-from tenuto.protocol.entry import ViewEdit
-from tenuto.protocol.message import AssistantMessage, Message, NameAudit, ToolResultMessage
+from tenuto.protocol.entry import PLACE_KIND, ViewEdit
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, Message, NameAudit, ToolResultMessage
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
 from tenuto.session.view.projection import edit_message, read_path
@@ -185,9 +185,10 @@ def _audit(plan: CompactionPlan, summary: str) -> Names:
 
     They are those of the latest summarised part, of the results that are hidden or shortened in the view (who wrote the
     summary may not have seen them), and of the summary before, without paths: they are found again more easily than a
-    number or a code, and would stay for ever. The entries are read, not the view.
+    number or a code, and would stay for ever. The note on the place is left out: it is told again. The entries are
+    read, not the view.
     """
-    summarised = (*plan.history, *plan.turn_prefix)
+    summarised = [entry for entry in (*plan.history, *plan.turn_prefix) if not _is_place(entry)]
     latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
     files = "\n".join((*plan.file_operations.read, *plan.file_operations.modified))
     kept = SEPARATOR.join(serialize_blocks(plan.kept))
@@ -198,6 +199,10 @@ def _audit(plan: CompactionPlan, summary: str) -> Names:
     earlier = audit_identifiers(plan.previous_summary, present).missing
     carried = [name for name in earlier if "/" not in name and name not in latest_missing]
     return Names(audited.found + hidden.found + len(carried), (*latest_missing, *carried))
+
+
+def _is_place(entry: Visible) -> bool:
+    return isinstance(entry, DeveloperMessage) and entry.kind == PLACE_KIND
 
 
 def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:

@@ -89,7 +89,7 @@ async def _remind_of_context(live: LiveSession) -> None:
     if is_place_due(last_told(live.session.get_llm_history()), cwd):
         live.reminders.place = await find_place(cwd, live.tool_context.environ)
     told = last_told(live.session.get_llm_history())
-    for message in due_messages(told, live.mode, cwd, live.clock(), live.reminders.place):
+    for message in due_messages(told, live.mode_text, cwd, live.clock(), live.reminders.place):
         live.session.append(message)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
-from tenuto.protocol.entry import ApprovalEntry, Mode
+from tenuto.protocol.entry import PLACE_KIND, ApprovalEntry, Mode
 from tenuto.protocol.message import DeveloperMessage, FileUse, Message
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def alone_text(mode: Mode, allowed: Sequence[ApprovalEntry], answer_note: str) -
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
 _HERE = "Working directory: "
-KINDS = ("environment", "place", "mode")
+KINDS = ("environment", PLACE_KIND, "mode")
 FILES_KIND, JOBS_KIND = "changed files", "ended jobs"
 
 
@@ -89,14 +89,16 @@ def last_told(view: Sequence[Message]) -> dict[str, str]:
 def is_place_due(told: Mapping[str, str], cwd: Path) -> bool:
     """Say whether the model has been told nothing of this place: it is told once, however it changes."""
     here = told.get("environment", "").partition("\n")[0]
-    return "place" not in told or not f"{here} (".startswith(f"{_HERE}{cwd} (")
+    return PLACE_KIND not in told or not f"{here} (".startswith(f"{_HERE}{cwd} (")
 
 
-def due_messages(told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = "") -> list[DeveloperMessage]:
+def due_messages(
+    told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = ""
+) -> list[DeveloperMessage]:
     """Return what has to be told before the next request; `place` is what is to be told where that is due."""
     current = {
         "environment": environment_text(cwd, now),
-        "place": place if place and is_place_due(told, cwd) else told.get("place"),
+        PLACE_KIND: place if place and is_place_due(told, cwd) else told.get(PLACE_KIND),
         "mode": mode_text,
     }
     due = ((kind, text) for kind, text in current.items() if text is not None and told.get(kind) != text)
