@@ -12,7 +12,7 @@ from tenuto.core.files_back import plan_restores, restore_files, restore_planned
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import FilesEntry, FileUse, ToolResultMessage
 from tenuto.tool.run.context import digest_of
-from tests.core.harness import agent, reopened
+from tests.core.harness import PROTOCOLS, agent, reopened
 from tests.server import Call, Reply, Request
 
 
@@ -56,6 +56,33 @@ async def test_undo_takes_the_last_turns_edits_back_and_again_one_turn_further(t
         assert (work / "old.txt").read_bytes() == b"first\r\nline\r\n"
         (answer,) = await running.runtime.run_command("/undo")
         assert "no file edits" in answer.text
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_b10_several_edits_of_one_call_are_one_change_and_undone_together(tmp_path, protocol):
+    edits = [
+        {"old_string": "one", "new_string": "1"},
+        {"old_string": "1\ntwo", "new_string": "1\n2"},
+        {"old_string": "x", "new_string": "y", "replace_all": True},
+    ]
+    unfit = [edits[2] | {"old_string": "y", "new_string": "z"}, {"old_string": "one", "new_string": "3"}]
+    script = [
+        Reply(tool_calls=[Call("edit", {"path": "a.txt", "edits": edits})]),
+        Reply(tool_calls=[Call("edit", {"path": "a.txt", "edits": unfit})]),
+        Reply("done"),
+    ]
+    async with agent(tmp_path, script, model=f"{protocol}/test") as running:
+        path = tmp_path / "work" / "a.txt"
+        path.write_bytes(b"one\r\ntwo\r\nx x\r\n")
+        await running.ask("change it")
+        assert path.read_bytes() == b"1\r\n2\r\ny y\r\n"
+        results = [item for item in running.server.requests[-1].items if item.kind == "result"]
+        assert "with 3 edits (+3 −3)" in results[0].text
+        assert "Edit 2 of 2 failed, so none was made" in results[1].text
+        entries = [entry for entry in running.session.path() if isinstance(entry, ToolResultMessage)]
+        assert [len(entry.files) for entry in entries] == [1, 0]
+        await running.runtime.run_command("/undo")
+        assert path.read_bytes() == b"one\r\ntwo\r\nx x\r\n"
 
 
 async def test_the_model_is_told_that_a_file_is_another_one_now(tmp_path):

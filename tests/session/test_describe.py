@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +18,8 @@ from tenuto.protocol.entry import (
     TodoItem,
     ViewEditEntry,
 )
-from tenuto.protocol.message import CompactionEntry, FilesEntry, HistoryEvent
+from tenuto.protocol.message import AssistantMessage, CompactionEntry, FilesEntry, HistoryEvent
+from tenuto.protocol.part import ToolCallPart
 from tenuto.session.describe import Place, is_shown, kind_of, line_of, pieces_of
 from tenuto.session.exporters.source import arrange
 from tests.session.exporters.samples import everything, number
@@ -47,6 +49,18 @@ def test_an_entry_is_shown_where_its_description_says(entry: HistoryEvent) -> No
     assert is_shown(entry, Place.EXPORT) == bool(arrange([entry]))
     assert bool(kind.places) == bool(line_of(entry)) == bool(kind.who), "what is shown has a line and an author"
     assert "\n" not in line_of(entry) and kind.name
+
+
+EDITS = [{"old_string": 'say "a"\nb', "new_string": "c"}, {"old_string": "d", "new_string": "e", "replace_all": True}]
+CALL = ToolCallPart(id="c1", name="edit", arguments=json.dumps({"path": "a.py", "edits": EDITS}))
+
+
+def test_b10_a_call_with_several_edits_is_told_with_their_number_and_searched_as_they_are() -> None:
+    answer = AssistantMessage(parts=(CALL,), model="m")
+    assert line_of(answer).endswith("edit a.py (2 edits)")
+    (piece,) = pieces_of(answer, Path("/outputs"))
+    assert 'old_string: say "a"\nb\nnew_string: c\nold_string: d' in piece.text
+    assert "replace_all: true" in piece.text
 
 
 def test_a_compaction_has_the_same_line_whether_it_summarises_or_edits_the_view() -> None:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +17,7 @@ from tenuto.tool.edit import find_exact, find_tolerant
 from tenuto.tool.edits.diff import splice_lines
 from tenuto.tool.edits.encoding import decode_file, to_lf
 from tenuto.tool.run.runner import PreparedCall, run_call
-from tests.tool.support import Bench
+from tests.tool.support import Bench, make_bench
 
 FILES = {
     "lf": b"one\ntwo\nthree\n",
@@ -281,3 +285,186 @@ async def test_prepare_refuses_what_cannot_be_done_before_anyone_is_asked(bench:
     result = await bench.prepare("edit", path="nope.py", old_string="a", new_string="b")
     assert isinstance(result, ToolResultMessage)
     assert "does not exist" in text_of(result.parts)
+
+
+# --- several edits in one call (B10) ---
+
+
+def swap(old: str, new: str, **more: Any) -> dict[str, Any]:
+    return {"old_string": old, "new_string": new, **more}
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_b10_several_edits_change_only_the_asked_bytes(bench: Bench, name: str) -> None:
+    path = bench.write("f.txt", FILES[name])
+    await bench.text("read", path="f.txt")
+    encoding = "utf-16-le" if name == "utf-16-le" else "utf-16-be" if name == "utf-16-be" else "ascii"
+    after = FILES[name].replace("one".encode(encoding), "1".encode(encoding))
+    await bench.text("edit", path="f.txt", edits=[swap("two", "2"), swap("one", "1")])
+    assert path.read_bytes() == after.replace("two".encode(encoding), "2".encode(encoding))
+
+
+async def test_b10_each_edit_is_made_to_what_the_ones_before_it_leave(bench: Bench) -> None:
+    path = bench.write("f.py", "a = 1\nb = 2\nb = 2\n")
+    edits = [swap("a = 1", "a = 1\nc = 3"), swap("c = 3\nb", "c = 4\nb"), swap("b = 2", "b = 5", replace_all=True)]
+    text = await bench.text("edit", path="f.py", edits=edits)
+    assert path.read_text() == "a = 1\nc = 4\nb = 5\nb = 5\n"
+    assert text == "Edited f.py with 3 edits (+3 −2). Edit 1: line 1; edit 2: line 2; edit 3: 2 places."
+
+
+@pytest.mark.parametrize(
+    ("failing", "parts"),
+    [
+        (swap("return compute(9, 9)", "x"), ("most similar lines", "2\t    return compute(1)")),
+        (swap("pass", "x"), ("matches 2 places", "lines 5, 6")),
+        (swap("", "x"), ("old_string is empty",)),
+        (swap("pass", "pass"), ("are the same",)),
+        (swap("def alpha", "x"), ("was not found",)),  # the edit before it has renamed it
+    ],
+)
+async def test_b10_one_edit_that_fails_leaves_the_file_and_is_named(
+    bench: Bench, failing: dict[str, Any], parts: tuple[str, ...]
+) -> None:
+    before = "def alpha():\n    return compute(1)\n\ndef beta():\n    pass\n    pass\n"
+    path = bench.write("f.py", before)
+    await bench.text("read", path="f.py")
+    edits = [swap("def alpha", "def gamma"), failing, swap("def beta", "def delta")]
+    prepared = await bench.prepare("edit", path="f.py", edits=edits)
+    assert isinstance(prepared, ToolResultMessage), "nobody is asked for what cannot be done"
+    text = text_of(prepared.parts)
+    assert "Edit 2 of 3 failed, so none was made" in text
+    assert all(part in text for part in parts), text
+    assert path.read_text() == before
+    assert sorted(os.listdir(bench.work)) == ["f.py"]
+
+
+async def test_b10_the_next_edit_finds_the_file_as_a_call_of_its_own_would(bench: Bench) -> None:
+    path = bench.write("f.txt", "café\ntwo “2” \n".encode("cp1252"))
+    # Without its accent and quotes the file is plain text, which takes any letter; and an exact edit makes it known.
+    edits = [swap("café", "cafe"), swap(" “2” \n", " 2 \n"), swap("cafe", "中"), swap("two 2\n", "three\n")]
+    await bench.text("edit", path="f.txt", edits=edits)
+    assert path.read_text(encoding="utf-8") == "中\nthree\n"
+
+
+async def test_b10_edits_that_together_change_nothing_say_so(bench: Bench) -> None:
+    bench.write("f.py", "a\n")
+    assert "leave f.py as it is" in await bench.error("edit", path="f.py", edits=[swap("a", "b"), swap("b", "a")])
+
+
+async def test_b10_one_approval_shows_one_diff_of_all(bench: Bench) -> None:
+    path = bench.write("f.py", "a\nb\nc\n")
+    prepared = await bench.prepare("edit", path="f.py", edits=[swap("a", "x"), swap("c", "z")])
+    assert isinstance(prepared, PreparedCall)
+    assert prepared.subject.summary == "f.py (2 edits)"
+    diff = "@@ -1,3 +1,3 @@\n-a\n+x\n b\n-c\n+z"
+    assert prepared.subject.diff == DiffView(path=str(path), diff=diff, added=2, removed=2)
+    result = await run_call(prepared, bench.context, emit=lambda _: None)
+    assert result.ui == (prepared.subject.diff,)
+    assert [use.path for use in result.files] == [str(path)]
+    # The file counts as seen: what somebody else changes is noticed.
+    path.write_text("x\nb\nZ\n")
+    assert "has changed" in await bench.error("edit", path="f.py", edits=[swap("x", "y")])
+
+
+async def test_b10_a_tolerant_match_among_several_is_shown(bench: Bench) -> None:
+    path = bench.write("f.py", "say(“hi”)\nx \ny\n")
+    await bench.text("read", path="f.py")
+    text = await bench.text("edit", path="f.py", edits=[swap("y\n", "z\n"), swap('say("hi")', 'say("ho")')])
+    assert path.read_text() == "say(“ho”)\nx \nz\n"
+    assert "did not match exactly (quotes" in text
+    assert "+say(“ho”)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "old_string and new_string, or edits: required and missing"),
+        ({"edits": []}, "old_string and new_string, or edits: required and missing"),
+        ({"old_string": "a"}, "- new_string: required and missing"),
+        ({"new_string": "a"}, "- old_string: required and missing"),
+        ({"old_string": "a", "new_string": "b", "edits": [swap("a", "b")]}, "not both"),
+        ({"replace_all": True, "edits": [swap("a", "b")]}, "set it in those that need it"),
+        ({"edits": [{"old_string": "a"}]}, "- edits.0.new_string: required and missing"),
+        ({"edits": "a to b"}, "- edits: Input should be a valid list"),
+    ],
+)
+async def test_b10_one_form_or_the_other(bench: Bench, arguments: dict[str, Any], message: str) -> None:
+    path = bench.write("f.py", "a\n")
+    assert message in await bench.error("edit", path="f.py", **arguments)
+    assert path.read_text() == "a\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"file_path": "f.py", "edits": [{"old_str": "a", "new_str": "b"}]},
+        {"path": "f.py", "edits": [{"oldText": "a", "newText": "b", "replace_all": None}]},
+        {"path": "f.py", "edits": '[{"old_string": "a", "new_string": "b"}]'},
+        {"path": "f.py", "old_string": "", "new_string": "", "replace_all": False, "edits": [swap("a", "b")]},
+        {"path": "f.py", "old_str": "a", "new_str": "b", "edits": []},
+    ],
+)
+async def test_b10_what_other_harnesses_call_it(bench: Bench, arguments: dict[str, Any]) -> None:
+    path = bench.write("f.py", "a\n")
+    await bench.text("edit", **arguments)
+    assert path.read_text() == "b\n"
+
+
+small_files = st.builds(
+    lambda lines, newline, encoding: newline.join(lines).encode(encoding),
+    st.lists(st.sampled_from(["one", "two  ", "  “three”", "café", "", "one"]), min_size=1, max_size=5),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "cp1252", "utf-16"]),
+)
+
+
+@st.composite
+def small_edits(draw: st.DrawFn, data: bytes) -> list[dict[str, Any]]:
+    """Quote what the edits before leave, mostly: sometimes with other quotes or white space, rarely something else."""
+    content = decode_file(data)
+    text = to_lf(content.text) if content is not None else ""
+    calls: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(2, 4))):
+        lines = text.split("\n")
+        first = draw(st.integers(0, len(lines) - 1))
+        exact = "\n".join(lines[first : first + draw(st.integers(1, 2))])
+        change = draw(st.sampled_from(["exact", "exact", "exact", "loose", "word"]))
+        old = {"exact": exact, "loose": exact.strip().translate(str.maketrans("“”", '""')), "word": "one"}[change]
+        new = draw(st.sampled_from(["one", "1", "", "two\nthree", "中", "plain", "a“b”"]))
+        calls.append(swap(old, new, replace_all=draw(st.booleans())))
+        text = text.replace(exact, new, 1) if exact else text
+    return calls
+
+
+@given(st.data(), small_files, st.booleans())
+def test_b10_a_list_does_what_its_edits_do_one_by_one_or_nothing(
+    drawn: st.DataObject, data: bytes, is_read: bool
+) -> None:
+    calls = drawn.draw(small_edits(data))
+
+    async def work(root: Path) -> None:
+        bench = make_bench(root)
+        single, several = bench.write("single.txt", data), bench.write("several.txt", data)
+        for name in ("single.txt", "several.txt") if is_read else ():
+            await bench.call("read", path=name)
+        failed = 0
+        for number, call in enumerate(calls, 1):
+            if (await bench.call("edit", path="single.txt", **call)).is_error:
+                failed = number
+                break
+        result = await bench.call("edit", path="several.txt", edits=calls)
+        wanted = data if failed else single.read_bytes()
+        assert several.read_bytes() == wanted
+        assert result.is_error == (wanted == data), text_of(result.parts)
+        if failed:
+            assert f"Edit {failed} of {len(calls)} failed" in text_of(result.parts) or _senseless(calls)
+        await bench.context.close()
+        bench.session.close()
+
+    with TemporaryDirectory() as root:
+        asyncio.run(work(Path(root)))
+
+
+def _senseless(calls: list[dict[str, Any]]) -> bool:
+    """Whether one of them is refused before the file is looked at."""
+    return any(call["old_string"] in ("", call["new_string"]) for call in calls)

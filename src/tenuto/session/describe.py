@@ -52,7 +52,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
 from tenuto.text.bounding import shorten
-from tenuto.text.call_summary import read_arguments, summarise_call
+from tenuto.text.call_summary import listed_objects, read_arguments, summarise_call
 from tenuto.text.figures import describe_rung, format_change, plural
 from tenuto.text.writable import to_json
 
@@ -297,6 +297,12 @@ def _arguments(call: ToolCallPart) -> str:
 
 
 def _value(value: object) -> str:
+    if objects := listed_objects(value):
+        return "\n".join(f"{name}: {_plain(inner)}" for fields in objects for name, inner in fields.items())
+    return _plain(value)
+
+
+def _plain(value: object) -> str:
     return value if isinstance(value, str) else to_json(value).decode()
 
 

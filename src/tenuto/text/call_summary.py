@@ -53,10 +53,29 @@ def summarise_call(name: str, arguments: str) -> str:
     if name == "plan":
         return first_heading(str(values.get("plan", "")))
     known = [str(values[key]) for key in SUBJECTS.get(name, ()) if values.get(key)]
+    if known and name == "edit":
+        return f"{_one_line(known[0])}{count_edits(values)}"
     if known:
         return _one_line(_JOINED[name].join(known) if name in _JOINED else known[0])
     shown = [f"{key}={value}" for key, value in values.items() if isinstance(value, str | int | float | bool)]
     return _one_line(", ".join(shown))
+
+
+def several(edits: int) -> str:
+    """Return what stands behind the path of a call that makes several edits; nothing for one."""
+    return f" ({edits} edits)" if edits > 1 else ""
+
+
+def count_edits(arguments: Arguments) -> str:
+    """Return the same as `several`, from the arguments of a call."""
+    edits: Any = arguments.get("edits")
+    return several(len(cast("list[Any]", edits))) if isinstance(edits, list) else ""
+
+
+def listed_objects(value: object) -> list[Arguments]:
+    """Return an argument that is a list of objects, like the edits of a call; empty for everything else."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return items if all(isinstance(item, dict) for item in items) else []
 
 
 def first_heading(text: str) -> str:

@@ -1,11 +1,13 @@
-"""The `edit` tool: replace a text that is quoted from the file."""
+"""The `edit` tool: replace texts that are quoted from the file, one or several in a call."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +16,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
+from tenuto.text.call_summary import several
 from tenuto.tool.documents.notebook import parse_notebook
 from tenuto.tool.edits.diff import crlf_offsets, diff_view, newline_near, original_offset, splice_lines
 from tenuto.tool.edits.encoding import to_lf
@@ -34,7 +37,7 @@ from tenuto.tool.output import ToolOutput
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 
 if TYPE_CHECKING:
-    from tenuto.tool.run.arguments import EditArguments
+    from tenuto.tool.run.arguments import EditArguments, ReplacementArguments
 
 
 _TYPOGRAPHY = {
@@ -197,15 +200,25 @@ def nearest_lines(text: str, old: str) -> str:
 
 
 _LISTED_PLACES = 10
+_BEHIND = " It is made to the text that the edits before it leave."
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One of a call's edits, worked out: the text that it is made to, its places there, and the file behind it."""
+
+    before: str
+    matches: list[Match]
+    after: str
+    data: bytes
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that is worked out and not yet written."""
+    """A change that is worked out and not yet written; `data` is the whole file with all edits made."""
 
-    found: FoundFile
+    path: Path
     data: bytes
     diff: DiffView
-    matches: list[Match]
+    steps: list[Step]
 
 
 class EditTool(BuiltinTool):
@@ -216,7 +229,8 @@ class EditTool(BuiltinTool):
 
     def place(self, arguments: EditArguments, context: ToolContext) -> ApprovalSubject:
         """Return which file it would change."""
-        return place_subject(self.name, resolve(arguments.path, context), context)
+        subject = place_subject(self.name, resolve(arguments.path, context), context)
+        return msgspec.structs.replace(subject, summary=f"{subject.summary}{several(len(arguments.replacements))}")
 
     def subject(self, arguments: EditArguments, context: ToolContext) -> ApprovalSubject:
         """Return the change that the call would make. Raises `ToolError` when there is none to make."""
@@ -230,42 +244,93 @@ class EditTool(BuiltinTool):
     async def run(self, arguments: EditArguments, context: ToolContext) -> ToolOutput:
         """Write the change. The last step is one call that a cancellation cannot cut in two."""
         change = await asyncio.to_thread(plan_edit, arguments, context)
-        path = change.found.path
-        check_approved(path, change.data, context)
-        use = change_file(path, change.data, "edit", context)
+        check_approved(change.path, change.data, context)
+        use = change_file(change.path, change.data, "edit", context)
         return ToolOutput(parts=(TextPart(text=_report(change, context)),), ui=(change.diff,), files=(use,))
 
 
 def _report(change: Change, context: ToolContext) -> str:
-    first, count = change.matches[0], len(change.matches)
-    where = f"line {line_of(to_lf(change.found.content.text), first.start)}" if count == 1 else f"{count} places"
-    text = f"Edited {show_path(change.found.path, context)} at {where} (+{change.diff.added} −{change.diff.removed})."
-    if first.tolerance:
+    steps = change.steps
+    named = [f"edit {number}: {_where(step)}" for number, step in enumerate(steps, 1)]
+    made = f" with {len(steps)} edits" if len(steps) > 1 else f" at {_where(steps[0])}"
+    text = f"Edited {show_path(change.path, context)}{made} (+{change.diff.added} −{change.diff.removed})."
+    if len(steps) > 1:
+        text += f" {'; '.join(named).capitalize()}."
+    tolerances = dict.fromkeys(step.matches[0].tolerance for step in steps if step.matches[0].tolerance)
+    if tolerances:
         text += (
-            f" The quoted text did not match exactly ({first.tolerance}); this is what was changed:\n{change.diff.diff}"
+            f" The quoted text did not match exactly ({'; '.join(tolerances)}); this is what was changed:\n"
+            f"{change.diff.diff}"
         )
     return text
 
 
+def _where(step: Step) -> str:
+    """Return the line of an edit, counted in the text that it was made to, or how many places it has."""
+    count = len(step.matches)
+    return f"line {line_of(to_lf(step.before), step.matches[0].start)}" if count == 1 else f"{count} places"
+
+
 def plan_edit(arguments: EditArguments, context: ToolContext) -> Change:
-    """Work the change out. Raises `ToolError` with what to do instead."""
+    """Work the change out: each edit is made to what the ones before it leave. Raises `ToolError` with what to do."""
     path = resolve(arguments.path, context)
     shown = show_path(path, context)
-    old, new = to_lf(replace_surrogates(arguments.old_string)), to_lf(replace_surrogates(arguments.new_string))
     if not path.exists():
         raise ToolError(f"{shown} does not exist.{similar_paths(path, context)} To create it use write.")
-    if not old:
-        raise ToolError("old_string is empty. Quote the text to replace, or use write for a whole file.")
-    if old == new:
-        raise ToolError("old_string and new_string are the same; nothing to change.")
-    found = find_text(path)
+    edits = arguments.replacements
+    texts: list[tuple[str, str]] = []
+    for number, edit in enumerate(edits, 1):
+        with _naming(number, len(edits)):
+            texts.append(_texts(edit))
+    found = present = find_text(path)
     if parse_notebook(path, found.data) is not None:
         raise ToolError(
             f"{shown} is a notebook: what read shows are its cells and not the JSON of the file; nothing was changed. "
             "Change the JSON through bash (python3 with json or nbformat)."
         )
     check_unchanged(found, context)
-    matches = _choose(found, old, new, arguments, context)
+    is_known = bool(context.files.digest(str(path)))
+    steps: list[Step] = []
+    for number, (edit, (old, new)) in enumerate(zip(edits, texts, strict=True), 1):
+        with _naming(number, len(edits), _BEHIND if steps else ""):
+            # Bytes become text again, so that a list does what its edits would do one call after the other.
+            present = find_text(path, steps[-1].data) if steps else found
+            # A file that an exact edit was made to is known, as it would be to the next call.
+            steps.append(
+                _make(present, old, new, shown, every=bool(edit.replace_all), is_known=is_known or bool(steps))
+            )
+    if steps[-1].data == found.data:
+        raise ToolError(f"Together the {len(edits)} edits leave {shown} as it is; nothing was changed.")
+    diff = diff_view(str(path), found.content.text, steps[-1].after)
+    return Change(path=path, data=steps[-1].data, diff=diff, steps=steps)
+
+
+@contextmanager
+def _naming(number: int, count: int, note: str = "") -> Generator[None]:
+    """Say in an error which of several edits it is about, from 1."""
+    try:
+        yield
+    except ToolError as error:
+        if count == 1:
+            raise
+        raise ToolError(
+            f"Edit {number} of {count} failed, so none was made.{note} {error}", files=error.files
+        ) from None
+
+
+def _texts(edit: ReplacementArguments) -> tuple[str, str]:
+    """Return the quoted and the new text with LF. Raises `ToolError` for what no file could take."""
+    old, new = to_lf(replace_surrogates(edit.old_string)), to_lf(replace_surrogates(edit.new_string))
+    if not old:
+        raise ToolError("old_string is empty. Quote the text to replace, or use write for a whole file.")
+    if old == new:
+        raise ToolError("old_string and new_string are the same; nothing to change.")
+    return old, new
+
+
+def _make(found: FoundFile, old: str, new: str, shown: str, *, every: bool, is_known: bool) -> Step:
+    """Work one edit out."""
+    matches = _choose(to_lf(found.content.text), old, new, shown, every=every, is_known=is_known)
     text = _apply(found, matches)
     if text == found.content.text:
         raise ToolError(f"{shown} already reads like that; nothing was changed.")
@@ -273,22 +338,19 @@ def plan_edit(arguments: EditArguments, context: ToolContext) -> Change:
         data = found.content.encode(text)
     except UnicodeEncodeError as error:
         raise ToolError(not_encodable(found.content, error)) from None
-    return Change(found=found, data=data, diff=diff_view(str(path), found.content.text, text), matches=matches)
+    return Step(before=found.content.text, matches=matches, after=text, data=data)
 
 
-def _choose(found: FoundFile, old: str, new: str, arguments: EditArguments, context: ToolContext) -> list[Match]:
-    """Return the places to change: one, or with `replace_all` every exact one."""
-    text = to_lf(found.content.text)
-    is_known = bool(context.files.digest(str(found.path)))
+def _choose(text: str, old: str, new: str, shown: str, *, every: bool, is_known: bool) -> list[Match]:
+    """Return the places to change: one, or with `every` all exact ones."""
     matches = find_exact(text, old, new)
-    if matches and arguments.replace_all:
+    if matches and every:
         return matches
     # A guess needs a file that the model has seen: otherwise it could be about another text altogether.
     if not matches and is_known:
         matches = find_tolerant(text, old, new)
     if len(matches) == 1:
         return matches
-    shown = show_path(found.path, context)
     if matches:
         raise ToolError(_ambiguous(shown, text, matches))
     if not is_known:

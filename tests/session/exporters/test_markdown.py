@@ -48,6 +48,13 @@ def document_of(*entries) -> str:
     return "".join(write_markdown(source_of(number(entries))))
 
 
+def test_b10_several_edits_are_written_as_the_texts_that_they_are() -> None:
+    edits = [{"old_string": "a\n\tb", "new_string": "c"}, {"old_string": "d", "new_string": "e"}]
+    document = document_of(AssistantMessage(parts=(call("edit", "c1", path="a.py", edits=edits),), model="m"))
+    assert "a.py (2 edits)" in document.replace("\\", "")
+    assert "a\n\tb\nnew_string: c\nold_string: d" in document
+
+
 def headings(document: str) -> list[str]:
     tokens = READER.parse(document)
     return [

@@ -139,6 +139,11 @@ def tool_items() -> list[Item]:
             result=result("read", numbered, ui=(LinesView(count=30),)),
         ),
         tool("edit", '{"path":"src/area.py"}', result=result("edit", "done", ui=(change,))),
+        tool(
+            "edit",
+            '{"path":"src/area.py","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}',
+            result=result("edit", "done", ui=(change,)),
+        ),
         tool("write", '{"path":"new.py"}', result=result("write", "done", ui=(created,))),
         tool(
             "bash",

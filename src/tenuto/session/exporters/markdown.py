@@ -43,7 +43,7 @@ from tenuto.session.exporters.source import (
     read_shares,
 )
 from tenuto.session.results import result_facts, shown_text
-from tenuto.text.call_summary import summarise_call
+from tenuto.text.call_summary import listed_objects, summarise_call
 from tenuto.text.figures import (
     REASON_WORDS,
     count_lines,
@@ -184,6 +184,11 @@ def describe_arguments(arguments: str) -> str:
 
 
 def _argument(name: str, value: object) -> str:
+    objects = listed_objects(value)
+    if any(isinstance(text, str) and "\n" in text for fields in objects for text in fields.values()):
+        # JSON would give each of these texts as one long line.
+        items = ("\n".join(_argument(name, text) for name, text in fields.items()) for fields in objects)
+        return "\n".join((f"{name}:", *items))
     words = value if isinstance(value, str) else msgspec.json.format(to_json(value), indent=2).decode()
     return f"{name}:\n{words}" if "\n" in words else f"{name}: {words}"
 

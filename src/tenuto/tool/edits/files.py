@@ -74,9 +74,12 @@ def read_bytes(path: Path, limit: int = MAX_EDIT_BYTES) -> bytes:
         raise ToolError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def find_text(path: Path) -> FoundFile:
-    """Return an existing text file. Raises `ToolError`; a PDF file is none, however much of it is text."""
-    data = read_bytes(path)
+def find_text(path: Path, data: bytes | None = None) -> FoundFile:
+    """Return an existing text file, or as it would be with `data`. Raises `ToolError`.
+
+    A PDF file is none, however much of it is text.
+    """
+    data = read_bytes(path) if data is None else data
     if is_pdf(data):
         raise ToolError(
             f"{path} is a PDF file: what read shows is its text and not what is in the file, so it cannot be changed "

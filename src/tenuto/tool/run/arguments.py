@@ -6,10 +6,11 @@ them equal to these models. After a change here run `python -m tenuto.tool.run.a
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -44,15 +45,63 @@ class WriteArguments(Arguments):
     append: bool = Field(default=False, description="Add content to the end instead: for long files in parts")
 
 
+class ReplacementArguments(Arguments):
+    """One text and what stands in its place."""
+
+    old_string: str
+    new_string: str
+    replace_all: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_names(cls, value: object) -> object:
+        """Models know its parts by other names as well."""
+        return _with_our_names(cls, cast("dict[str, Any]", value)) if isinstance(value, dict) else value
+
+
 class EditArguments(Arguments):
     """Replace text in a file. old_string must be copied exactly from the file, without line numbers, with enough
     lines around it to occur only once. Everything else in the file stays as it is, line endings included.
     """
 
     path: str
-    old_string: str
-    new_string: str = Field(description="Replacement; empty deletes")
-    replace_all: bool = Field(default=False, description="Replace every occurrence")
+    old_string: str | None = None
+    new_string: str | None = Field(default=None, description="Replacement; empty deletes")
+    replace_all: bool | None = Field(default=None, description="Replace every occurrence")
+    edits: list[ReplacementArguments] | None = Field(
+        default=None, description="Several replacements instead, in order, all or none"
+    )
+
+    @field_validator("edits", mode="before")
+    @classmethod
+    def _list_as_text(cls, value: object) -> object:
+        """Some models write the list as a JSON text."""
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError, RecursionError):
+                return json.loads(value)
+        return value
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        """One replacement or a list of them. A blank that a model filled in beside a list is nothing given."""
+        if self.edits and (self.old_string or self.new_string):
+            raise ValueError("old_string and new_string, or edits: give one of the two, not both")
+        if self.edits and self.replace_all:
+            raise ValueError("replace_all: with edits, set it in those that need it")
+        missing = [name for name in ("old_string", "new_string") if getattr(self, name) is None]
+        if not self.edits and len(missing) == 1:
+            raise ValueError(f"{missing[0]}: required and missing")
+        if not self.edits and missing:
+            raise ValueError("old_string and new_string, or edits: required and missing")
+        return self
+
+    @property
+    def replacements(self) -> tuple[ReplacementArguments, ...]:
+        """What to replace, in order; at least one."""
+        if self.edits:
+            return tuple(self.edits)
+        old, new = self.old_string or "", self.new_string or ""
+        return (ReplacementArguments(old_string=old, new_string=new, replace_all=self.replace_all),)
 
 
 class BashArguments(Arguments):
@@ -186,6 +235,8 @@ _ALIASES = {
     "filename": "path",
     "old_str": "old_string",
     "new_str": "new_string",
+    "oldText": "old_string",
+    "newText": "new_string",
     "file_text": "content",
     "cmd": "command",
     "run_in_background": "background",
@@ -197,14 +248,19 @@ _ALIASES = {
 def parse_arguments(name: str, values: dict[str, Any]) -> Arguments:
     """Return the arguments of the built-in tool `name`. Raises `ValueError` with every fault named."""
     model = MODELS[name]
+    try:
+        return model.model_validate(_with_our_names(model, values))
+    except ValidationError as error:
+        raise ValueError(_explain(name, error)) from None
+
+
+def _with_our_names(model: type[Arguments], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that are given, those with a name of another harness under ours."""
     given = {key: value for key, value in values.items() if value is not None}
     for alias, ours in _ALIASES.items():
         if alias in given and ours in model.model_fields and ours not in given:
             given[ours] = given.pop(alias)
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        raise ValueError(_explain(name, error)) from None
+    return given
 
 
 def _explain(name: str, error: ValidationError) -> str:
@@ -214,6 +270,8 @@ def _explain(name: str, error: ValidationError) -> str:
         place = ".".join(str(step) for step in problem["loc"]) or "arguments"
         if problem["type"] == "missing":
             lines.append(f"- {place}: required and missing")
+        elif not problem["loc"]:  # a fault of several together, whose text names them
+            lines.append(f"- {problem['msg'].removeprefix('Value error, ')}")
         else:
             echo = shorten(repr(problem["input"]), _ECHO_CHARS)
             lines.append(f"- {place}: {problem['msg']} (got {echo})")

@@ -19,7 +19,7 @@ from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, 
 from tenuto.protocol.part import text_of
 from tenuto.session.results import Tone, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
-from tenuto.text.call_summary import Arguments, argument, first_heading, read_arguments
+from tenuto.text.call_summary import Arguments, argument, count_edits, first_heading, read_arguments
 from tenuto.text.figures import format_count, format_seconds
 from tenuto.tui.render.diff import FOLDED_ROWS, diff_height, diff_lines
 from tenuto.tui.render.frame import Frame, Output, Part, Words, below, head, last_lines, more_row, wrapped_rows
@@ -175,6 +175,11 @@ def _path(arguments: Arguments) -> str:
     return argument(arguments, "path", "file_path", "file")
 
 
+def _edited(arguments: Arguments) -> str:
+    path = _path(arguments)
+    return f"{path}{count_edits(arguments)}" if path else ""
+
+
 def _range(arguments: Arguments) -> str:
     path, offset, limit = _path(arguments), arguments.get("offset"), arguments.get("limit")
     begin = offset if isinstance(offset, int) and offset > 0 else 1
@@ -240,7 +245,7 @@ def _plan_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
 TOOL_RENDERERS: dict[str, ToolRenderer] = {
     "read": ToolRenderer(title="Read", subject=_range, lines=True, body=_only_unfolded),
     "write": ToolRenderer(title="Write", subject=_path, lines=False, body=_diff_body),
-    "edit": ToolRenderer(title="Edit", subject=_path, lines=False, body=_diff_body),
+    "edit": ToolRenderer(title="Edit", subject=_edited, lines=False, body=_diff_body),
     "bash": ToolRenderer(title="Bash", subject=lambda given: argument(given, "command"), lines=False, body=_shell_body),
     "grep": ToolRenderer(
         title="Grep",
