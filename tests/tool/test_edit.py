@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tenuto.protocol.message import DiffView, ToolResultMessage
 from tenuto.protocol.part import text_of
 from tenuto.tool.edit import find_exact, find_tolerant
-from tenuto.tool.edits.diff import splice_lines
+from tenuto.tool.edits.diff import compare_lines, splice_lines
 from tenuto.tool.edits.encoding import decode_file, to_lf
 from tenuto.tool.run.runner import PreparedCall, run_call
 from tests.tool.support import Bench, make_bench
@@ -364,6 +364,38 @@ async def test_b10_one_approval_shows_one_diff_of_all(bench: Bench) -> None:
     # The file counts as seen: what somebody else changes is noticed.
     path.write_text("x\nb\nZ\n")
     assert "has changed" in await bench.error("edit", path="f.py", edits=[swap("x", "y")])
+
+
+async def test_b10_edits_far_apart_are_shown_as_the_lines_that_they_change(bench: Bench) -> None:
+    lines = [f"line {number}" if number % 3 else "" for number in range(9_000)]
+    bench.write("f.txt", "\n".join(lines))
+    edits = [swap("line 1\n", "first\n"), swap("line 5000\n", ""), swap("line 8999", "last\nof all")]
+    result = await bench.call("edit", path="f.txt", edits=edits)
+    (view,) = result.ui
+    assert isinstance(view, DiffView)
+    assert (view.added, view.removed) == (3, 3)
+    assert view.diff.count("@@ -") == 3
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4_999), st.integers(0, 3), st.lists(st.sampled_from(["", "x", "line 7"]))), max_size=5
+    )
+)
+def test_b10_the_difference_of_large_texts_leads_from_one_to_the_other(
+    changes: list[tuple[int, int, list[str]]],
+) -> None:
+    old = [f"line {number}" if number % 3 else "" for number in range(5_000)]
+    new = list(old)
+    for place, removed, added in changes:
+        new[place : place + removed] = added
+    made: list[str] = []
+    at = new_at = 0
+    for tag, start, stop, new_start, new_stop in compare_lines(old, new):
+        assert (start, new_start) == (at, new_at)
+        made += old[start:stop] if tag == "equal" else new[new_start:new_stop]
+        at, new_at = stop, new_stop
+    assert (made, at, new_at) == (new, len(old), len(new))
 
 
 async def test_b10_a_tolerant_match_among_several_is_shown(bench: Bench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
@@ -17,7 +18,8 @@ _MAX_DIFF_LINES = 2_000
 _MAX_ROW_CHARS = 1_000
 """A diff goes into the log and onto the screen: it must not be as large as the file."""
 _MAX_PRECISE_LINES = 4_000
-"""Above this many differing lines the middle is shown as one block: the exact matcher is quadratic."""
+"""So many differing lines are compared exactly: the matcher is quadratic. With more of them between the first and the
+last change, lines that both texts have once are found first, and what has no room between those is shown as a block."""
 
 
 def diff_view(path: str, before: str, after: str, *, created: bool = False) -> DiffView:
@@ -84,9 +86,56 @@ def compare_lines(old: list[str], new: list[str]) -> list[Opcode]:
 
 
 def _middle(old: list[str], new: list[str]) -> list[Opcode]:
-    if len(old) + len(new) > _MAX_PRECISE_LINES:
-        return [("replace", 0, len(old), 0, len(new))]
-    return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    if len(old) + len(new) <= _MAX_PRECISE_LINES:
+        return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    codes: list[Opcode] = []
+    a = c = 0
+    room = _MAX_PRECISE_LINES
+    for b, d in [*_anchors(old, new), (len(old), len(new))]:
+        start, end = common_ends(old[a:b], new[c:d])
+        size = b - a + d - c - 2 * (start + end)
+        precise = size <= room
+        room -= size if precise else 0
+        gap = compare_lines(old[a:b], new[c:d]) if precise else [("replace", 0, b - a, 0, d - c)]
+        codes += [(tag, i + a, j + a, k + c, n + c) for tag, i, j, k, n in gap]
+        if b < len(old):
+            codes.append(("equal", b, b + 1, d, d + 1))
+        a, c = b + 1, d + 1
+    return _joined(codes)
+
+
+def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Return the places of lines that both texts have exactly once: the longest run of them in the order of both."""
+    counts, new_counts = Counter(old), Counter(new)
+    place = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
+    pairs = [(index, place[line]) for index, line in enumerate(old) if counts[line] == 1 and line in place]
+    ends: list[int] = []
+    # The lowest place in `new` that a run of each length can end with, its pair, and for each pair the one before it.
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, there) in enumerate(pairs):
+        length = bisect_left(ends, there)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [there]
+        last[length : length + 1] = [number]
+    run: list[tuple[int, int]] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        run.append(pairs[number])
+        number = before[number]
+    return run[::-1]
+
+
+def _joined(codes: list[Opcode]) -> list[Opcode]:
+    """Return the same with one opcode for neighbours that are equal."""
+    joined: list[Opcode] = []
+    for tag, start, stop, new_start, new_stop in codes:
+        if joined and tag == joined[-1][0] == "equal":
+            _, first, _, new_first, _ = joined.pop()
+            joined.append((tag, first, stop, new_first, new_stop))
+        else:
+            joined.append((tag, start, stop, new_start, new_stop))
+    return joined
 
 
 def _split(codes: list[Opcode]) -> list[list[Opcode]]:
