@@ -62,6 +62,27 @@ def test_s3_nothing_of_a_linked_instruction_file_is_sent_stored_or_exported(
     assert SECRET.encode() not in bytes_below(tmp_path / "home") + done.stderr
 
 
+@pytest.mark.parametrize(
+    "target", ["../outside/id_rsa", "/proc/self/environ", "/dev/zero", "pipe", "link", ".git/config"]
+)
+def test_b14_nothing_of_a_hostile_import_is_sent_or_stored(run: Run, work: Path, tmp_path: Path, target: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "id_rsa").write_text(SECRET)
+    (work / ".git").mkdir()
+    (work / ".git" / "config").write_text(SECRET)
+    os.mkfifo(work / "pipe")
+    (work / "link").symlink_to("../outside/id_rsa")
+    (work / "good.md").write_text("good rules")
+    (work / "CLAUDE.md").write_text(f"@{target}\n@good.md\n")
+    with ServerThread([Reply("Hello.")]) as server:
+        done = run("-p", "hi", "--model", "openai-chat/test", server=server)
+    assert (done.returncode, done.stdout) == (0, b"Hello.\n"), done.stderr
+    assert f"@{target} in {work / 'CLAUDE.md'} is not imported: ".encode() in done.stderr
+    assert b"good rules" in server.requests[-1].raw and f"@{target}".encode() in server.requests[-1].raw
+    assert not any(SECRET.encode() in request.raw for request in server.requests)
+    assert SECRET.encode() not in bytes_below(tmp_path / "home") + done.stderr
+
+
 @pytest.mark.parametrize("name", [".tenuto/settings.toml", ".git/HEAD", ".git/config", "CLAUDE.md"])
 def test_s3_a_pipe_under_a_name_that_is_read_unasked_is_not_waited_for(run: Run, work: Path, name: str) -> None:
     (work / ".git").mkdir()

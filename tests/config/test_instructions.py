@@ -7,15 +7,10 @@ import sys
 import msgspec
 import pytest
 
-from tenuto.config.project import (
-    MAX_BYTES,
-    MAX_CHARS,
-    Instructions,
-    RefusedFileError,
-    read_branch,
-    read_instructions,
-    read_regular,
-)
+from tenuto.config.imports import MAX_CHARS
+from tenuto.config.instructions import MAX_RULES, Instructions, read_instructions, read_touched
+from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
+from tenuto.config.settings import load_settings
 
 
 def test_the_general_comes_first_and_the_nearest_last(tmp_path):
@@ -143,7 +138,7 @@ def test_s3_only_regular_files_of_the_project_are_read(vector, name, deep, tmp_p
     vector(place / name, outside)
     (root / {"AGENTS.md": "CLAUDE.md", "CLAUDE.md": "AGENTS.md"}[name]).write_text("good rules")
     code = (
-        "import sys, msgspec; from pathlib import Path; from tenuto.config.project import read_instructions as r;"
+        "import sys, msgspec; from pathlib import Path; from tenuto.config.instructions import read_instructions as r;"
         "sys.stdout.buffer.write(msgspec.json.encode(r(Path(sys.argv[1]), Path(sys.argv[2]))))"
     )
     limit = "resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))"
@@ -209,3 +204,131 @@ def test_s3_a_file_without_end_is_refused_though_it_says_that_it_is_short(tmp_pa
         read_regular(tmp_path / ".." / ".." / ".." / ".." / ".." / "proc" / "self" / "environ")
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "gone" / "file")
+
+
+# --- B14: more files, and each text once ---
+
+
+def place(tmp_path):
+    root, home = tmp_path / "repo", tmp_path / "home"
+    (root / ".git").mkdir(parents=True)
+    home.mkdir()
+    return home, root
+
+
+def texts(found):
+    return [file.text for file in found.files]
+
+
+def test_b14_in_a_folder_the_files_come_in_their_order(tmp_path):
+    home, root = place(tmp_path)
+    (root / ".claude" / "rules" / "more").mkdir(parents=True)
+    (home / "rules").mkdir()
+    for number, name in enumerate(
+        ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/rules/b.md", ".claude/rules/more/a.md", "CLAUDE.local.md"], 3
+    ):
+        (root / name).write_text(f"{number}")
+    (root / ".claude" / "rules" / "other.txt").write_text("no rule")
+    (home / "AGENTS.md").write_text("1")
+    (home / "rules" / "a.md").write_text("2")
+    assert texts(read_instructions(home, root, ("GEMINI.md", ".cursorrules"))) == [
+        str(number) for number in range(1, 9)
+    ]
+    assert "5" not in texts(read_instructions(home, root)), "other names are read where the user says so"
+
+
+@pytest.mark.parametrize("kind", ["equal", "link", "import", "import within", "imported"])
+def test_b14_what_two_files_of_a_folder_say_is_told_once(tmp_path, kind):
+    home, root = place(tmp_path)
+    (root / "AGENTS.md").write_text("The rules.\n" if kind != "imported" else "@CLAUDE.md")
+    claude = root / "CLAUDE.md"
+    if kind == "link":
+        claude.symlink_to("AGENTS.md")
+    else:
+        words = {"import": "\n@AGENTS.md\n", "import within": "More.\n\n@./AGENTS.md"}
+        claude.write_text(words.get(kind, "The rules."))
+    found = read_instructions(home, root)
+    assert "\n".join(texts(found)).count("The rules.") == 1
+    assert len(found.files) == (2 if kind == "import within" else 1)
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "patterns"),
+    [
+        ("paths: src/**/*.py", ("src/**/*.py",)),
+        ("paths:\n  - \"src/**\"\n  - '*.{ts,tsx}'\n", ("src/**", "*.{ts,tsx}")),
+        ('description: x\nglobs: ["*.py", b/*]\nalways: no', ("*.py", "b/*")),
+        ("globs: a/{b,c}/*.md, *.sql  # both", ("a/{b,c}/*.md", "*.sql")),
+        ("paths:", ()),
+        ("title: rules", ()),
+    ],
+)
+def test_b14_a_rule_names_the_files_that_it_is_for(tmp_path, head, patterns):
+    home, root = place(tmp_path)
+    (root / ".claude" / "rules").mkdir(parents=True)
+    (root / ".claude" / "rules" / "one.md").write_text(f"---\n{head}\n---\nThe rule.\n")
+    found = read_instructions(home, root)
+    rules = found.on_touch if patterns else found.files
+    assert [(rule.text, rule.patterns) for rule in rules] == [("The rule.", patterns)]
+    assert len(found.files) + len(found.on_touch) == 1
+
+
+def test_b14_rules_are_bounded_and_stay_in_the_project(tmp_path):
+    home, root = place(tmp_path)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.md").write_text(SECRET)
+    (root / ".claude").mkdir()
+    (root / ".claude" / "rules").symlink_to("../../outside")
+    found = read_instructions(home, root)
+    assert found.files == () and "leads out of" in found.problems[0]
+    (root / ".claude" / "rules").unlink()
+    rules = root / ".claude" / "rules"
+    rules.mkdir()
+    (rules / "000.md").symlink_to("../../../outside/a.md")
+    os.mkfifo(rules / "001.md")
+    (rules / "link").symlink_to("../../../outside")
+    for number in range(2, MAX_RULES + 20):
+        (rules / f"{number:03}.md").write_text(f"{number} " + "x" * 2_000)
+    found = read_instructions(home, root)
+    assert SECRET not in str(found)
+    assert 0 < len(found.files) < MAX_RULES and sum(len(file.text) for file in found.files) <= MAX_CHARS
+    said = "\n".join(found.problems)
+    assert all(part in said for part in ("000.md is not read", "001.md is not read", "has more than 100 rules"))
+
+
+@pytest.mark.parametrize("name", ["../x.md", "a/b.md", "/etc/passwd", "..", ".", "", "a\nb", "a\x00b"])
+def test_b14_only_names_of_files_are_added(tmp_path, name):
+    import tomlkit
+
+    (tmp_path / "settings.toml").write_text(tomlkit.dumps({"instructions": {"also": ["GEMINI.md", name]}}))
+    loaded, problems = load_settings(tmp_path, None, {})
+    assert loaded.instructions.also == ()
+    assert problems == [f"{tmp_path / 'settings.toml'}: instructions.also is ignored: it takes a list of file names"]
+
+
+def test_b14_names_are_added_by_a_variable(tmp_path):
+    environ = {"TENUTO_INSTRUCTIONS__ALSO": '["GEMINI.md", ".cursorrules"]'}
+    loaded, problems = load_settings(tmp_path, None, environ)
+    assert loaded.instructions.also == ("GEMINI.md", ".cursorrules") and problems == []
+
+
+def test_b14_a_repository_inside_and_packages_are_not_the_projects(tmp_path):
+    home, root = place(tmp_path)
+    for name in ("own", "clone/lib", "node_modules/evil", "module"):
+        (root / name).mkdir(parents=True)
+        (root / name / "AGENTS.md").write_text(name)
+    (root / "clone" / ".git").mkdir()
+    (root / "module" / ".git").write_text("gitdir: ../.git/modules/module")
+    touched = [str(root / name / "a.py") for name in ("own", "clone/lib", "node_modules/evil", "module")]
+    assert texts(read_touched(home, root, (), touched, ())) == ["module", "own"]
+
+
+def test_b14_what_is_above_or_elsewhere_is_no_nested_folder(tmp_path):
+    home, root = place(tmp_path)
+    for name in ("", "app", "app/pkg", "lib", "../other"):
+        (root / name).mkdir(exist_ok=True)
+        (root / name / "AGENTS.md").write_text(name or "root")
+    touched = [str(root / name) for name in ("a.py", "app/b.py", "app/pkg/c.py", "lib/d.py")]
+    touched.append(str(tmp_path / "other" / "e.py"))
+    assert texts(read_touched(home, root / "app", (), touched, ())) == ["app/pkg", "lib"]

@@ -47,6 +47,7 @@ ONLY_THE_USER = frozenset(
             for key in ("max_output_chars", "max_output_lines", "bash_timeout", "bash_max_timeout", "fetch_timeout")
         ),
         "session.durability",
+        "instructions.also",
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *(
             f"ui.{key}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.config.project import InstructionFile
+from tenuto.config.instructions import InstructionFile
 from tenuto.core.state.prompt import build_system_prompt
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.run.registry import ToolRegistry

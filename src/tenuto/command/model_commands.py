@@ -8,10 +8,10 @@ from typing import get_args
 import msgspec
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
-from tenuto.config.project import read_instructions
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
+from tenuto.core.state.instructions import describe_patterns, instructions_of
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import current_branch
 from tenuto.core.state.windows import forget_window
@@ -211,9 +211,11 @@ def _place(runtime: Runtime) -> str:
 
 def _instructions(runtime: Runtime) -> list[tuple[str, str]]:
     """Return a row for each instruction file that holds here, the most general first."""
-    found = read_instructions(runtime.home, runtime.live.session.cwd)
-    files = found.files
-    rows = [f"{file.path} ({len(file.text):,} characters{', cut' if file.truncated else ''})" for file in files]
+    found = instructions_of(runtime.live)
+    rows = [
+        f"{file.path} ({len(file.text):,} characters{', cut' if file.truncated else ''}{describe_patterns(file)})"
+        for file in (*found.files, *found.on_touch)
+    ]
     rows += found.problems
     names = ["instructions", *[""] * len(rows)]
     return list(zip(names, rows or ["none · /init creates AGENTS.md"], strict=False))

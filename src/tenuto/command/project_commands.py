@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
-from tenuto.config.project import NAMES, project_root, read_instructions
+from tenuto.config.instructions import NAMES
+from tenuto.config.project import project_root
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.core.state.instructions import describe_patterns, instructions_of, told_instructions
 from tenuto.core.state.pins import PIN_SHARE, pin, pinned_tokens, unpin
 from tenuto.core.state.prompt import reload_system_entry
 from tenuto.protocol.part import TextPart
@@ -56,20 +58,29 @@ async def run_memory(runtime: Runtime, argument: str) -> list[CommandOutcome]:
 
 def _rows(runtime: Runtime) -> tuple[Choice, ...]:
     home, cwd = runtime.home, runtime.live.session.cwd
-    present = {file.path: file.text for file in read_instructions(home, cwd).files}
+    found = instructions_of(runtime.live)
+    files = (*found.files, *found.on_touch)
     rows = [
-        Choice(path, path, f"{_scope(path, home)} · {len(text):,} characters", preview=text)
-        for path, text in present.items()
+        Choice(
+            file.path,
+            file.path,
+            f"{_scope(file.path, home)} · {len(file.text):,} characters{describe_patterns(file)}",
+            preview=file.text,
+        )
+        for file in files
     ]
+    for path, text in told_instructions(runtime.live.session.get_llm_history()).items():
+        if all(path != file.path for file in files):
+            rows.append(Choice(path, path, "told, because a file there was touched", preview=text))
     for folder in (project_root(cwd), home):
-        if not any(Path(path).parent == folder for path in present):
+        if not any(Path(file.path).parent == folder for file in files):
             path = str(folder / NAMES[0])
             rows.append(Choice(path, path, f"{_scope(path, home)} · not there yet"))
     return tuple(rows)
 
 
 def _scope(path: str, home: Path) -> str:
-    return "every project" if Path(path).parent == home else "this project"
+    return "every project" if {home, home / "rules"} & set(Path(path).parents[:2]) else "this project"
 
 
 async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:

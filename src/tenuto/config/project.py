@@ -1,4 +1,4 @@
-"""What a project brings and Tenuto reads by itself: its root, its files, its branch, its instructions.
+"""What a project brings and Tenuto reads by itself: its root, its files, its branch.
 
 A repository can hold links, pipes and devices under any name, so `read_regular` is the one way to such a file: it
 never waits, never leaves the project, and never takes more than `MAX_BYTES`.
@@ -11,8 +11,6 @@ import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-
-import msgspec
 
 MAX_BYTES = 1_000_000
 """Bytes of a file that is read unasked."""
@@ -41,9 +39,9 @@ def read_regular(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] 
         real = os.path.realpath(path)
         if real.startswith(tuple(f"{place}/" for place in _SYSTEM)):
             raise RefusedFileError("it leads to a file of the system")
-        if inside and not _is_below(real, inside):
-            raise RefusedFileError("it leads out of the project")
-        if real != os.path.join(os.path.realpath(path.parent), path.name) and _is_below(real, apart):  # noqa: PTH118
+        if inside and not is_below(real, inside):
+            raise RefusedFileError(f"it leads out of {' and '.join(map(str, inside))}")
+        if real != os.path.join(os.path.realpath(path.parent), path.name) and is_below(real, apart):  # noqa: PTH118
             raise RefusedFileError("it leads to a file that is not the project's")
         return _read(real, limit)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -88,7 +86,8 @@ def _line(path: Path) -> str:
     return text.partition("\n")[0].strip()
 
 
-def _is_below(real: str, places: Sequence[Path]) -> bool:
+def is_below(real: str, places: Sequence[Path]) -> bool:
+    """Return whether a resolved path lies in one of these directories, wherever their own links lead."""
     return any(real.startswith(os.path.realpath(place).rstrip("/") + "/") for place in places)
 
 
@@ -114,56 +113,3 @@ def _read(real: str, limit: int) -> bytes:
     if len(data) > limit:
         raise RefusedFileError(f"it has more than {limit:,} bytes")
     return bytes(data)
-
-
-NAMES = ("AGENTS.md", "CLAUDE.md")
-MAX_CHARS = 64_000
-"""Characters of one file; the rest is left out with a notice in the text."""
-
-
-class InstructionFile(msgspec.Struct, frozen=True):
-    """One file as it is given to the model."""
-
-    path: str
-    text: str
-    truncated: bool = False
-
-
-class Instructions(msgspec.Struct, frozen=True):
-    """The files that hold, the most general first, and a line for each that is there and is not read."""
-
-    files: tuple[InstructionFile, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def read_instructions(home: Path, cwd: Path) -> Instructions:
-    """Return the instruction files that hold in `cwd`, no text twice.
-
-    A file that cannot be read is left out and named: instructions never stop the agent from starting. What a project
-    brings has to lie in the project: a link to a key would send that key to the provider.
-    """
-    root = project_root(cwd)
-    below = [cwd, *cwd.parents]
-    own = (home, Path(os.path.expanduser("~")))  # noqa: PTH111 - pathlib raises where there is no home
-    project, apart = (root,), (root / ".git", home)
-    found: dict[str, InstructionFile] = {}
-    problems: list[str] = []
-    for place in (home, *reversed(below[: below.index(root) + 1])):
-        for name in NAMES:
-            path = place / name
-            try:
-                text = (read_text(path, own) if place == home else read_text(path, project, apart)).strip()
-            except FileNotFoundError:
-                continue
-            except RefusedFileError as refused:
-                problems.append(f"{path} is not read as instructions: {refused}")
-                continue
-            if text:
-                found.setdefault(text, _bounded(path, text))
-    return Instructions(tuple(found.values()), tuple(problems))
-
-
-def _bounded(path: Path, text: str) -> InstructionFile:
-    if len(text) > MAX_CHARS:
-        return InstructionFile(str(path), f"{text[:MAX_CHARS]}\n[... cut: {path} has {len(text)} characters]", True)
-    return InstructionFile(str(path), text)

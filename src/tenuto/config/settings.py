@@ -37,6 +37,8 @@ Wait = Annotated[float, Meta(ge=0.01, le=604_800)]
 Seconds = Annotated[float, Meta(ge=0, le=604_800)]
 """Seconds between two things; 0 is none."""
 Retries = Annotated[int, Meta(ge=0, le=1_000)]
+FileName = Annotated[str, Meta(pattern=r"^(?!\.{0,2}$)[^/\\\x00-\x1f\x7f]{1,255}$", description="file names")]
+"""The name of a file in any folder, and no path."""
 RequestBytes = Annotated[int, Meta(ge=1_000, le=10_000_000_000)]
 
 
@@ -149,6 +151,12 @@ class SessionSettings(Section, frozen=True, kw_only=True):
     durability: Literal["none", "points", "wait"] = "points"
 
 
+class InstructionSettings(Section, frozen=True, kw_only=True):
+    """Instruction files. `also` are names of more such files, beside `AGENTS.md` and `CLAUDE.md`."""
+
+    also: tuple[FileName, ...] = ()
+
+
 class UiSettings(Section, frozen=True, kw_only=True):
     """The interactive front-ends. `notifications = true` is the command where there is one, else the terminal."""
 
@@ -204,6 +212,7 @@ class Settings(Section, frozen=True, kw_only=True):
     tools: ToolSettings = ToolSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
+    instructions: InstructionSettings = InstructionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
     catalogue: CatalogueSettings = CatalogueSettings()

@@ -122,10 +122,16 @@ def _kinds(kind: Any) -> list[str]:
         if arm in _WORDS and not (arm is bool and _choices(kind)):
             said.append(_WORDS[arm] + limits)
         elif get_origin(arm) is tuple:
-            said.append("a list")
+            said.append(f"a list{_members(get_args(arm)[0])}")
         elif get_origin(arm) is dict or _is_struct(arm):
             said.append("a table")
     return said
+
+
+def _members(kind: Any) -> str:
+    """Return what is said of the members of a list, behind "a list"."""
+    said = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+    return next((f" of {one.description}" for one in said if isinstance(one, msgspec.Meta) and one.description), "")
 
 
 def plain_type(kind: Any) -> tuple[Any, str]:

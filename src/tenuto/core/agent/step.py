@@ -23,6 +23,7 @@ from tenuto.core.agent.overflow import (
     leaves_no_room,
     run_preflight,
 )
+from tenuto.core.state.instructions import tell_nested
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pins import tell_pins
 from tenuto.core.state.place import find_place
@@ -82,6 +83,7 @@ async def remind_before_request(live: LiveSession) -> None:
     if compaction is not live.reminders.compaction:
         live.reminders.compaction = compaction
         _remind_again(live)
+    tell_nested(live)
 
 
 async def _remind_of_context(live: LiveSession) -> None:

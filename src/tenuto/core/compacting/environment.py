@@ -14,9 +14,9 @@ from tenuto.compaction.summary.summarise import MAX_PARTS
 from tenuto.compaction.summary.view import SessionData
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
 from tenuto.compaction.ways.validate import CurrentContext
-from tenuto.config.project import read_instructions
 from tenuto.core.errors import UsageError
 from tenuto.core.state.compaction_state import CompactionRequest
+from tenuto.core.state.instructions import instructions_of
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pin_notes import fitting_pins
 from tenuto.core.state.reminders import describe_job
@@ -223,7 +223,7 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
             summarisers=_SummaryModels(live, request.successor),
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
-            constraints="\n\n".join(file.text for file in read_instructions(live.home, live.session.cwd).files),
+            constraints="\n\n".join(file.text for file in instructions_of(live).files),
             session_data=_session_data(live),
             tracker=live.session.state.files,
             directory=str(live.session.cwd),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from tenuto.config.project import InstructionFile, read_instructions
+from tenuto.config.instructions import InstructionFile
+from tenuto.core.state.instructions import frame_instructions, instructions_of
 from tenuto.core.state.live import SessionServices
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import ToolSchema
@@ -68,8 +69,7 @@ def _instructions_part(instructions: Sequence[InstructionFile]) -> str:
     head = (
         f"{INSTRUCTIONS}\nThey bind you; where two differ the later one holds, and what the user says holds above both."
     )
-    files = [f'<instructions path="{file.path}">\n{file.text}\n</instructions>' for file in instructions]
-    return "\n\n".join([head, *files])
+    return "\n\n".join([head, *(frame_instructions(file) for file in instructions)])
 
 
 def instructions_in(prompt: str) -> str:
@@ -90,7 +90,7 @@ def tools_digest(schemas: Sequence[ToolSchema]) -> str:
 def build_system_entry(services: SessionServices) -> SystemMessage:
     """Return the entry for the instruction files and tools of this moment."""
     schemas = services.tool_schemas()
-    instructions = read_instructions(services.home, services.session.cwd)
+    instructions = instructions_of(services)
     for problem in instructions.problems:
         services.notify_once(problem, problem, "warning")
     return SystemMessage(
