@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "models", "import", "eval")
+SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt")
 RESERVED = ("acp", "doctor", "config", "stats", "sandbox")
 """Words that will be subcommands; they are not taken for a prompt."""
 
@@ -102,7 +103,7 @@ def _complain(message: str) -> int:
     return BAD_USAGE
 
 
-def _read_mode(word: str) -> str:
+def read_mode(word: str) -> str:
     """Return the mode that a word names. Raises `ArgumentTypeError` with those that there are."""
     import argparse
 
@@ -112,6 +113,20 @@ def _read_mode(word: str) -> str:
         hint = did_you_mean(word, MODES)
         raise argparse.ArgumentTypeError(f"“{word}” is none of {', '.join(MODES)}{hint}")
     return word
+
+
+def working_directory(named: str) -> Path | str:
+    """Return the real path of the directory to work in, or a sentence that says why there is none."""
+    try:
+        cwd = Path(named or ".").expanduser()
+        if cwd.is_dir():
+            return cwd.resolve(strict=True)
+    except FileNotFoundError:
+        return "the working directory was deleted; change to another one, or name one with --cwd DIR"
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return f"{named or 'the working directory'} cannot be used ({reason}); name another one with --cwd DIR"
+    return f"{cwd} is not a directory; name an existing one with --cwd"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -126,8 +141,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto import, tenuto eval. "
-        "API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline model answers.",
+        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto import, tenuto eval, tenuto "
+        "prompt. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(
@@ -163,7 +178,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: continue in a copy")
     parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
-    parser.add_argument("--mode", type=_read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
+    parser.add_argument("--mode", type=read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
     parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
     parser.add_argument("--no-session", action="store_true", help="do not save the session")
     parser.add_argument("--inline", action="store_true", help="print into the terminal's own scrollback")

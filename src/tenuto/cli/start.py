@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from msgspec import Struct
 
-from tenuto.cli.arguments import Options
+from tenuto.cli.arguments import Options, working_directory
 from tenuto.config.settings import UiSettings, home_directory, load_settings
 from tenuto.exit_codes import BAD_USAGE, SIGNAL
 from tenuto.guard.terminal import write_text
@@ -227,23 +227,13 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.models import run_models
 
         return lambda: run_models(tuple(rest), home, os.environ)
+    if name == "prompt":
+        from tenuto.cli.prompting import run_prompt
+
+        return lambda: run_prompt(tuple(rest), home)
     from tenuto.cli.sessions import run_sessions
 
     return lambda: run_sessions(tuple(rest), home)
-
-
-def working_directory(named: str) -> Path | str:
-    """Return the real path of the directory to work in, or a sentence that says why there is none."""
-    try:
-        cwd = Path(named or ".").expanduser()
-        if cwd.is_dir():
-            return cwd.resolve(strict=True)
-    except FileNotFoundError:
-        return "the working directory was deleted; change to another one, or name one with --cwd DIR"
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        return f"{named or 'the working directory'} cannot be used ({reason}); name another one with --cwd DIR"
-    return f"{cwd} is not a directory; name an existing one with --cwd"
 
 
 def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | None) -> int:

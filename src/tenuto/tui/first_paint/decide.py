@@ -12,7 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SUBCOMMANDS = frozenset({"sessions", "models", "acp", "import", "doctor", "config", "stats", "eval", "sandbox"})
+SUBCOMMANDS = frozenset(
+    {"sessions", "models", "acp", "import", "doctor", "config", "stats", "eval", "prompt", "sandbox"}
+)
 PROJECT_FILE = ".tenuto/settings.toml"
 SETTINGS_BYTES = 65_536
 MODES = ("plan", "ask", "edits", "auto")
