@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.cli.arguments import working_directory
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import Parser, complain, find_directory, parse, say, say_json
-from tenuto.cli.start import working_directory
 from tenuto.exit_codes import FAILED
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.protocol.message import CompactionEntry

@@ -6,8 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
+from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, complain, find_directory, parse, say_json
-from tenuto.cli.start import working_directory
 from tenuto.compaction.ways.preview import PlanDescription
 from tenuto.core.compacting.preview import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
