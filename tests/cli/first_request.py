@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from tenuto.compaction.measure.weight import estimate_tools
+from tenuto.core.state.place import MAX_TOKENS as PLACE_TOKENS
 from tenuto.core.state.prompt import build_system_prompt
 from tenuto.core.state.reminders import MODE_TEXTS, alone_text, environment_text
 from tenuto.model.wire.conversation import frame_note
@@ -36,8 +37,8 @@ def mode_tokens(mode: Mode, *, alone: bool) -> int:
     return estimate_text(frame_note(alone_text(mode, (), "") if alone else MODE_TEXTS[mode]))
 
 
-def place_tokens() -> int:
-    """Return about how many tokens the note on place and date has, in tens: it names directory, system and day."""
+def environment_tokens() -> int:
+    """Return about how many tokens the note on directory and date has, in tens: it names directory, system and day."""
     return round(estimate_text(frame_note(environment_text(Path("/home/user/project"), NOON))), -1)
 
 
@@ -48,12 +49,13 @@ def tool_tokens() -> dict[str, int]:
 
 def describe() -> str:
     """Return the table as Markdown."""
-    system, place, tools = system_tokens(), place_tokens(), tool_tokens()
+    system, place, tools = system_tokens(), environment_tokens(), tool_tokens()
     screen = {mode: mode_tokens(mode, alone=False) for mode in MODES}
     alone = {mode: mode_tokens(mode, alone=True) for mode in MODES}
-    rest = system + place + sum(tools.values())
+    rest = system + place + PLACE_TOKENS + sum(tools.values())
     lines = ["| part | tokens |", "|---|---|", f"| system prompt | {system} |"]
-    lines.append(f"| note on place and date | about {place} |")
+    lines.append(f"| note on directory and date | about {place} |")
+    lines.append(f"| note on the place, once | at most {PLACE_TOKENS} |")
     lines += [f"| note on mode `{mode}`: on a screen, with `-p` | {screen[mode]}, {alone[mode]} |" for mode in MODES]
     lines += [f"| tool `{name}` | {tokens} |" for name, tokens in tools.items()]
     lines.append(f"| all tools | {sum(tools.values()):,} |")

@@ -14,8 +14,8 @@ from tests.cli.first_request import (
     LIMIT,
     MODES,
     PAGE,
+    environment_tokens,
     mode_tokens,
-    place_tokens,
     system_tokens,
     tool_tokens,
     with_table,
@@ -80,7 +80,7 @@ def test_h10_the_parts_are_readable_and_their_tokens_add_up(run, home, protocol)
     headings = re.findall(r"^# (.+) \((?:([\d,]+) tokens?|not read by the model)\)$", shown.stdout, re.MULTILINE)
     names = [name for name, _ in headings]
     tools = [f"Tool: {name}" for name in tool_tokens()]
-    assert names == ["System prompt", "Instruction files", "Prompt", "Note", "Note", *tools, "Other fields"]
+    assert names == ["System prompt", "Instruction files", "Prompt", "Note", "Note", "Note", *tools, "Other fields"]
     total = sum(int(tokens.replace(",", "") or 0) for _, tokens in headings)
     assert shown.stdout.count(f"about {total:,} tokens") == 2
     assert f"Working directory: {run.work}" in shown.stdout
@@ -154,15 +154,16 @@ async def test_h10_the_first_request_stays_under_its_limit(tmp_path, protocol, m
     request = await record_request("…", work, tmp_path / "home", {}, model=MODELS[protocol], mode=mode)
     assert request.warnings == ()
     parts = divide_request(request.body)
-    system, prompt, place, about_mode, *tools, others = parts
+    system, prompt, environment, place, about_mode, *tools, others = parts
     assert (system.name, system.tokens) == ("System prompt", system_tokens())
     assert prompt.name == "Prompt"
-    assert (place.name, about_mode.name) == ("Note", "Note")
-    assert place.tokens < 2 * place_tokens() + len(os.fspath(work))
+    assert (environment.name, place.name, about_mode.name) == ("Note", "Note", "Note")
+    assert environment.tokens < 2 * environment_tokens() + len(os.fspath(work))
+    assert place.tokens <= PLACE_TOKENS
     assert about_mode.tokens == mode_tokens(mode, alone=True)
     assert {tool.name: tool.tokens for tool in tools} == {f"Tool: {name}": size for name, size in tool_tokens().items()}
     assert others.tokens == 0
-    assert sum(part.tokens for part in parts) < LIMIT
+    assert sum(part.tokens for part in parts) + PLACE_TOKENS - place.tokens < LIMIT
     assert mode_tokens(mode, alone=False) <= mode_tokens(mode, alone=True), "on a screen it is not larger"
 
 
