@@ -14,6 +14,7 @@ from tests.cli.first_request import (
     LIMIT,
     MODES,
     PAGE,
+    PLACE_TOKENS,
     environment_tokens,
     mode_tokens,
     system_tokens,
