@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
+import subprocess
+import tty
 from pathlib import Path
 
 import pytest
 
 from tenuto.cli.prompting import NotSentError, divide_request, record_request
+from tests.cli.conftest import TENUTO
 from tests.cli.first_request import (
     LIMIT,
     MODES,
@@ -86,6 +91,32 @@ def test_h10_the_parts_are_readable_and_their_tokens_add_up(run, home, protocol)
     assert shown.stdout.count(f"about {total:,} tokens") == 2
     assert f"Working directory: {run.work}" in shown.stdout
     assert 'model: "test"' in shown.stdout
+
+
+def test_h10_the_bytes_do_not_depend_on_the_encoding_of_the_output(run, home):
+    words = ("prompt", "show", "--json", "--model", "anthropic/test", "größer \u202e als")
+    shown = [run(*words, environ={"PYTHONIOENCODING": name}).stdout for name in ("utf-8", "ascii")]
+    assert "größer \u202e als" in shown[0]
+    assert shown[0] == shown[1]
+
+
+def test_h10_a_terminal_gets_the_same_value_without_what_it_would_obey(run, home):
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    words = ("prompt", "show", "--json", "--model", "anthropic/test", "turned \u202e round")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TENUTO_HOME": str(home)}
+    with subprocess.Popen(
+        [*TENUTO, *words], stdin=subprocess.DEVNULL, stdout=theirs, env=environ, cwd=run.work
+    ) as program:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux tells the end of a terminal that way
+            while data := os.read(ours, 65_536):
+                shown += data
+    os.close(ours)
+    assert program.returncode == 0
+    assert "\u202e" not in shown.decode()
+    assert json.loads(shown)["messages"][0]["content"][0]["text"] == "turned \u202e round"
 
 
 def test_h10_no_key_of_the_user_is_shown(run, home):

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import os
 import re
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 
 from tenuto.cli.arguments import MODES, read_mode, working_directory
+from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import Parser, complain, parse
 from tenuto.compaction.measure.weight import estimate_tools
 from tenuto.config.settings import load_settings
@@ -26,7 +28,7 @@ from tenuto.core.state.prompt import instructions_in
 from tenuto.core.state.windows import split_model
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.frontend.print import is_command
-from tenuto.guard.terminal import sanitize_line, write_text
+from tenuto.guard.terminal import escape_json, sanitize_line, write_text
 from tenuto.model.endpoints import LOCAL_PORTS, Endpoints
 from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.json_access import as_dict, as_list, as_text, decode_object, encode
@@ -135,7 +137,8 @@ def run_prompt(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str
     for warning in filter(None, (remark, *request.warnings)):
         write_text(f"tenuto: {sanitize_line(warning)}", to_errors=True)
     if parsed.json:
-        write_text(request.body.decode(), data=True)
+        on_screen = sys.stdout.isatty()
+        write_bytes([escape_json(request.body.decode()).encode() if on_screen else request.body, b"\n"])
     else:
         write_text(describe_request(model, divide_request(request.body)))
     return OK
