@@ -117,12 +117,11 @@ def _nested_folders(touched: Iterable[str], root: Path, cwd: Path) -> list[Path]
     """
     top, here = Path(os.path.realpath(root)), Path(os.path.realpath(cwd))
     above = {here, *here.parents}
+    start = f"{top}/".replace("//", "/")
     found: set[Path] = set()
-    for path in touched:
-        if not is_below(path, (top,)):
-            continue
+    for place in {os.path.dirname(path) for path in touched if path.startswith(start)}:  # noqa: PTH120 - there are many
         folder = top
-        for part in Path(path).relative_to(top).parts[:-1]:
+        for part in place[len(start) :].split("/"):
             folder /= part
             if folder in above:
                 continue
