@@ -128,7 +128,7 @@ async def test_the_shortening_can_be_undone_and_is_the_same_after_a_restart(tmp_
 
 async def test_when_even_that_does_not_help_the_error_names_the_sizes_and_the_session_goes_on(tmp_path):
     write_long_lines(tmp_path)
-    script, is_open = refusing([READ], window=10_500), False
+    script, is_open = refusing([READ], window=11_000), False
 
     def door(request: Request) -> AnyReply:
         return Reply("I see") if is_open else script(request)

@@ -200,7 +200,7 @@ async def test_polish_b_what_the_summariser_learns_holds_for_the_session(tmp_pat
 
 
 CROWDED = [
-    (5_000, 150, 300),
+    (5_600, 150, 300),
     (5_600, 150, 1_200),
     (8_192, 100, 2_800),
     (15_000, 1_000, 2_200),

@@ -251,7 +251,7 @@ async def test_r055_why_sizes_time_cost_and_summary_can_be_seen(tmp_path, resume
     shown = screen.text_of(item)
     head = shown.splitlines()[0]
     assert "manual" in head
-    assert f"{entry.tokens_before / 1000:.1f}"[:2] in head
+    assert f"{entry.tokens_before / 1000:.0f}k" in head
     assert "→" in head
     assert entry.duration >= SUMMARY_SECONDS
     assert format_seconds(entry.duration) in head

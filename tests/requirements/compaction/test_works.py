@@ -68,7 +68,7 @@ async def test_r004_compacted_is_said_only_of_a_request_under_the_trigger(tmp_pa
 
 async def test_r004_a_compaction_that_leaves_too_much_says_so_with_the_sizes(tmp_path):
     """The fixed parts are just under the trigger: what nothing brings under it has to come under a higher limit."""
-    rules = "Follow this rule always. " * 3_510
+    rules = "Follow this rule always. " * 3_450
     async with agent(tmp_path, talk(), options={"window": 32_000}, extra_prompt=rules) as running:
         live = running.runtime.live
         for number in range(6):

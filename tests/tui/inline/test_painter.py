@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyte
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tenuto.tui.inline.bottom import CellRows, Painter, Place
@@ -52,6 +52,7 @@ def new_cells() -> CellRows:
 
 
 @given(FRAMES)
+@example([([(), ()], 0, 0, False), ([(("a" * 10 + "字", "text"),)], 0, 59, False)])
 def test_frames_one_after_the_other_look_as_the_last_one_alone(frames: list[tuple]) -> None:
     one, fresh, cells = Terminal(), Terminal(), new_cells()
     for frame in frames:

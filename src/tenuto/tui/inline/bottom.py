@@ -120,7 +120,7 @@ class Painter:
             end = sum(cell.width for cell in new)
             if end < columns:
                 pieces.append("\x1b[K")
-            at = Place(number, min(end, columns - 1))
+            at = Place(number, end)  # behind the last column nobody knows where the terminal has its cursor
         if pieces:
             pieces = [HIDE_CURSOR * self._shows_cursor, NO_WRAP, *pieces, WRAP]
             self._shows_cursor = False
