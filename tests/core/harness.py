@@ -14,7 +14,7 @@ from tenuto.command.runtime import CommandRuntime
 from tenuto.core.start import Start
 from tenuto.protocol.event import AnyEvent, TaskSettledEvent
 from tenuto.protocol.part import TextPart
-from tests.server import ScriptedServer
+from tests.server import Call, Reply, Request, ScriptedServer
 
 PROTOCOLS = ("anthropic", "openai", "openai-chat")
 SAMPLE_REPO = Path(__file__).parent.parent / "fixtures" / "sample_repo"
@@ -79,6 +79,17 @@ async def reopened(tmp_path: Path, server: ScriptedServer, **changes) -> AsyncIt
         yield running
     finally:
         await runtime.close()
+
+
+def one_call_each(*steps: Call | None):
+    """A script with one call an answer; `None`, and everything behind them, is an answer without one."""
+    left = list(steps)
+
+    def answer(_request: Request) -> Reply:
+        call = left.pop(0) if left else None
+        return Reply("Done.") if call is None else Reply(tool_calls=[call])
+
+    return answer
 
 
 def copy_sample(target: Path) -> Path:

@@ -11,8 +11,8 @@ from tenuto.protocol.entry import TodoEntry, TodoItem
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import AssistantMessage, FileUse, ToolResultMessage, UserMessage
 from tenuto.protocol.part import TextPart
-from tests.core.harness import PROTOCOLS, agent
-from tests.server import Call, Reply
+from tests.core.harness import PROTOCOLS, agent, one_call_each
+from tests.server import Call
 
 ON = {"TENUTO_AGENT__FINAL_CHECK": "true"}
 EDIT = Call("write", {"path": "a.py", "content": "x = 1\n"})
@@ -21,20 +21,9 @@ TODO = Call("todo", {"items": [{"text": "write tests", "status": "in_progress"}]
 DONE = Call("todo", {"items": [{"text": "write tests", "status": "done"}]})
 
 
-def script(*steps: Call | None):
-    """One call an answer; `None` is an answer without one."""
-    left = list(steps)
-
-    def answer(_request):
-        call = left.pop(0) if left else None
-        return Reply("Done.") if call is None else Reply(tool_calls=[call])
-
-    return answer
-
-
 async def notes(tmp_path, *steps: Call | None, **changes) -> list[str]:
     """Return what the model was told beyond its calls' results."""
-    async with agent(tmp_path, script(*steps), environ=ON, **changes) as running:
+    async with agent(tmp_path, one_call_each(*steps), environ=ON, **changes) as running:
         assert (await running.ask("make it")).outcome == "completed"
         texts = [item.text for item in running.server.requests[-1].items if item.kind in ("user", "system")]
         told = [text for text in texts if "the last message is the one that counts" in text]
@@ -71,7 +60,7 @@ async def test_b7_where_a_user_decides_each_step_nothing_is_told(tmp_path):
 
 
 async def test_b7_the_setting_switches_it_off(tmp_path):
-    async with agent(tmp_path, script(EDIT), environ={"TENUTO_AGENT__FINAL_CHECK": "false"}) as running:
+    async with agent(tmp_path, one_call_each(EDIT), environ={"TENUTO_AGENT__FINAL_CHECK": "false"}) as running:
         await running.ask("make it")
         assert len(running.server.requests) == 2
 

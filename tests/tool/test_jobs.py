@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from tenuto.protocol.event import NoticeEvent, UserMessageEvent
-from tests.core.harness import PROTOCOLS, agent
-from tests.server import Call, Reply
+from tests.core.harness import PROTOCOLS, agent, one_call_each
+from tests.server import Call
 
 
 def bash(command: str, stdin: str = "none") -> Call:
@@ -19,19 +19,8 @@ def jobs(action: str, **more: object) -> Call:
     return Call("jobs", {"action": action, **more})
 
 
-def script(*steps: Call | None):
-    """One call an answer; `None`, and everything behind them, is an answer without one."""
-    left = list(steps)
-
-    def answer(_request):
-        call = left.pop(0) if left else None
-        return Reply("Done.") if call is None else Reply(tool_calls=[call])
-
-    return answer
-
-
 async def results(tmp_path, *steps: Call, **changes) -> list[str]:
-    async with agent(tmp_path, script(*steps), **changes) as running:
+    async with agent(tmp_path, one_call_each(*steps), **changes) as running:
         assert (await running.ask("go")).outcome == "completed"
         return [item.text for item in running.server.requests[-1].items if item.kind == "result"]
 
@@ -104,12 +93,12 @@ async def test_b5_what_cannot_be_done_is_said(tmp_path):
 async def test_b5_typing_is_judged_like_a_command(tmp_path):
     """A shell that was allowed must not be a way round the question."""
     calls = [bash("bash", "pipe"), jobs("write", text="touch made\n")]
-    async with agent(tmp_path, script(calls[0]), mode="auto") as running:
+    async with agent(tmp_path, one_call_each(calls[0]), mode="auto") as running:
         await running.ask("go")
         from tenuto.protocol.operation import ChangeModeOperation
 
         await running.runtime.submit(ChangeModeOperation(session_id=running.session.id, mode="plan"))
-        running.server.script = script(calls[1])
+        running.server.script = one_call_each(calls[1])
         await running.ask("type")
         results = [item.text for item in running.server.requests[-1].items if item.kind == "result"]
     assert "Plan mode is on" in results[-1]
@@ -119,7 +108,7 @@ async def test_b5_typing_is_judged_like_a_command(tmp_path):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_b5_the_end_of_a_job_begins_a_turn(tmp_path, protocol):
     command = "while [ ! -e go ]; do sleep 0.02; done; echo BUILD-OK"
-    async with agent(tmp_path, script(bash(command)), model=f"{protocol}/test") as running:
+    async with agent(tmp_path, one_call_each(bash(command)), model=f"{protocol}/test") as running:
         await running.ask("build")
         assert len(running.server.requests) == 2
         (tmp_path / "work" / "go").touch()
@@ -137,7 +126,7 @@ async def test_b5_nothing_is_woken_where_nobody_wants_it(tmp_path, how):
     if how == "seen":
         steps += [Call("bash", {"command": "touch go"}), jobs("wait", seconds=20)]
     environ = {"TENUTO_AGENT__WAKE": "false"} if how == "setting" else {}
-    async with agent(tmp_path, script(*steps), environ=environ) as running:
+    async with agent(tmp_path, one_call_each(*steps), environ=environ) as running:
         await running.ask("build")
         if how == "interrupt":
             running.runtime.live.task.last_outcome = "interrupted"
@@ -151,7 +140,7 @@ async def test_b5_nothing_is_woken_where_nobody_wants_it(tmp_path, how):
 
 async def test_b5_a_run_that_ends_by_itself_waits_for_its_jobs(tmp_path):
     command = "sleep 0.7; echo BUILD-OK > built"
-    async with agent(tmp_path, script(bash(command)), interactive=False, ends_by_itself=True) as running:
+    async with agent(tmp_path, one_call_each(bash(command)), interactive=False, ends_by_itself=True) as running:
         await running.ask("build")
         assert (tmp_path / "work" / "built").exists()
         assert len(running.server.requests) == 3
@@ -161,7 +150,7 @@ async def test_b5_a_run_that_ends_by_itself_waits_for_its_jobs(tmp_path):
 async def test_b5_it_waits_no_longer_than_it_may(tmp_path):
     environ = {"TENUTO_AGENT__JOB_WAIT": "0.5"}
     options = {"interactive": False, "ends_by_itself": True, "environ": environ}
-    async with agent(tmp_path, script(bash("sleep 300")), **options) as running:
+    async with agent(tmp_path, one_call_each(bash("sleep 300")), **options) as running:
         settled = await running.ask("serve")
         assert settled.outcome == "completed"
         assert any("still ran after 0.5 s" in event.text for event in running.of(NoticeEvent))
@@ -170,8 +159,22 @@ async def test_b5_it_waits_no_longer_than_it_may(tmp_path):
 async def test_b5_jobs_that_run_at_the_end_are_named_once(tmp_path):
     environ = {"TENUTO_AGENT__FINAL_CHECK": "true"}
     options = {"interactive": False, "ends_by_itself": True, "environ": environ}
-    async with agent(tmp_path, script(bash("sleep 300"), None, jobs("stop")), **options) as running:
+    async with agent(tmp_path, one_call_each(bash("sleep 300"), None, jobs("stop")), **options) as running:
         await running.ask("serve")
         notes = [item.text for item in running.server.requests[-1].items if "Still running: job-1" in item.text]
         assert len(notes) == 1
         assert len(running.server.requests) == 4
+
+
+async def test_b5_each_prompt_of_a_held_run_waits_for_its_own_jobs(tmp_path):
+    """The time that one prompt had waited was missing at the next."""
+    environ = {"TENUTO_AGENT__JOB_WAIT": "2"}
+    options = {"interactive": False, "ends_by_itself": True, "environ": environ}
+    first, second = bash("sleep 300"), bash("sleep 0.6; touch built")
+    async with agent(tmp_path, one_call_each(first, None, second), **options) as running:
+        await running.ask("serve")
+        (job,) = running.runtime.live.tool_context.jobs.all()
+        await running.runtime.live.tool_context.jobs.end(job)
+        job.reported = True
+        await running.ask("build")
+        assert (tmp_path / "work" / "built").exists()

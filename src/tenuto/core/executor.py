@@ -551,7 +551,7 @@ class Executor:
 
     def _start(self, live: LiveSession, submission_id: str, kind: TaskKind, body: Body) -> None:
         if live.task.settled:
-            live.task.settled, live.task.refused = False, 0
+            live.task.settled, live.task.refused, live.task.jobs_until = False, 0, None
         if kind == "compaction":
             live.compaction.background.cancel()
         self.tasks.start(live.id, submission_id, kind, body, partial(self._wind_up, live))

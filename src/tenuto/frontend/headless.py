@@ -100,6 +100,11 @@ class HeadlessRun:
         task.add_done_callback(self._interrupting.discard)
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the listener or the output failed: then there is nobody to tell anything."""
+        return self._failure is not None
+
+    @property
     def overtime(self) -> str:
         """Why a run ended that took too long."""
         return f"stopped after {self._timeout:g} s (--timeout)"

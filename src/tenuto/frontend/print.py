@@ -6,6 +6,7 @@ events. Exit codes: `exit_codes.py` (DESIGN section 9; R-081, R-082).
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from msgspec import Struct
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.exit_codes import BAD_USAGE, FAILED, LIMIT_REACHED, OK
+from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.result import RunResult, exit_code
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
@@ -254,7 +255,19 @@ class Talk:
         runtime.subscribe(_say_refusal)
 
     async def hold(self, prompt: str) -> int:
-        """Answer what is asked and return the exit code. Raises `UsageError`."""
+        """Answer what is asked and return the exit code. Raises `UsageError`.
+
+        A run that is ended while no task runs has a result too.
+        """
+        try:
+            return await self._hold(prompt)
+        except asyncio.CancelledError:
+            if self._run.has_failed:
+                raise
+            code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (INTERRUPTED, "interrupted")
+            return self._finish(self._ended(code, error))
+
+    async def _hold(self, prompt: str) -> int:
         await self._check_price()
         if self._options.reads_messages:
             return await self._hold_with(prompt)
@@ -323,6 +336,9 @@ class Talk:
         error = error or settled.error
         if settled.outcome == "interrupted":
             code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (code, "interrupted")
+        return self._ended(code, error, value)
+
+    def _ended(self, code: int, error: str, value: Any = None) -> End:
         used = self._runtime.live.session.state.usage - self._spent
         return End(code, error, used, time.monotonic() - self._began, value)
 
