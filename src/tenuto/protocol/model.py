@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol, runtime_checkable
 
@@ -64,6 +65,23 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The model as the user writes it: `provider/name`."""
         return f"{self.provider}/{self.name}"
+
+
+Family = Literal["claude", "gpt", "gemini", "other"]
+"""Whose habits a model has: which tools and words it was trained on, whoever serves it."""
+_START = r"(?:^|/|[a-z]\.|:)"
+_FAMILIES: tuple[tuple[Family, str], ...] = (
+    ("claude", rf"(?:{_START}|-)claude(?![a-z])"),
+    ("gpt", rf"{_START}(?:(?:chat)?gpt(?![a-z]|-jt?(?![a-z])|-neo)|o[1-9](?![a-z\d])|codex(?![a-z]))"),
+    ("gemini", rf"{_START}gemini(?![a-z])"),
+)
+"""Names begin after a gateway's prefixes: `openrouter/anthropic/…`, `us.anthropic.…`, `ft:…`."""
+
+
+def family_of(facts: ModelFacts) -> Family:
+    """Return the family of a model: what its name says, at whatever address it is served."""
+    name = facts.name.lower()
+    return next((family for family, pattern in _FAMILIES if re.search(pattern, name)), "other")
 
 
 class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
