@@ -28,6 +28,18 @@ def test_the_answer_goes_to_standard_output(run):
     assert (done.returncode, done.stdout) == (0, "Forty-two.\n"), done.stderr
 
 
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+def test_b11_an_effort_that_is_none_is_bad_usage_and_nothing_is_sent(run, protocol):
+    name = "claude-opus-5-5" if protocol == "anthropic" else "gpt-6.1-sol"
+    with ServerThread([Reply("Forty-two.")]) as server:
+        lacking = run("-p", "hi", "--model", f"{protocol}/{name}:ultra", server=server)
+        mistyped = run("-p", "hi", "--model", f"{protocol}/{name}:hihg", server=server)
+        assert server.requests == []
+    assert (lacking.returncode, lacking.stdout, mistyped.returncode, mistyped.stdout) == (2, "", 2, "")
+    assert "it has low, medium, high, xhigh, max" in lacking.stderr
+    assert f"did you mean {protocol}/{name}:high?" in mistyped.stderr
+
+
 def test_json_gives_every_event_as_a_line(run):
     with ServerThread([Reply("Forty-two.")]) as server:
         done = run("-p", "what is it?", "--json", "--model", "openai-chat/test", server=server)

@@ -141,6 +141,7 @@ def test_h10_without_model_and_key_it_says_for_which_model_it_is(run):
         (["--model", "nonsense"], ["provider/name"]),
         (["--model", "nobody/test"], ["nobody", "anthropic"]),
         (["--model", "offline/tenuto"], ["offline/tenuto", "--model"]),
+        (["--model", "openai/gpt-6-sol:hihg"], ["hihg", "did you mean openai/gpt-6-sol:high?"]),
         (["--mode", "paln"], ["paln", "did you mean plan"]),
         (["--cwd", "/nowhere"], ["/nowhere"]),
         (["--frobnicate"], ["--frobnicate", "tenuto prompt show --help"]),

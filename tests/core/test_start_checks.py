@@ -39,7 +39,9 @@ async def test_a_strategy_that_cannot_be_loaded_is_named_at_the_start_and_once(t
         assert told(running, name) == [said]
 
 
-@pytest.mark.parametrize("name", ["nobody/at-all", "openai-chat/not-in-the-list", "no-slash", "offline/other"])
+@pytest.mark.parametrize(
+    "name", ["nobody/at-all", "openai-chat/not-in-the-list", "no-slash", "offline/other", "openai-chat/test:hihg"]
+)
 async def test_a_summariser_that_no_provider_has_is_named_at_the_start(tmp_path: Path, name: str):
     """A provider that is not known, a model that its provider does not list, no name of a model."""
     async with agent(tmp_path, script, environ={"TENUTO_COMPACTION__MODEL": name}) as running:

@@ -18,7 +18,6 @@ from tenuto.model.catalogue.lookup import VENDORS, Catalogue, matches
 from tenuto.model.catalogue.names import forms, key, version
 from tenuto.model.catalogue.snapshot import CatalogueError, CatalogueModel
 from tenuto.model.endpoint import Endpoint, ProviderKind
-from tenuto.model.model_list import nearest_effort, thinks_adaptively
 from tenuto.protocol.model import ModelFacts
 
 GATEWAY = "https://gateway.example/v1"
@@ -329,39 +328,3 @@ def test_b6_any_text_is_read_as_a_name_and_none_is_a_fault(name: str):
 )
 def test_a_core_is_a_family_and_a_version(name: str, family: tuple[str, ...], numbers: tuple[int, ...]):
     assert version(name) == (family, numbers)
-
-
-# --- thinking and efforts by name ---
-
-
-@pytest.mark.parametrize(
-    ("name", "adaptive"),
-    [
-        ("claude-sonnet-5-5", True),
-        ("claude-opus-4-6", True),
-        ("claude-opus-5", True),
-        ("claude-haiku-4-5-20251001", False),
-        ("claude-sonnet-4-20250514", False),
-        ("claude-3-5-sonnet-20241022", False),
-        ("claude-fable-5-1", True),
-        ("qwen3", False),
-    ],
-)
-def test_adaptive_thinking_is_told_from_the_name(name: str, adaptive: bool):
-    assert thinks_adaptively(name) is adaptive
-
-
-@pytest.mark.parametrize(
-    ("asked", "efforts", "sent"),
-    [
-        ("high", ("low", "high"), "high"),
-        ("max", ("low", "high"), "high"),
-        ("medium", ("low", "high"), "low"),
-        ("minimal", ("low", "high"), "low"),
-        ("", ("low", "high"), ""),
-        ("high", (), ""),
-        ("frantic", ("low",), ""),
-    ],
-)
-def test_an_effort_that_a_model_lacks_becomes_the_nearest_below(asked: str, efforts: tuple[str, ...], sent: str):
-    assert nearest_effort(asked, efforts) == sent

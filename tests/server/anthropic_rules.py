@@ -212,6 +212,9 @@ def _check_thinking(body: dict[str, Any], options: Options) -> None:
         raise Refusal("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
     if budget and budget >= body.get("max_tokens", budget + 1):
         raise Refusal("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    if thinking.get("type") == "enabled":
+        _check_start_of_turn(body["messages"])
+    _check_model(body["model"], thinking.get("type", ""), (body.get("output_config") or {}).get("effort"))
     if not options.check_thinking:
         return
     own = sign(body["model"], "", "", "").split(".")[0]
@@ -224,6 +227,40 @@ def _check_thinking(body: dict[str, Any], options: Options) -> None:
         dropped = not previous and _without_previous(block["signature"]) == _without_previous(first)
         if block["signature"] != expected and not dropped:
             raise Refusal(f"{where}: Invalid `signature` in `thinking` block")
+
+
+def _check_start_of_turn(messages: list[dict[str, Any]]) -> None:
+    """The turn that goes on has to have begun with thinking: the first answer behind a message of the user's own."""
+    turn: list[dict[str, Any]] = []
+    for message in reversed(messages):
+        kinds = {block.get("type") for block in blocks_of(message["content"])}
+        if message["role"] == "user" and "tool_result" not in kinds:
+            break
+        if message["role"] == "assistant":
+            turn = blocks_of(message["content"])
+    if turn and turn[0].get("type") not in ("thinking", "redacted_thinking"):
+        raise Refusal(
+            f"messages: Expected `thinking` or `redacted_thinking`, but found `{turn[0].get('type')}`. When `thinking` "
+            "is enabled, a final `assistant` message must start with a thinking block"
+        )
+
+
+BUDGET_ONLY = re.compile(r"claude-(?:haiku|sonnet|opus)-4(?:-[0-5])?(?!-?[6-9])|claude-3")
+
+
+def _check_model(model: str, thinking: str, effort: str | None) -> None:
+    """Models up to 4.5 know no adaptive thinking, and but for Opus 4.5 no effort; newer ones take no budget."""
+    if not model.startswith("claude-"):
+        return
+    is_old = BUDGET_ONLY.match(model) is not None
+    if is_old and thinking == "adaptive":
+        raise Refusal("adaptive thinking is not supported on this model")
+    if is_old and effort and not model.startswith("claude-opus-4-5"):
+        raise Refusal("This model does not support the effort parameter.")
+    if not is_old and thinking == "enabled":
+        raise Refusal("thinking.type: `enabled` is not supported on this model")
+    if effort and effort not in ("low", "medium", "high", "xhigh", "max"):
+        raise Refusal("output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'")
 
 
 def _without_previous(signature: str) -> list[str]:

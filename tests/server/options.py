@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tenuto.evaluation.scripted import CHARACTERS, Counter
 
@@ -13,7 +14,8 @@ class Options:
 
     `window`: longer prompts are refused with the provider's overflow text. `max_output`: the most that may be asked
     for. `listed_window`: what the model list says (by default `window`, else 200 000); 0: names alone, as gateways
-    list them. `check_thinking`: signatures of returned thinking are held against the exact prefix. `one_system`: a
+    list them. `listing`: the whole entries of Anthropic's list instead. `check_thinking`: signatures of returned
+    thinking are held against the exact prefix. `one_system`: a
     chat server whose template takes one system message, first. `alternate`: user and assistant must alternate
     (Anthropic always, chat when set).
     `refuse`: request fields that this server does not know (`stream_options`, ...), items (`compaction_trigger`), or
@@ -33,4 +35,5 @@ class Options:
     reasoning_field: str = "reasoning_content"
     account: str = ""
     account_unavailable: bool = False
+    listing: tuple[dict[str, Any], ...] = ()
     counter: Counter = CHARACTERS

@@ -271,6 +271,7 @@ class ScriptedServer:
                 | ({"max_input_tokens": window, "max_tokens": limit, "capabilities": {}} if window else {})
                 for name in self.options.models
             ]
+            models = list(self.options.listing) or models
             listing = {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
         else:
             models = [

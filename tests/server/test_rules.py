@@ -69,6 +69,29 @@ ANTHROPIC_REFUSED = {
     "empty content": (messages({"role": "user", "content": ""}), "must have non-empty content"),
     "empty system": (messages(USER, system=[{"type": "text", "text": ""}]), "must be non-empty"),
     "unsigned thinking": (messages(USER, assistant(THINKING), USER), "signature: Field required"),
+    "a turn without thinking": (
+        messages(
+            USER, assistant(USE), user(RESULT), max_tokens=4_000, thinking={"type": "enabled", "budget_tokens": 2_000}
+        ),
+        "must start with a thinking block",
+    ),
+    "adaptive": (
+        messages(USER, model="claude-haiku-4-5", thinking={"type": "adaptive"}),
+        "adaptive thinking is not supported",
+    ),
+    "effort": (
+        messages(USER, model="claude-haiku-4-5", output_config={"effort": "low"}),
+        "does not support the effort parameter",
+    ),
+    "budget of a model that needs none": (
+        messages(
+            USER,
+            model="claude-opus-5-5",
+            max_tokens=4_000,
+            thinking={"type": "enabled", "budget_tokens": 2_000},
+        ),
+        "`enabled` is not supported",
+    ),
     "input no object": (messages(USER, assistant({**USE, "input": "x"}), user(RESULT)), "valid dictionary"),
     "id": (messages(USER, assistant({**USE, "id": "a b"})), "String should match pattern"),
     "temperature": (messages(USER, temperature=1), "temperature: Extra inputs are not permitted"),

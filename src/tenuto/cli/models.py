@@ -98,6 +98,7 @@ async def _available(settings: Settings, registry: ModelRegistry) -> list[ModelF
         models = await registry.available()
         first, _ = split_model(settings.model or await registry.find_default_model())
         registry.require(first)
+        await registry.require_name(first)
         return [registry.facts(first), *(facts for facts in models if facts.id != first)]
     except (ModelError, UsageError) as error:
         complain(f"the model of the settings cannot be used: {error}")

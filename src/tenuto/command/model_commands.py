@@ -15,6 +15,7 @@ from tenuto.core.state.instructions import describe_patterns, instructions_of
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import current_branch
 from tenuto.core.state.windows import forget_window
+from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.entry import ApprovalEntry, Mode
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import ChangeModelOperation, ChangeModeOperation
@@ -41,6 +42,39 @@ async def run_model(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         for facts in models
     )
     return [Choose(f"Model (now {present})", "model", rows)]
+
+
+DEFAULT = "default"
+"""The word for: as the model thinks by itself."""
+
+
+async def run_effort(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Change to the effort that is named; without one, offer the levels of the present model."""
+    live = runtime.live
+    facts, levels = live.facts, live.models.efforts(live.facts)
+    if levels is not None and not levels:
+        return [
+            Say(f"{facts.id} has no levels of effort. /model changes the model.", "warning" if argument else "info")
+        ]
+    offered = (DEFAULT, *(EFFORTS if levels is None else levels))
+    if not argument:
+        present = live.effort or DEFAULT
+        rows = tuple(Choice(level, level, _describe_effort(level, present), level == present) for level in offered)
+        unsure = "; no list says which it has" if levels is None else ""
+        return [Choose(f"Effort of {facts.id} (now {present}{unsure})", "effort", rows, in_order=True)]
+    if argument not in offered:
+        has = f"{facts.id} has {', '.join(offered)}"
+        return [Say(f"There is no effort “{argument}”: {has}{did_you_mean(argument, offered)}", "warning")]
+    model = facts.id if argument == DEFAULT else f"{facts.id}:{argument}"
+    before = live.effort
+    await runtime.submit(ChangeModelOperation(session_id=runtime.session_id, model=model))
+    return [Say(f"Effort set to {live.effort or DEFAULT}.")] if live.effort != before else []
+
+
+def _describe_effort(level: str, present: str) -> str:
+    """Return what a level means, where its word does not say it."""
+    said = {DEFAULT: "as the model does by itself", "none": "no thinking before the answer"}.get(level, "")
+    return ", ".join(filter(None, ("now" if level == present else "", said)))
 
 
 def _forget(live: LiveSession) -> str:

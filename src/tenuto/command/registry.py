@@ -51,6 +51,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "model", "show or change the model", "[provider/name[:effort] | forget]", offers=True, topic="model_commands"
     ),
+    Command(
+        "effort",
+        "show or change how hard the model thinks",
+        "[LEVEL|default]",
+        offers=True,
+        topic="model_commands",
+    ),
     Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True, topic="model_commands"),
     Command(
         "approvals",

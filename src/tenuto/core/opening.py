@@ -94,6 +94,7 @@ def _save_elsewhere(session: Session, unsaved: Unsaved) -> ClosedSession:
 
 CHECK_SECONDS = 10.0
 """How long a run that is over waits for what it may have to say of its settings."""
+DEFAULT_EFFORT = "Its own default holds until you choose another with /effort."
 FIRST_RUN = (
     "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
     "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
@@ -416,11 +417,22 @@ class Opener:
         async def ask() -> None:
             facts = await self.models.refresh(live.facts.id)
             if facts.id == live.facts.id and facts != live.facts:
+                wanted = live.effort
                 live.model.facts = facts
                 live.publish_usage()
+                self._check_effort(live, wanted)
             self._use_what_is_listed(live)
 
         self._refreshing = asyncio.create_task(ask(), name="model list")
+
+    def _check_effort(self, live: LiveSession, wanted: str) -> None:
+        """Go without an effort that the model does not have by its provider's list; the user is told."""
+        try:
+            self.models.require_effort(live.facts, wanted)
+        except ModelError as error:
+            live.notify(f"{error}. {DEFAULT_EFFORT}", "warning", keep=not live.session.is_read_only)
+            if not live.session.is_read_only:
+                change_model(live, ModelChange(live.facts))
 
     def _use_what_is_listed(self, live: LiveSession) -> None:
         """Change a model that nobody chose for one that its provider has, unless a request is on its way."""
@@ -457,16 +469,25 @@ class Opener:
         """Return a model that can be used, its effort, and what the user has to know about the choice.
 
         One that a session or the settings name and that cannot be used (its key is gone) keeps nobody out who can
-        choose another; what the command line names, and a run without a user, fail instead.
+        choose another; what the command line names, and a run without a user, fail instead. So does an effort that
+        the model does not have.
         """
+        may_choose = self._start.interactive and not (self._current is None and self._start.model)
         try:
             model, effort = await self._choose_model(session)
             self.models.require(model)
+            await self.models.require_name(model)
         except (ModelError, UsageError) as error:
-            named = self._current is None and self._start.model
-            if named or not self._start.interactive:
+            if not may_choose:
                 raise
             return OFFLINE_MODEL, "", f"{error}. Until you choose a model with /model the offline one answers."
+        own = self._settings.models.get(model)
+        try:
+            self.models.require_effort(self.models.facts(model), effort or (own.effort if own else ""))
+        except ModelError as error:
+            if not may_choose:
+                raise
+            return model, "", f"{error}. {DEFAULT_EFFORT}"
         return model, effort, ""
 
     async def _choose_model(self, session: Session) -> tuple[str, str]:
@@ -497,7 +518,7 @@ class Opener:
                 session_id=live.id,
                 cwd=str(session.cwd),
                 model=state.model,
-                effort=state.effort,
+                effort=live.effort,
                 sees_images=live.facts.images,
                 mode=live.mode,
                 title=state.title,

@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from tenuto.model import efforts
 from tenuto.model.endpoint import ProviderKind
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.protocol.model import UNNAMED_OUTPUT, ModelFacts
 
-EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-ANTHROPIC_EFFORTS = ("low", "medium", "high", "xhigh", "max")
-OPENAI_EFFORTS = ("minimal", "low", "medium", "high")
-_CLAUDE = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-(\d+)(?:[-.](\d{1,2}))?(?!\d)")
-_OPENAI_REASONING = re.compile(r"^(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(?!.*(?:-chat|-image|-realtime|-audio))")
-
 
 def complete(facts: ModelFacts, kind: ProviderKind) -> ModelFacts:
-    """Return the facts with thinking and efforts if the name tells them and nothing else did.
+    """Return the facts with thinking and efforts as the name tells them; what the facts say already stays.
 
     The Anthropic wire asks for an output limit with each request, so one is assumed where nobody names it.
     """
     if kind == "anthropic" and facts.max_output_tokens is None:
         facts = msgspec.structs.replace(facts, max_output_tokens=UNNAMED_OUTPUT)
-    if facts.thinking or facts.efforts:
+    row = efforts.find_levels(facts.name, kind)
+    if row is None or not row.levels:
         return facts
-    name = facts.name.rpartition("/")[2]
-    if kind == "anthropic" and thinks_adaptively(name):
-        return msgspec.structs.replace(facts, thinking=True, efforts=ANTHROPIC_EFFORTS)
-    if kind == "openai" and _OPENAI_REASONING.match(name):
-        return msgspec.structs.replace(facts, thinking=True, efforts=OPENAI_EFFORTS)
-    return facts
-
-
-def thinks_adaptively(name: str) -> bool:
-    """Whether a Claude model takes `thinking: adaptive`: all from 4.6 on."""
-    found = _CLAUDE.search(name)
-    return found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 6)
-
-
-def nearest_effort(asked: str, efforts: Sequence[str]) -> str:
-    """Return the strongest effort that a model has and that is not above the asked one, else its weakest.
-
-    Empty for a model without efforts, or when none is asked for.
-    """
-    if not asked or not efforts or asked not in EFFORT_ORDER:
-        return ""
-    order = [effort for effort in EFFORT_ORDER if effort in efforts]
-    reachable = [effort for effort in order if EFFORT_ORDER.index(effort) <= EFFORT_ORDER.index(asked)]
-    return (reachable or order or [""])[-1 if reachable else 0]
+    if facts.thinking or facts.efforts:
+        # A list of levels has no word for "no thinking".
+        off = ("none",) if "none" in row.levels and facts.efforts and kind == "anthropic" else ()
+        return msgspec.structs.replace(facts, efforts=efforts.in_order((*off, *(facts.efforts or row.levels))))
+    match row.way:
+        case "adaptive" | "reasoning":
+            return msgspec.structs.replace(facts, thinking=True, efforts=row.levels)
+        case "effort":
+            return msgspec.structs.replace(facts, efforts=row.levels)
+        case "budget":
+            return msgspec.structs.replace(facts, thinks_in_budget=True, efforts=row.levels)
 
 
 WINDOW_KEYS = (
@@ -86,7 +67,6 @@ def _facts(provider: str, entry: dict[str, Any]) -> ModelFacts | None:
     parameters = as_list(entry.get("supported_parameters"))
     input_price = _per_million(prices.get("prompt"))
     output = output if output != window else None
-    efforts = _efforts(as_dict(capabilities.get("effort")))
     adaptive = as_dict(as_dict(as_dict(capabilities.get("thinking")).get("types")).get("adaptive"))
     return ModelFacts(
         provider=provider,
@@ -95,7 +75,7 @@ def _facts(provider: str, entry: dict[str, Any]) -> ModelFacts | None:
         max_output_tokens=output,
         images=_sees_images(entry, capabilities),
         thinking=bool(adaptive.get("supported")) or "reasoning" in parameters,
-        efforts=efforts,
+        efforts=_efforts(entry, capabilities),
         input_price=input_price,
         output_price=_per_million(prices.get("completion")),
         cache_read_price=_per_million(prices.get("input_cache_read")),
@@ -115,8 +95,14 @@ def _first_count(places: tuple[dict[str, Any], ...], keys: tuple[str, ...]) -> i
     return None
 
 
-def _efforts(effort: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(level for level in EFFORT_ORDER if as_dict(effort.get(level)).get("supported"))
+def _efforts(entry: dict[str, Any], capabilities: dict[str, Any]) -> tuple[str, ...]:
+    """Return the levels that a list names: as a tree (Anthropic), or as a list of words or of objects (others)."""
+    tree = as_dict(capabilities.get("effort"))
+    if tree:
+        return efforts.in_order([level for level, said in tree.items() if as_dict(said).get("supported")])
+    reasoning = as_dict(entry.get("reasoning"))
+    named = as_list(entry.get("supported_reasoning_levels")) or as_list(reasoning.get("supported_efforts"))
+    return efforts.in_order([as_dict(level).get("effort") or level for level in named])
 
 
 def _sees_images(entry: dict[str, Any], capabilities: dict[str, Any]) -> bool:

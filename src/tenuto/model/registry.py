@@ -14,6 +14,7 @@ from tenuto.config.settings import Settings
 from tenuto.model import model_list
 from tenuto.model.catalogue.lookup import Catalogue
 from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
+from tenuto.model.efforts import explain_effort, explain_suffix, find_levels, odd_suffix
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.endpoints import (
     LIST_MAX_AGE,
@@ -81,6 +82,45 @@ class ModelRegistry:
         missing = self._endpoints.missing_key(self._endpoints.get(provider))
         if missing is not None:
             raise missing
+
+    async def require_name(self, model_id: str) -> None:
+        """Check that what stands behind the last colon of a model belongs to its name. Raises `ModelError`.
+
+        What only looks like a mistyped effort is looked for in the provider's list first. The settings, too, may name
+        a model; and of a server on this machine that gives no list nobody knows what it has.
+        """
+        provider, name = split_id(model_id)
+        if provider == OFFLINE or not odd_suffix(name) or model_id in self._settings.models:
+            return
+        if self.catalogue.has_name(name):
+            return
+        endpoint = self._endpoints.get(provider)
+        await self._ask_list(endpoint)
+        stored = self._stored_list(endpoint)
+        if (stored is None and endpoint.is_local) or (stored is not None and stored.find(name) is not None):
+            return
+        base = model_id.rpartition(":")[0]
+        hint = f'if the name is right, put [models."{model_id}"] into settings.toml'
+        raise ModelError("not_found", explain_suffix(model_id, self.facts(base).efforts), hint=hint)
+
+    def efforts(self, facts: ModelFacts) -> tuple[str, ...] | None:
+        """Return the levels that a model has; none for one that has no choice, `None` where nobody knows."""
+        if facts.efforts:
+            return facts.efforts
+        if facts.provider == OFFLINE:
+            return ()
+        row = find_levels(facts.name, self._endpoints.get(facts.provider).kind)
+        return None if row is None or facts.thinking else row.levels
+
+    def takes(self, facts: ModelFacts, effort: str) -> bool:
+        """Whether a model can be asked for an effort, as far as anybody knows; for none at all it always can."""
+        levels = self.efforts(facts)
+        return not effort or levels is None or effort in levels
+
+    def require_effort(self, facts: ModelFacts, effort: str) -> None:
+        """Check that a model has a level of effort. Raises `ModelError` that names those that it has."""
+        if not self.takes(facts, effort):
+            raise ModelError("not_found", explain_effort(facts.id, effort, self.efforts(facts) or ()))
 
     def facts(self, model_id: str) -> ModelFacts:
         """Return what is known of a model without asking anybody.

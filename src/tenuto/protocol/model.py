@@ -40,7 +40,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     `source` names where the window comes from: provider, settings, learned, catalogue (its address is known there),
     name (another provider's model of that name), nearest (an older version of its family), default. `output_source`
     and `price_source` say the same of the output limit and the prices, empty where there is none. `assumed_from` is
-    the catalogue's model behind what comes by name or is nearest.
+    the catalogue's model behind what comes by name or is nearest. `efforts` are the levels that it has, empty where
+    nobody knows; with `thinks_in_budget` each of them is a number of tokens.
     """
 
     provider: str
@@ -52,6 +53,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     images: bool = True
     thinking: bool = False
     efforts: tuple[str, ...] = ()
+    thinks_in_budget: bool = False
     input_price: float | None = None
     output_price: float | None = None
     cache_read_price: float | None = None
@@ -81,7 +83,10 @@ _FAMILIES: tuple[tuple[Family, str], ...] = (
 def family_of(facts: ModelFacts) -> Family:
     """Return the family of a model: what its name says, at whatever address it is served."""
     name = facts.name.lower()
-    return next((family for family, pattern in _FAMILIES if re.search(pattern, name)), "other")
+    for family, pattern in _FAMILIES:
+        if re.search(pattern, name):
+            return family
+    return "other"
 
 
 class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):

@@ -145,6 +145,17 @@ async def test_a_picker_filters_and_runs_the_command_with_what_was_picked() -> N
         assert screen.app.composer.text == "kept\n", "a panel keeps the draft"
 
 
+async def test_b11_a_key_offers_the_levels_of_effort() -> None:
+    async with running_app() as screen:
+        screen.runtime.outcomes = [Choose("Effort", "effort", (Choice("low", "low"), Choice("high", "high")))]
+        await screen.burst([*"kept", "alt+t"])
+        assert "Effort" in screen.text()
+        screen.runtime.outcomes = []
+        await screen.burst(["down", "enter"])
+        assert screen.runtime.commands == ["/effort", "/effort high"]
+        assert screen.app.composer.text == "kept"
+
+
 async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys() -> None:
     async with running_app() as screen:
         rows = tuple(Choice(f"id{n}", f"session {n}", title=f"session {n}") for n in range(4))

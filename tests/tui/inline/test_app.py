@@ -245,6 +245,17 @@ async def test_a_picker_filters_and_picks() -> None:
         await session.gone("Which model?")
 
 
+async def test_b11_a_key_offers_the_levels_of_effort() -> None:
+    async with running_app() as session:
+        session.runtime.outcomes = [Choose("Effort", "effort", (Choice("low", "low"), Choice("high", "high")))]
+        session.type("kept\x1bt")
+        await session.shows("Effort", "high")
+        session.runtime.outcomes = []
+        session.type("\x1b[B\r")
+        await session.until(lambda: session.runtime.commands == ["/effort", "/effort high"])
+        assert session.app.editor.text == "kept"
+
+
 async def test_rows_of_the_sessions_list_are_renamed_deleted_and_copied_by_keys() -> None:
     async with running_app() as session:
         rows = tuple(Choice(f"id{n}", f"session {n}", title=f"session {n}") for n in range(4))

@@ -160,6 +160,7 @@ async def _usable(live: LiveSession, text: str) -> ModelFacts:
     """Return the facts of a model that can be called. Raises `UsageError` or `ModelError`."""
     model, _ = split_model(text)
     live.models.require(model)
+    await live.models.require_name(model)
     return await live.models.refresh(model)
 
 

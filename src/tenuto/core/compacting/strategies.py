@@ -284,6 +284,7 @@ async def _find_fault(live: LiveSession, text: str) -> str:
     try:
         model, _ = split_model(text)
         live.models.require(model)
+        await live.models.require_name(model)
         await live.models.refresh(model)
     except (UsageError, ModelError) as error:
         return str(error)

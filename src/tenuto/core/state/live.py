@@ -286,9 +286,13 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
 
     @property
     def effort(self) -> str:
-        """How hard the model is to think: the session's choice, else the model's setting; empty: its own default."""
+        """How hard the model is to think: the session's choice, else the model's setting; empty: its own default.
+
+        A level that the model does not have was told to the user, and its default holds.
+        """
         own = self.settings.models.get(self.facts.id)
-        return self.session.state.effort or (own.effort if own is not None else "")
+        effort = self.session.state.effort or (own.effort if own is not None else "")
+        return effort if self.models.takes(self.facts, effort) else ""
 
     def budget(self, facts: ModelFacts | None = None) -> Budget:
         """Return how a model's window is divided, the present one's unless named; its own settings win."""

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.prompt import instructions_in
+from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.event import ModelChangedEvent
 from tenuto.protocol.message import AssistantMessage, SystemMessage
@@ -160,9 +161,6 @@ def _instructions(session: Session) -> int:
     return estimate_text(instructions_in(view[0].text)) if view and isinstance(view[0], SystemMessage) else 0
 
 
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-
-
 def split_model(text: str) -> tuple[str, str]:
     """Split `provider/name[:effort]` into the model and the effort (empty when none is named).
 
@@ -188,7 +186,10 @@ async def find_model(live: LiveSession, text: str) -> ModelChange:
     """Return the model that `provider/name[:effort]` means. Raises `UsageError` or `ModelError`: it cannot be used."""
     model, effort = split_model(text)
     live.models.require(model)
-    return ModelChange(await live.models.refresh(model), effort)
+    await live.models.require_name(model)
+    facts = await live.models.refresh(model)
+    live.models.require_effort(facts, effort)
+    return ModelChange(facts, effort)
 
 
 def is_too_small(live: LiveSession, facts: ModelFacts) -> bool:
@@ -212,5 +213,7 @@ def change_model(live: LiveSession, change: ModelChange) -> None:
     state = live.session.state
     if (state.model, state.effort) != (model, effort):
         live.session.append(ModelEntry(model=model, effort=effort))
-    live.bus.publish(ModelChangedEvent(session_id=live.id, model=model, effort=effort, sees_images=live.facts.images))
+    live.bus.publish(
+        ModelChangedEvent(session_id=live.id, model=model, effort=live.effort, sees_images=live.facts.images)
+    )
     live.publish_usage()

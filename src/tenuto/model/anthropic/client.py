@@ -18,6 +18,7 @@ from tenuto.model.anthropic.encoder import (
     AnthropicEncoder,
     ask_on,
     begins_with_block,
+    can_think,
     compaction_field,
     editing_field,
     explain_absence,
@@ -25,9 +26,10 @@ from tenuto.model.anthropic.encoder import (
     join_messages,
 )
 from tenuto.model.anthropic.stream import AnthropicDecoder
+from tenuto.model.efforts import thinking_budget
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Transport
-from tenuto.model.model_list import facts_from_list, nearest_effort
+from tenuto.model.model_list import facts_from_list
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
 from tenuto.model.wire.conversation import Encoded, LoadBlob, Run, taken_ids
 from tenuto.protocol.model import UNNAMED_OUTPUT, CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
@@ -172,11 +174,23 @@ class AnthropicClient:
     def _thinking(self, request: ModelRequest) -> list[Field]:
         """Return the fields for thinking and effort, where the model has them and the server takes them."""
         facts, effort = request.model, request.effort
+        if facts.thinks_in_budget:
+            return self._budget(request)
         fields: list[Field] = []
         if facts.thinking and self._wire.negotiation.allows("thinking"):
             kind = b'{"type":"disabled"}' if effort == "none" else b'{"type":"adaptive","display":"summarized"}'
             fields.append(("thinking", kind))
-        effort = "" if effort == "none" else nearest_effort(effort, facts.efforts)
-        if effort and self._wire.negotiation.allows("output_config"):
+        if effort not in ("", "none") and self._wire.negotiation.allows("output_config"):
             fields.append(("output_config", json_access.encode({"effort": effort})))
         return fields
+
+    def _budget(self, request: ModelRequest) -> list[Field]:
+        """Return the field for thinking of a model that is told how many tokens it may take; none by default.
+
+        Within a turn that began without thinking it stays off: the API takes no such answer back with it.
+        """
+        budget = thinking_budget(request.effort, request.max_output_tokens or UNNAMED_OUTPUT)
+        may_think = self._wire.negotiation.allows("thinking") and can_think(request, self._endpoint.provider)
+        if not (budget and may_think):
+            return []
+        return [("thinking", b'{"type":"enabled","budget_tokens":%d}' % budget)]

@@ -11,8 +11,8 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_call_id, wire_name
-from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
-from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ServerEdit, ToolSchema
+from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage, UserMessage
+from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest, ServerContext, ServerEdit, ToolSchema
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 
 COMPACTION = "compaction"
@@ -85,6 +85,34 @@ def begins_with_block(messages: Sequence[Message], provider: str) -> bool:
         isinstance(part, OpaquePart) and part.provider == provider and bytes(part.block).startswith(BLOCK_START)
         for part in first.parts
     )
+
+
+def can_think(request: ModelRequest, provider: str) -> bool:
+    """Whether thinking within a budget may be asked for: the turn is new, or it began with thinking that goes along.
+
+    A text of the user that goes into one message with results of tools begins no turn.
+    """
+    first: AssistantMessage | None = None
+    has_spoken = False
+    for message in reversed(request.messages):
+        match message:
+            case UserMessage():
+                has_spoken = True
+            case AssistantMessage():
+                if has_spoken:
+                    break
+                first = message
+            case ToolResultMessage():
+                has_spoken = False
+            case _:
+                pass
+    if first is None:
+        return True
+    match first.parts[:1]:
+        case (ThinkingPart() as part,):
+            return request.thinking and part.provider == provider and bool(bytes(part.block))
+        case _:
+            return False
 
 
 def join_betas(*betas: str) -> str:

@@ -79,6 +79,12 @@ class Catalogue:
         name = self._provider_at(base_url)
         return self._shelf(name).provider if name else None
 
+    def has_name(self, name: str) -> bool:
+        """Whether some provider has a model of just this name."""
+        lower = name.lower()
+        found = (self._shelf(provider) for provider, unread in self._unread.items() if unread.mentions(lower))
+        return any(model.id.lower() == lower for shelf in found for model in shelf.provider.models)
+
     def complete(self, facts: ModelFacts, endpoint: Endpoint) -> ModelFacts:
         """Return the facts with what the catalogue adds; what the facts say already stays."""
         if None not in (facts.context_window, facts.max_output_tokens, facts.input_price):

@@ -142,9 +142,9 @@ class ResponsesClient:
         return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
 
     def _reasoning(self, request: ModelRequest) -> bytes:
-        """Return the `reasoning` field for a model that reasons; empty bytes for the others, which refuse it."""
+        """Return the `reasoning` field for a model that reasons, or that the user asks to; else empty bytes."""
         fields: dict[str, str] = {}
-        if request.effort and (request.model.thinking or request.model.efforts):
+        if request.effort:
             fields["effort"] = request.effort
         if request.model.thinking and self._wire.negotiation.allows("reasoning.summary"):
             fields["summary"] = "auto"

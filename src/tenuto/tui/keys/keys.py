@@ -40,6 +40,7 @@ from tenuto.tui.state.intents import (
     MovePicker,
     OpenSearch,
     PickChoice,
+    PickEffort,
     PickModel,
     RepaintScreen,
     ScrollPreview,
@@ -61,6 +62,7 @@ KEYS: tuple[Key, ...] = (
     Key("queue", ("alt+q", "ctrl+x q"), "prompt", FocusQueue(), "go to what is queued: change, order, delete it"),
     Key("mode.cycle", ("shift+tab",), "prompt", CycleMode(), "next approval mode"),
     Key("model.pick", ("alt+p",), "prompt", PickModel(), "choose a model"),
+    Key("effort.pick", ("alt+t",), "prompt", PickEffort(), "choose how hard the model thinks"),
     Key(
         "history.previous", ("up",), "prompt", HistoryPrevious(), "on the first line: earlier prompt, or edit the queue"
     ),

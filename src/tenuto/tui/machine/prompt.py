@@ -23,6 +23,7 @@ from tenuto.tui.state.intents import (
     ImageAttached,
     ImageDetached,
     ImageRefused,
+    PickEffort,
     PickModel,
     SendDraft,
     SendText,
@@ -213,6 +214,12 @@ def cycle_mode(change: Change, _intent: CycleMode) -> None:
 def pick_model(change: Change, _intent: PickModel) -> None:
     """Offer the models."""
     change.emit(RunCommand("/model"))
+
+
+@on(PickEffort)
+def pick_effort(change: Change, _intent: PickEffort) -> None:
+    """Offer the levels of the present model."""
+    change.emit(RunCommand("/effort"))
 
 
 # --- images, pastes, a draft that comes back ---

@@ -394,6 +394,10 @@ class PickModel(IntentBase, frozen=True):
     """Ask for another model (Alt+P)."""
 
 
+class PickEffort(IntentBase, frozen=True):
+    """Ask for another effort of the model (Alt+T)."""
+
+
 class CommandLasts(IntentBase, frozen=True):
     """A command takes longer than a moment; empty: it does not any more. `stoppable`: Esc may end it."""
 
