@@ -15,6 +15,7 @@ from tenuto.core.state.prompt import build_system_prompt
 from tenuto.core.state.reminders import MODE_TEXTS, alone_text, environment_text
 from tenuto.model.wire.conversation import frame_note
 from tenuto.protocol.entry import Mode
+from tenuto.protocol.model import Family
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.run.registry import ToolRegistry
 
@@ -22,14 +23,20 @@ LIMIT = 3_500
 """Tokens that the first request may have without instruction files and prompt."""
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
 BEGIN, END = "<!-- table: python -m tests.cli.first_request -->", "<!-- /table -->"
+FAMILIES: dict[Family, str] = {
+    "claude": "for Claude",
+    "gpt": "for GPT",
+    "gemini": "for Gemini",
+    "other": "for all others",
+}
 MODES: tuple[Mode, ...] = get_args(Mode)
 NOON = 1_728_043_200.0
 """A day that is the same in nearly every time zone."""
 
 
-def system_tokens() -> int:
-    """Return the tokens of the system prompt without instruction files."""
-    return estimate_text(build_system_prompt([]))
+def system_tokens(family: Family) -> int:
+    """Return the tokens of the system prompt for a family of models, without instruction files."""
+    return estimate_text(build_system_prompt([], family=family))
 
 
 def mode_tokens(mode: Mode, *, alone: bool) -> int:
@@ -49,19 +56,20 @@ def tool_tokens() -> dict[str, int]:
 
 def describe() -> str:
     """Return the table as Markdown."""
-    system, place, tools = system_tokens(), environment_tokens(), tool_tokens()
+    system = {family: system_tokens(family) for family in FAMILIES}
+    largest, place, tools = max(system.values()), environment_tokens(), tool_tokens()
     screen = {mode: mode_tokens(mode, alone=False) for mode in MODES}
     alone = {mode: mode_tokens(mode, alone=True) for mode in MODES}
-    rest = system + place + PLACE_TOKENS + sum(tools.values())
-    lines = ["| part | tokens |", "|---|---|", f"| system prompt | {system} |"]
+    rest = largest + place + PLACE_TOKENS + sum(tools.values())
+    lines = ["| part | tokens |", "|---|---|"]
+    lines += [f"| system prompt, {title} | {system[family]} |" for family, title in FAMILIES.items()]
     lines.append(f"| note on directory and date | about {place} |")
     lines.append(f"| note on the place, once | at most {PLACE_TOKENS} |")
     lines += [f"| note on mode `{mode}`: on a screen, with `-p` | {screen[mode]}, {alone[mode]} |" for mode in MODES]
     lines += [f"| tool `{name}` | {tokens} |" for name, tokens in tools.items()]
     lines.append(f"| all tools | {sum(tools.values()):,} |")
-    lines.append(
-        f"| the request in mode `ask`: on a screen, with `-p` | {_about(rest + screen['ask'], rest + alone['ask'])} |"
-    )
+    largest_ask = _about(rest + screen["ask"], rest + alone["ask"])
+    lines.append(f"| the largest request in mode `ask`: on a screen, with `-p` | {largest_ask} |")
     return "\n".join(lines)
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from tenuto.cli.prompting import NotSentError, divide_request, record_request
+from tenuto.protocol.model import Family
 from tests.cli.conftest import TENUTO
 from tests.cli.first_request import (
+    FAMILIES,
     LIMIT,
     MODES,
     PAGE,
@@ -29,6 +31,7 @@ from tests.cli.first_request import (
 from tests.server import Reply, ServerThread
 
 MODELS = {"anthropic": "anthropic/test", "openai": "openai/test", "openai-chat": "openai-chat/test"}
+NAMES: dict[Family, str] = {"claude": "claude-x", "gpt": "gpt-x", "gemini": "gemini-x", "other": "x"}
 BOUND = re.compile(r'"prompt_cache_key":"[^"]*"')
 """The one field that names the session."""
 
@@ -188,7 +191,7 @@ async def test_h10_the_first_request_stays_under_its_limit(tmp_path, protocol, m
     assert request.warnings == ()
     parts = divide_request(request.body)
     system, prompt, environment, place, about_mode, *tools, others = parts
-    assert (system.name, system.tokens) == ("System prompt", system_tokens())
+    assert (system.name, system.tokens) == ("System prompt", system_tokens("other"))
     assert prompt.name == "Prompt"
     assert (environment.name, place.name, about_mode.name) == ("Note", "Note", "Note")
     assert environment.tokens < 2 * environment_tokens() + len(os.fspath(work))
@@ -198,6 +201,22 @@ async def test_h10_the_first_request_stays_under_its_limit(tmp_path, protocol, m
     assert others.tokens == 0
     assert sum(part.tokens for part in parts) + PLACE_TOKENS - place.tokens < LIMIT
     assert mode_tokens(mode, alone=False) <= mode_tokens(mode, alone=True), "on a screen it is not larger"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("protocol", MODELS)
+async def test_b11_the_first_request_stays_under_its_limit_in_every_family(tmp_path, protocol, family):
+    work = tmp_path / "work"
+    work.mkdir()
+    model = f"{protocol}/{NAMES[family]}"
+    for mode in MODES:
+        request = await record_request("…", work, tmp_path / "home", {}, model=model, mode=mode)
+        parts = divide_request(request.body)
+        assert parts[0].tokens == system_tokens(family)
+        place = next(part.tokens for part in parts[3:])
+        assert sum(part.tokens for part in parts) + PLACE_TOKENS - place < LIMIT
+    own = system_tokens(family) - system_tokens("other")
+    assert (0 < own <= 60) or (own == 0 and family == "other")
 
 
 def test_h10_the_page_has_the_table():

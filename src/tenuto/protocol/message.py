@@ -52,13 +52,15 @@ StopReason = Literal[
 class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
     """The system prompt as sent, with the names and the digest of the tools sent beside it; or a summary.
 
-    In the log this is the `system` entry. In a compaction's `replacement` it carries the framed summary.
+    In the log this is the `system` entry. In a compaction's `replacement` it carries the framed summary. `family` is
+    the family of models that it is for; empty: for all.
     """
 
     role: ClassVar[str] = "system"
     text: str
     tools: tuple[str, ...] = ()
     tools_digest: str = ""
+    family: str = ""
 
 
 class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):

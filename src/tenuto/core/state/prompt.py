@@ -1,7 +1,7 @@
 """The `system` entry: what the system prompt and the tools were when they were first sent.
 
-It is written at the first request and again only by a compaction, `/reload`, or an agreed change of tools; a resumed
-session sends the stored one and never a newly built one (DESIGN section 3).
+It is written at the first request and again only by a compaction, `/reload`, an agreed change of tools, or a change to
+a model of another family; a resumed session sends the stored one and never a newly built one (DESIGN section 3).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Sequence
 
 from tenuto.config.instructions import InstructionFile
+from tenuto.core.state.family_prompt import family_part
 from tenuto.core.state.instructions import frame_instructions, instructions_of
-from tenuto.core.state.live import SessionServices
+from tenuto.core.state.live import LiveSession
 from tenuto.protocol.message import SystemMessage
-from tenuto.protocol.model import ToolSchema
+from tenuto.protocol.model import Family, ToolSchema, family_of
 
 IDENTITY = """\
 You are Tenuto, a coding agent that works in a user's terminal, on their files, with the tools listed for you. \
@@ -55,14 +56,12 @@ ANSWERS = """\
 INSTRUCTIONS = "# Instructions of the user and the project"
 
 
-def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = "") -> str:
+def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = "", *, family: Family = "other") -> str:
     """Return the whole prompt; `extra` is a text of the settings or of the Python API, put before the instructions."""
-    parts = [IDENTITY, WORK, FILES, FINISH, ANSWERS]
-    if extra:
-        parts.append(extra)
+    parts = [IDENTITY, WORK, FILES, FINISH, ANSWERS, family_part(family), extra]
     if instructions:
         parts.append(_instructions_part(instructions))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def _instructions_part(instructions: Sequence[InstructionFile]) -> str:
@@ -87,40 +86,56 @@ def tools_digest(schemas: Sequence[ToolSchema]) -> str:
     return digest.hexdigest()[:16]
 
 
-def build_system_entry(services: SessionServices) -> SystemMessage:
-    """Return the entry for the instruction files and tools of this moment."""
-    schemas = services.tool_schemas()
-    instructions = instructions_of(services)
+def build_system_entry(live: LiveSession) -> SystemMessage:
+    """Return the entry for the instruction files, the tools and the model of this moment."""
+    schemas = live.tool_schemas()
+    instructions = instructions_of(live)
     for problem in instructions.problems:
-        services.notify_once(problem, problem, "warning")
+        live.notify_once(problem, problem, "warning")
+    family = family_of(live.facts)
     return SystemMessage(
-        text=build_system_prompt(instructions.files, services.extra_prompt),
+        text=build_system_prompt(instructions.files, live.extra_prompt, family=family),
         tools=tuple(schema.name for schema in schemas),
         tools_digest=tools_digest(schemas),
+        family=family,
     )
 
 
-def ensure_system_entry(services: SessionServices) -> None:
-    """Write the session's `system` entry if it has none yet."""
-    view = services.session.get_llm_history()
-    if not view or not isinstance(view[0], SystemMessage):
-        services.session.append(build_system_entry(services))
+def ensure_system_entry(live: LiveSession) -> None:
+    """Write the session's `system` entry if it has none yet, or one for another family of models."""
+    if _present(live) is None:
+        live.session.append(build_system_entry(live))
+    else:
+        follow_family(live)
 
 
-def refreshed_system_entry(services: SessionServices) -> SystemMessage | None:
+def follow_family(live: LiveSession) -> None:
+    """Write a new `system` entry if the present one is for another family of models; nothing is cached for this one.
+
+    An entry that does not say for whom it is (of an earlier version) stays.
+    """
+    present = _present(live)
+    if present is not None and present.family not in ("", family_of(live.facts)):
+        live.session.append(build_system_entry(live))
+
+
+def refreshed_system_entry(live: LiveSession) -> SystemMessage | None:
     """Return a new `system` entry if instruction files or tools differ from what is sent now, else `None` (R-031)."""
-    entry = build_system_entry(services)
-    view = services.session.get_llm_history()
-    present = view[0] if view else None
-    if isinstance(present, SystemMessage) and (present.text, present.tools_digest) == (entry.text, entry.tools_digest):
+    entry, present = build_system_entry(live), _present(live)
+    if present is not None and (present.text, present.tools_digest) == (entry.text, entry.tools_digest):
         return None
     return entry
 
 
-def reload_system_entry(services: SessionServices) -> bool:
+def reload_system_entry(live: LiveSession) -> bool:
     """Write a new `system` entry if one is due; say whether it was."""
-    entry = refreshed_system_entry(services)
+    entry = refreshed_system_entry(live)
     if entry is None:
         return False
-    services.session.append(entry)
+    live.session.append(entry)
     return True
+
+
+def _present(live: LiveSession) -> SystemMessage | None:
+    view = live.session.get_llm_history()
+    return view[0] if view and isinstance(view[0], SystemMessage) else None

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
-from tenuto.core.state.prompt import instructions_in
+from tenuto.core.state.prompt import follow_family, instructions_in
 from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.entry import ModelEntry
 from tenuto.protocol.event import ModelChangedEvent
@@ -213,6 +213,7 @@ def change_model(live: LiveSession, change: ModelChange) -> None:
     state = live.session.state
     if (state.model, state.effort) != (model, effort):
         live.session.append(ModelEntry(model=model, effort=effort))
+    follow_family(live)
     live.bus.publish(
         ModelChangedEvent(session_id=live.id, model=model, effort=live.effort, sees_images=live.facts.images)
     )
