@@ -17,7 +17,7 @@ from tenuto.model.wire.conversation import frame_note
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.model import Family
 from tenuto.text.estimate import estimate_text
-from tenuto.tool.run.registry import ToolRegistry
+from tenuto.tool.run.registry import EDITING, PATCHING, ToolRegistry
 
 LIMIT = 3_500
 """Tokens that the first request may have without instruction files and prompt."""
@@ -29,6 +29,8 @@ FAMILIES: dict[Family, str] = {
     "gemini": "for Gemini",
     "other": "for all others",
 }
+TOOLS: tuple[Family, ...] = ("gpt", "other")
+"""Families that differ in their tools."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 NOON = 1_728_043_200.0
 """A day that is the same in nearly every time zone."""
@@ -49,28 +51,37 @@ def environment_tokens() -> int:
     return round(estimate_text(frame_note(environment_text(Path("/home/user/project"), NOON))), -1)
 
 
-def tool_tokens() -> dict[str, int]:
-    """Return the tokens of each tool, by name, in the order in which they are sent."""
-    return {schema.name: estimate_tools([schema]) for schema in ToolRegistry().schemas()}
+def tool_tokens(family: Family) -> dict[str, int]:
+    """Return the tokens of each tool of a family of models, by name, in the order in which they are sent."""
+    return {schema.name: estimate_tools([schema]) for schema in ToolRegistry().schemas(family)}
 
 
 def describe() -> str:
     """Return the table as Markdown."""
+    place = environment_tokens()
     system = {family: system_tokens(family) for family in FAMILIES}
-    largest, place, tools = max(system.values()), environment_tokens(), tool_tokens()
+    tools = {family: tool_tokens(family) for family in FAMILIES}
+    every = {name: tokens for own in (tools["other"], tools["gpt"]) for name, tokens in own.items()}
+    largest = max(system[family] + sum(tools[family].values()) for family in FAMILIES)
     screen = {mode: mode_tokens(mode, alone=False) for mode in MODES}
     alone = {mode: mode_tokens(mode, alone=True) for mode in MODES}
-    rest = largest + place + PLACE_TOKENS + sum(tools.values())
+    rest = largest + place + PLACE_TOKENS
     lines = ["| part | tokens |", "|---|---|"]
     lines += [f"| system prompt, {title} | {system[family]} |" for family, title in FAMILIES.items()]
     lines.append(f"| note on directory and date | about {place} |")
     lines.append(f"| note on the place, once | at most {PLACE_TOKENS} |")
     lines += [f"| note on mode `{mode}`: on a screen, with `-p` | {screen[mode]}, {alone[mode]} |" for mode in MODES]
-    lines += [f"| tool `{name}` | {tokens} |" for name, tokens in tools.items()]
-    lines.append(f"| all tools | {sum(tools.values()):,} |")
+    lines += [f"| tool `{name}`{_whose(name)} | {tokens} |" for name, tokens in every.items()]
+    lines += [f"| all tools, {FAMILIES[family]} | {sum(tools[family].values()):,} |" for family in TOOLS]
     largest_ask = _about(rest + screen["ask"], rest + alone["ask"])
     lines.append(f"| the largest request in mode `ask`: on a screen, with `-p` | {largest_ask} |")
     return "\n".join(lines)
+
+
+def _whose(name: str) -> str:
+    if name in PATCHING:
+        return f", {FAMILIES['gpt']}"
+    return f", {FAMILIES['other']}" if name in EDITING else ""
 
 
 def _about(*tokens: int) -> str:

@@ -22,6 +22,7 @@ from tests.cli.first_request import (
     MODES,
     PAGE,
     PLACE_TOKENS,
+    TOOLS,
     environment_tokens,
     mode_tokens,
     system_tokens,
@@ -88,7 +89,7 @@ def test_h10_the_parts_are_readable_and_their_tokens_add_up(run, home, protocol)
     assert (shown.returncode, shown.stderr) == (0, ""), "no key is needed"
     headings = re.findall(r"^# (.+) \((?:([\d,]+) tokens?|not read by the model)\)$", shown.stdout, re.MULTILINE)
     names = [name for name, _ in headings]
-    tools = [f"Tool: {name}" for name in tool_tokens()]
+    tools = [f"Tool: {name}" for name in tool_tokens("other")]
     assert names == ["System prompt", "Instruction files", "Prompt", "Note", "Note", "Note", *tools, "Other fields"]
     total = sum(int(tokens.replace(",", "") or 0) for _, tokens in headings)
     assert shown.stdout.count(f"about {total:,} tokens") == 2
@@ -182,22 +183,27 @@ async def test_a_prompt_that_is_too_long_raises(tmp_path):
         await record_request("word " * 20_000, tmp_path, tmp_path, {}, model="openai/test")
 
 
+@pytest.mark.parametrize("family", TOOLS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("protocol", MODELS)
-async def test_h10_the_first_request_stays_under_its_limit(tmp_path, protocol, mode):
+async def test_h10_the_first_request_stays_under_its_limit(tmp_path, protocol, mode, family):
     work = tmp_path / "work"
     work.mkdir()
-    request = await record_request("…", work, tmp_path / "home", {}, model=MODELS[protocol], mode=mode)
+    model = f"{protocol}/{NAMES[family]}"
+    request = await record_request("…", work, tmp_path / "home", {}, model=model, mode=mode)
     assert request.warnings == ()
     parts = divide_request(request.body)
     system, prompt, environment, place, about_mode, *tools, others = parts
-    assert (system.name, system.tokens) == ("System prompt", system_tokens("other"))
+    assert (system.name, system.tokens) == ("System prompt", system_tokens(family))
     assert prompt.name == "Prompt"
     assert (environment.name, place.name, about_mode.name) == ("Note", "Note", "Note")
     assert environment.tokens < 2 * environment_tokens() + len(os.fspath(work))
     assert place.tokens <= PLACE_TOKENS
     assert about_mode.tokens == mode_tokens(mode, alone=True)
-    assert {tool.name: tool.tokens for tool in tools} == {f"Tool: {name}": size for name, size in tool_tokens().items()}
+    sizes = {f"Tool: {name}": size for name, size in tool_tokens(family).items()}
+    assert [tool.name for tool in tools] == list(sizes)
+    for tool in tools:  # of two forms of a tool the larger one is told
+        assert tool.tokens <= sizes[tool.name] < tool.tokens + (150 if tool.name == "Tool: apply_patch" else 1)
     assert others.tokens == 0
     assert sum(part.tokens for part in parts) + PLACE_TOKENS - place.tokens < LIMIT
     assert mode_tokens(mode, alone=False) <= mode_tokens(mode, alone=True), "on a screen it is not larger"

@@ -60,7 +60,7 @@ async def test_it_asks_before_it_changes_anything_and_a_denial_holds(tmp_path: P
         await running.send("replace Shop by Store in README.md")
         question = await running.until(ApprovalRequestedEvent)
         assert question.tool == "edit"
-        assert question.diff is not None
+        assert question.diffs
         answer = AnswerApprovalOperation(
             session_id=running.runtime.session_id, request_id=question.request_id, decision="deny"
         )

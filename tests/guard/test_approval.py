@@ -84,6 +84,13 @@ def test_what_always_would_allow_is_what_then_is_allowed() -> None:
 def test_a_standing_answer_for_edits_covers_write_but_no_concern_and_nothing_outside() -> None:
     standing = [ApprovalEntry(tool="edit", pattern=f"{ROOT}/**")]
     assert isinstance(judge("ask", subject("edit", "write", f"{ROOT}/b"), standing, ROOT), Allow)
+    patch = subject("edit", "apply_patch", f"{ROOT}/b", f"{ROOT}/c")
+    assert isinstance(judge("ask", patch, standing, ROOT), Allow)
+    other = [ApprovalEntry(tool="apply_patch", pattern=f"{ROOT}/**")]
+    assert isinstance(judge("ask", subject("edit", "edit", f"{ROOT}/b"), other, ROOT), Allow)
+    partly = subject("edit", "apply_patch", f"{ROOT}/b", "/elsewhere/c")
+    for mode in ("ask", "edits", "auto"):
+        assert isinstance(judge(mode, partly, standing, ROOT), Ask)
     assert isinstance(judge("ask", EDIT_LINKED, standing, ROOT), Ask)
     assert isinstance(judge("ask", EDIT_OUT, standing, ROOT), Ask)
     assert isinstance(judge("ask", EDIT_SIBLING, standing, ROOT), Ask)

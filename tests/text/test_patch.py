@@ -77,7 +77,12 @@ def test_b10_every_part_of_the_format_is_read() -> None:
             "lib/app.py",
         ),
     )
-    assert patched_files(PATCH) == [("Add", "new.py"), ("Delete", "old.py"), ("Update", "app.py")]
+    assert patched_files(PATCH) == [
+        ("Add", "new.py"),
+        ("Delete", "old.py"),
+        ("Update", "app.py"),
+        ("Move", "lib/app.py"),
+    ]
 
 
 @given(PATCHES)

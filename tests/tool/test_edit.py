@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tenuto.protocol.message import DiffView, ToolResultMessage
 from tenuto.protocol.part import text_of
-from tenuto.tool.edit import find_exact, find_tolerant
 from tenuto.tool.edits.diff import compare_lines, splice_lines
 from tenuto.tool.edits.encoding import decode_file, to_lf
+from tenuto.tool.edits.matching import find_exact, find_tolerant
 from tenuto.tool.run.runner import PreparedCall, run_call
 from tests.tool.support import Bench, make_bench
 
@@ -196,10 +196,10 @@ async def test_the_subject_shows_the_change_before_it_is_made(bench: Bench) -> N
     path = bench.write("f.py", "a\nb\n")
     prepared = await bench.prepare("edit", path="f.py", old_string="b", new_string="c")
     assert isinstance(prepared, PreparedCall)
-    assert prepared.subject.diff == DiffView(path=str(path), diff="@@ -1,2 +1,2 @@\n a\n-b\n+c", added=1, removed=1)
+    assert prepared.subject.diffs == (DiffView(path=str(path), diff="@@ -1,2 +1,2 @@\n a\n-b\n+c", added=1, removed=1),)
     assert path.read_text() == "a\nb\n"
     result = await run_call(prepared, bench.context, emit=lambda _: None)
-    assert result.ui == (prepared.subject.diff,)
+    assert result.ui == prepared.subject.diffs
 
 
 async def test_the_diff_of_a_huge_change_is_bounded_and_its_counts_are_exact(bench: Bench) -> None:
@@ -357,9 +357,9 @@ async def test_b10_one_approval_shows_one_diff_of_all(bench: Bench) -> None:
     assert isinstance(prepared, PreparedCall)
     assert prepared.subject.summary == "f.py (2 edits)"
     diff = "@@ -1,3 +1,3 @@\n-a\n+x\n b\n-c\n+z"
-    assert prepared.subject.diff == DiffView(path=str(path), diff=diff, added=2, removed=2)
+    assert prepared.subject.diffs == (DiffView(path=str(path), diff=diff, added=2, removed=2),)
     result = await run_call(prepared, bench.context, emit=lambda _: None)
-    assert result.ui == (prepared.subject.diff,)
+    assert result.ui == prepared.subject.diffs
     assert [use.path for use in result.files] == [str(path)]
     # The file counts as seen: what somebody else changes is noticed.
     path.write_text("x\nb\nZ\n")

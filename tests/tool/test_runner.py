@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -17,32 +17,47 @@ from tenuto.config.settings import CompactionSettings, ToolSettings
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView, ToolResultMessage
-from tenuto.protocol.model import ModelFacts, ToolSchema
+from tenuto.protocol.model import Family, ModelFacts, ToolSchema
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 from tenuto.text.bounding import result_ceiling
 from tenuto.text.estimate import estimate_text
 from tenuto.tool.output import StepBudget, ToolOutput, room_for_results, tokens_of
 from tenuto.tool.run.arguments import build_schemas
 from tenuto.tool.run.context import ToolContext
-from tenuto.tool.run.registry import ToolRegistry
+from tenuto.tool.run.registry import ToolRegistry, builtin_schemas
 from tenuto.tool.run.runner import prepare
 from tests.tool.support import Bench, make_bench
 
 
 def test_the_prebuilt_schemas_are_the_models() -> None:
     prebuilt = [
-        {"name": schema.name, "description": schema.description, "parameters": json.loads(bytes(schema.parameters))}
-        for schema in ToolRegistry().schemas()
+        {
+            "name": schema.name,
+            "description": schema.description,
+            "parameters": json.loads(bytes(schema.parameters)),
+            **({"grammar": schema.grammar} if schema.grammar else {}),
+        }
+        for schema in builtin_schemas()
     ]
     assert prebuilt == build_schemas()
 
 
 def test_the_schemas_stay_small() -> None:
-    size = sum(
-        len(schema.name) + len(schema.description) + len(bytes(schema.parameters))
-        for schema in ToolRegistry().schemas()
-    )
-    assert size / 4 < 2_200
+    for family in get_args(Family):
+        size = sum(
+            len(schema.name) + len(schema.description) + len(bytes(schema.parameters))
+            for schema in ToolRegistry().schemas(family)
+        )
+        assert size / 4 < 2_200
+
+
+def test_b10_the_gpt_family_has_apply_patch_in_the_place_of_edit_and_write() -> None:
+    registry = ToolRegistry()
+    for family in get_args(Family):
+        names = [schema.name for schema in registry.schemas(family)]
+        assert names[:3] == (["read", "apply_patch", "bash"] if family == "gpt" else ["read", "write", "edit"])
+        assert ("write" in names, "edit" in names) == (family != "gpt",) * 2
+        assert registry.schemas(family) is registry.schemas(family)
 
 
 def test_schemas_are_there_without_pydantic_httpx_or_any_tool() -> None:

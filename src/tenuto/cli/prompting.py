@@ -248,10 +248,11 @@ def _part(name: str, text: str) -> RequestPart:
 
 def _tool_part(tool: dict[str, Any]) -> RequestPart:
     tool = as_dict(tool.get("function")) or tool
-    schema = encode(tool.get("input_schema") or tool.get("parameters"))
+    grammar = as_text(as_dict(tool.get("format")).get("definition"))
+    schema = b"" if grammar else encode(tool.get("input_schema") or tool.get("parameters"))
     name, description = as_text(tool.get("name")), as_text(tool.get("description"))
-    tokens = estimate_tools([ToolSchema(name=name, description=description, parameters=Raw(schema))])
-    return RequestPart(f"Tool: {name}", f"{description}\n{schema.decode()}", tokens)
+    tokens = estimate_tools([ToolSchema(name=name, description=description, parameters=Raw(schema), grammar=grammar)])
+    return RequestPart(f"Tool: {name}", f"{description}\n{grammar or schema.decode()}", tokens)
 
 
 def describe_request(model: str, parts: list[RequestPart]) -> str:

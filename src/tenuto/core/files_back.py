@@ -28,13 +28,15 @@ _CHANGING = frozenset({"write", "edit", "delete"})
 class FileRestore(msgspec.Struct, frozen=True, kw_only=True):
     """What one file was. `content` is the hash of its bytes (empty with `absent`: there was no file).
 
-    `expected` is the hash of what the agent left; another content is somebody else's work and is not touched.
+    `expected` is the hash of what the agent left; another content is somebody else's work and is not touched. `mode`
+    are the permission bits of a file that was deleted (0: unknown).
     """
 
     path: str
     content: str
     absent: bool
     expected: str
+    mode: int = 0
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,7 @@ def plan_restores(entries: Iterable[HistoryEvent]) -> list[FileRestore]:
                 first.setdefault(use.path, use)
                 last[use.path] = use
     return [
-        FileRestore(path=path, content=use.before, absent=use.created, expected=last[path].sha256)
+        FileRestore(path=path, content=use.before, absent=use.created, expected=last[path].sha256, mode=last[path].mode)
         for path, use in first.items()
     ]
 
@@ -141,6 +143,8 @@ def _restore_one(way: FileRestore, load: Callable[[str], bytes], keep: Callable[
         data = load(way.content)
         before = keep(present) if present is not None else ""
         _write(path, data)
+        if present is None and way.mode:
+            path.chmod(way.mode)
     except OSError as error:
         return Restored(path=way.path, outcome="failed", reason=error.strerror or str(error))
     use = FileUse(path=way.path, op="write", sha256=way.content, before=before, created=present is None)

@@ -19,7 +19,7 @@ from tenuto.protocol.entry import ApprovalEntry, Mode
 
 __all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]
 
-_KINDRED = (frozenset({"write", "edit"}), frozenset({"read", "grep", "glob"}))
+_KINDRED = (frozenset({"write", "edit", "apply_patch"}), frozenset({"read", "grep", "glob"}))
 """Tools that one lasting answer serves."""
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
@@ -41,7 +41,7 @@ def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntr
     return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
 
 
-RULED_TOOLS = ("bash", "edit", "fetch", "glob", "grep", "read", "write")
+RULED_TOOLS = ("apply_patch", "bash", "edit", "fetch", "glob", "grep", "read", "write")
 
 
 class RuleError(Exception):
@@ -126,7 +126,7 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
         verb = "writes" if subject.kind == "edit" else "reads"
         return f"{verb} outside the workspace: {', '.join(outside)}"
     if subject.kind == "edit" and mode == "ask":
-        return "changes a file (mode: ask)"
+        return f"changes {'a file' if len(subject.paths) < 2 else 'files'} (mode: ask)"
     return ""
 
 

@@ -29,7 +29,7 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     detail: str = ""
     paths: tuple[str, ...] = ()
-    diff: DiffView | None = None
+    diffs: tuple[DiffView, ...] = ()
     pattern: str = ""
     concerns: tuple[str, ...] = ()
     fingerprint: str = ""

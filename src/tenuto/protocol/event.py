@@ -239,7 +239,7 @@ class ToolResultEvent(Event, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
-    """A call waits for the user. `detail` is the exact command or the text that decides; `diff` for edits.
+    """A call waits for the user. `detail` is the exact command or the text that decides; `diffs` for edits, one a file.
 
     `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered),
     and "always in this project" as well where `lasting` says so. Of `kind` "plan" it is no call that asks but a plan,
@@ -253,7 +253,7 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     summary: str
     detail: str
     reason: str = ""
-    diff: DiffView | None = None
+    diffs: tuple[DiffView, ...] = ()
     session_pattern: str = ""
     lasting: bool = False
     kind: Literal["call", "plan"] = "call"

@@ -118,7 +118,7 @@ class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file that a tool touched; `sha256` is of its bytes afterwards (empty: gone or unknown).
 
     `before` is the hash under which the bytes from before a change are kept (empty: they are not); `created` says that
-    there was no file before.
+    there was no file before. `mode` are the permission bits of a file that is gone (0: unknown).
     """
 
     path: str
@@ -126,6 +126,7 @@ class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str = ""
     before: str = ""
     created: bool = False
+    mode: int = 0
 
 
 class FilesEntry(Entry, frozen=True, kw_only=True, tag="files"):
@@ -140,13 +141,18 @@ class FilesEntry(Entry, frozen=True, kw_only=True, tag="files"):
 
 
 class DiffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="diff", tag_field="kind"):
-    """A change to one file as a unified diff (no `---`/`+++` head), with its counts of lines."""
+    """A change to one file as a unified diff (no `---`/`+++` head), with its counts of lines.
+
+    `moved_from` is the path that the file had before (empty: the same).
+    """
 
     path: str
     diff: str
     added: int = 0
     removed: int = 0
     created: bool = False
+    deleted: bool = False
+    moved_from: str = ""
 
 
 class TodoView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="todo", tag_field="kind"):

@@ -90,11 +90,16 @@ def family_of(facts: ModelFacts) -> Family:
 
 
 class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as the model sees it; `parameters` is a JSON schema object, already encoded."""
+    """A tool as the model sees it; `parameters` is a JSON schema object, already encoded.
+
+    With a `grammar` (Lark) the tool takes one text; `parameters` are for servers that know tools with objects only,
+    and have that text as `input`.
+    """
 
     name: str
     description: str
     parameters: msgspec.Raw
+    grammar: str = ""
 
 
 RemoteWay = Literal["", "off", "request", "endpoint"]

@@ -6,6 +6,7 @@ change its words. A result without a view (an old log, a tool of somebody else) 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from tenuto.guard.terminal import sanitize_line
@@ -39,7 +40,9 @@ def result_facts(result: ToolResultMessage, *, lines: bool) -> list[Fact]:
 
     With `lines`, a result without another count has the number of its lines, and whether it is cut.
     """
-    facts = [fact for view in result.ui for fact in _view_facts(view)]
+    diffs = [view for view in result.ui if isinstance(view, DiffView)]
+    facts = _together(diffs) if len(diffs) > 1 else []
+    facts += [fact for view in result.ui if not (facts and isinstance(view, DiffView)) for fact in _view_facts(view)]
     images = [part for part in result.parts if isinstance(part, ImagePart)]
     facts += [_plain(f"{part.width}×{part.height} image" if part.width else "image") for part in images]
     if not lines or images or any(isinstance(view, FoundView | PageView) for view in result.ui):
@@ -50,6 +53,25 @@ def result_facts(result: ToolResultMessage, *, lines: bool) -> list[Fact]:
     return [*facts, _plain("not all of it")] if result.truncated else facts
 
 
+def change_words(view: DiffView) -> str:
+    """Return what becomes of a file beside its lines; empty for one that stays."""
+    if view.created:
+        return "new file"
+    if view.deleted:
+        return "deleted"
+    return f"moved from {sanitize_line(view.moved_from)}" if view.moved_from else ""
+
+
+def _counts(added: int, removed: int) -> Fact:
+    return ((f"+{added}", "added"), (f"−{removed}", "removed"))
+
+
+def _together(diffs: Sequence[DiffView]) -> list[Fact]:
+    """Return the facts of a change to several files."""
+    counts = _counts(sum(view.added for view in diffs), sum(view.removed for view in diffs))
+    return [counts, _plain(plural(len(diffs), "file"))]
+
+
 def _plain(words: str) -> Fact:
     return ((words, "plain"),)
 
@@ -57,9 +79,10 @@ def _plain(words: str) -> Fact:
 def _view_facts(view: ResultView) -> list[Fact]:
     match view:
         case DiffView() if view.created:
-            return [((f"+{view.added}", "added"),), _plain("new file")]
+            return [((f"+{view.added}", "added"),), _plain(change_words(view))]
         case DiffView():
-            return [((f"+{view.added}", "added"), (f"−{view.removed}", "removed"))]
+            words = change_words(view)
+            return [_counts(view.added, view.removed), *([_plain(words)] if words else [])]
         case ShellView() if view.background:
             return [_plain("in the background")]
         case ShellView():

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tenuto.text.patch import patched_files
 from tenuto.text.writable import to_json
 
 Arguments = dict[str, Any]
@@ -52,6 +53,8 @@ def summarise_call(name: str, arguments: str) -> str:
         return f"{len(cast('list[Any]', items))} items" if isinstance(items, list) else ""
     if name == "plan":
         return first_heading(str(values.get("plan", "")))
+    if name == "apply_patch":
+        return describe_patch(values)
     known = [str(values[key]) for key in SUBJECTS.get(name, ()) if values.get(key)]
     if known and name == "edit":
         return f"{_one_line(known[0])}{count_edits(values)}"
@@ -59,6 +62,18 @@ def summarise_call(name: str, arguments: str) -> str:
         return _one_line(_JOINED[name].join(known) if name in _JOINED else known[0])
     shown = [f"{key}={value}" for key, value in values.items() if isinstance(value, str | int | float | bool)]
     return _one_line(", ".join(shown))
+
+
+def describe_patch(arguments: Arguments) -> str:
+    """Return the files that a patch is about."""
+    names: list[str] = []
+    for verb, path in patched_files(argument(arguments, "input", "patch")):
+        if verb == "Move" and names:
+            names[-1] += f" -> {path}"
+        else:
+            names.append(path)
+    names = list(dict.fromkeys(names))
+    return _one_line(f"{len(names)} files: {', '.join(names)}" if len(names) > 1 else "".join(names))
 
 
 def several(edits: int) -> str:

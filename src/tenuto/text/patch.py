@@ -21,7 +21,7 @@ BEGIN, END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File: ", "*** Delete File: ", "*** Update File: ", "*** Move to: "
 _HEADERS = (_ADD, _DELETE, _UPDATE)
 _AT_END = "*** End of File"
-_SECTION = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.*\S)", re.MULTILINE)
+_PATHS = re.compile(r"^\*\*\* (?:(Add|Delete|Update) File|(Move) to): (.*\S)", re.MULTILINE)
 _WRAPPING = re.compile(r"```\w*|(?:apply_patch\s*)?<<-?\s*(['\"]?)\w+\1")
 _ECHO = 100
 
@@ -87,44 +87,46 @@ def is_whole(text: str) -> bool:
     return text.rstrip().removesuffix("```").rstrip().endswith(f"\n{END}")
 
 
-def patched_files(text: str) -> list[tuple[str, str]]:
-    """Return what is done to which path ("Add", "Delete", "Update"), as far as a patch is there."""
-    return [(kind, path) for kind, path in _SECTION.findall(text.replace("\r\n", "\n"))]
+PatchVerb = Literal["Add", "Delete", "Update", "Move"]
+
+
+def patched_files(text: str) -> list[tuple[PatchVerb, str]]:
+    """Return what is done to which path, as far as a patch is there; "Move" has the new path of the file before it."""
+    return [(kind or move, path) for kind, move, path in _PATHS.findall(text.replace("\r\n", "\n"))]
 
 
 def parse_patch(text: str) -> Patch:
     """Return the sections of a patch. Raises `PatchError`."""
     lines = _Lines(text)
-    if lines.peek() is None or lines.take().rstrip() != BEGIN:
-        raise PatchError(f"a patch begins with the line {BEGIN!r}")
     sections: list[Section] = []
-    while (line := lines.need()).rstrip() != END:
+    while (line := lines.peek()).rstrip() != END:
         sections.append(_section(line, lines))
     lines.take()
-    if (rest := lines.peek()) is not None:
-        raise lines.error(f"nothing may come behind {END!r}, but there is {_quote(rest)}")
+    lines.check_ended()
     if not sections:
         raise PatchError("the patch changes no file")
     return tuple(sections)
 
 
 class _Lines:
-    """The lines of a patch, one after the other."""
+    """The lines of a patch, one after the other. Nothing reads over the one that ends it."""
 
     def __init__(self, text: str) -> None:
         self._lines = _unwrapped(text.replace("\r\n", "\n").split("\n"))
-        self._at = 0
+        self._at = 1
+        if not self._lines or self._lines[0].rstrip() != BEGIN:
+            raise PatchError(f"a patch begins with the line {BEGIN!r}")
+        if END not in map(str.rstrip, self._lines):
+            raise PatchError(f"the patch is cut off: {END!r} is missing behind line {len(self._lines)}")
 
-    def peek(self) -> str | None:
-        """Return the next line, `None` at the end."""
-        return self._lines[self._at] if self._at < len(self._lines) else None
+    def peek(self) -> str:
+        """Return the next line."""
+        return self._lines[self._at]
 
-    def need(self) -> str:
-        """Return the next line. Raises `PatchError` where the patch just stops."""
-        line = self.peek()
-        if line is None:
-            raise PatchError(f"the patch is cut off: {END!r} is missing behind line {self._at}")
-        return line
+    def check_ended(self) -> None:
+        """Raise `PatchError` where something is left."""
+        if self._at < len(self._lines):
+            raise self.error(f"nothing may come behind {END!r}, but there is {_quote(self.peek())}")
 
     def take(self) -> str:
         """Return the next line and go on."""
@@ -160,7 +162,7 @@ def _section(header: str, lines: _Lines) -> Section:
     if kind == _DELETE:
         return DeleteFile(path)
     target = ""
-    if (line := lines.need()).startswith(_MOVE):
+    if (line := lines.peek()).startswith(_MOVE):
         target = line.removeprefix(_MOVE).strip()
         if not target:
             raise lines.error("the path is missing")
@@ -172,17 +174,17 @@ def _section(header: str, lines: _Lines) -> Section:
 
 
 def _added(lines: _Lines) -> Iterator[str]:
-    while not (line := lines.need()).startswith("*** "):
+    while not (line := lines.peek()).startswith("*** "):
         if not line.startswith("+"):
             raise lines.error(f"each line of a new file begins with '+', not {_quote(line)}")
         yield lines.take()[1:]
 
 
 def _hunks(lines: _Lines) -> Iterator[Hunk]:
-    while not _ends_file(lines.need()):
+    while not _ends_file(lines.peek()):
         anchors = tuple(_anchors(lines))
         changed = tuple(_changed(lines))
-        at_end = lines.need().rstrip() == _AT_END
+        at_end = lines.peek().rstrip() == _AT_END
         if not changed:
             raise lines.error("a hunk has no lines: quote the lines around the change with ' ' before each")
         if at_end:
@@ -195,13 +197,13 @@ def _ends_file(line: str) -> bool:
 
 
 def _anchors(lines: _Lines) -> Iterator[str]:
-    while (line := lines.need()) == "@@" or line.startswith("@@ "):
+    while (line := lines.peek()) == "@@" or line.startswith("@@ "):
         lines.take()
         yield from [line.removeprefix("@@ ")] if line.rstrip() != "@@" else ()
 
 
 def _changed(lines: _Lines) -> Iterator[HunkLine]:
-    while not (line := lines.need()).startswith(("*** ", "@@")):
+    while not (line := lines.peek()).startswith(("*** ", "@@")):
         sign = next((sign for sign in get_args(Sign) if line.startswith(sign)), None)
         if sign is None and line:
             raise lines.error(f"each line of a change begins with ' ', '-' or '+', not {_quote(line)}")

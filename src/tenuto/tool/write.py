@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.guard.subject import ApprovalSubject
@@ -15,9 +14,11 @@ from tenuto.tool.edits.diff import diff_view, splice_lines
 from tenuto.tool.edits.encoding import to_lf, with_newline
 from tenuto.tool.edits.files import (
     FoundFile,
-    change_file,
+    PlannedChange,
+    change_files,
     change_subject,
     check_approved,
+    check_place,
     check_unchanged,
     find_text,
     not_encodable,
@@ -40,38 +41,41 @@ class WriteTool(BuiltinTool):
 
     def place(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:
         """Return which file it would write."""
-        return place_subject(self.name, resolve(arguments.path, context), context)
+        return place_subject(self.name, [resolve(arguments.path, context)], context)
 
     def subject(self, arguments: WriteArguments, context: ToolContext) -> ApprovalSubject:
         """Return the change that the call would make."""
-        return change_subject(self.place(arguments, context), lambda: _plan(arguments, context)[1:], context)
+
+        def plan() -> tuple[list[PlannedChange], list[DiffView]]:
+            change, diff = _plan(arguments, context)
+            return [change], [diff]
+
+        return change_subject(self.place(arguments, context), plan, context)
 
     async def run(self, arguments: WriteArguments, context: ToolContext) -> ToolOutput:
         """Write. The last step is one call that a cancellation cannot cut in two."""
-        path, data, diff = await asyncio.to_thread(_plan, arguments, context)
-        check_approved(path, data, context)
-        use = change_file(path, data, "write", context)
+        change, diff = await asyncio.to_thread(_plan, arguments, context)
+        check_approved([change.path], [change], context)
+        files = change_files([change], context)
+        data = change.data or b""
         lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
         did = (
             "Created"
             if diff.created
             else f"{'Extended' if arguments.append else 'Replaced'} (+{diff.added} −{diff.removed})"
         )
-        text = f"{did} {show_path(path, context)}: {lines:,} lines, {len(data):,} bytes."
-        return ToolOutput(parts=(TextPart(text=text),), ui=(diff,), files=(use,))
+        text = f"{did} {show_path(change.path, context)}: {lines:,} lines, {len(data):,} bytes."
+        return ToolOutput(parts=(TextPart(text=text),), ui=(diff,), files=files)
 
 
-def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[Path, bytes, DiffView]:
-    """Return path, new bytes and diff. Raises `ToolError` when the model does not know what it would overwrite."""
+def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChange, DiffView]:
+    """Return the change and its diff. Raises `ToolError` when the model does not know what it would overwrite."""
     path = resolve(arguments.path, context)
     text = replace_surrogates(arguments.content)
-    if path.is_dir():
-        raise ToolError(f"{show_path(path, context)} is a directory.")
+    check_place(path, context)
     if not path.exists():
-        blocked = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
-        if blocked is not None:
-            raise ToolError(f"{show_path(blocked, context)} is a file, so nothing can be put below it.")
-        return path, text.encode(), diff_view(str(path), "", text, created=True)
+        created = PlannedChange(path=path, data=text.encode(), op="write")
+        return created, diff_view(str(path), "", text, created=True)
     if not context.files.digest(str(path)):
         raise ToolError(
             f"{show_path(path, context)} exists and you have not read it; nothing was written. "
@@ -89,7 +93,8 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[Path, bytes,
         data = found.content.encode(fitted)
     except UnicodeEncodeError as error:
         raise ToolError(not_encodable(found.content, error)) from None
-    return path, data, diff_view(str(path), found.content.text, fitted)
+    change = PlannedChange(path=path, data=data, op="write")
+    return change, diff_view(str(path), found.content.text, fitted)
 
 
 def _extend(found: FoundFile, text: str) -> str:

@@ -159,7 +159,7 @@ class DemoRuntime(FakeRuntime):
             ApprovalRequestedEvent(
                 session_id=SESSION, request_id=f"r{self.seq}", call_id="edit", tool="edit", summary="src/app.py",
                 detail="", reason="edits ask in this mode", session_pattern="src/**",
-                diff=DiffView(path="src/app.py", diff=DIFF, added=2, removed=1),
+                diffs=(DiffView(path="src/app.py", diff=DIFF, added=2, removed=1),),
             ),
         )  # fmt: skip
         await self.answered.wait()

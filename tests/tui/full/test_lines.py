@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,8 +92,8 @@ def test_home_relative_leaves_neighbours_alone() -> None:
 
 def request(detail: str = "", diff: DiffView | None = None) -> ApprovalRequestedEvent:
     return ApprovalRequestedEvent(
-        session_id="s", request_id="r", call_id="c", tool="bash", summary=detail[:30], detail=detail, diff=diff,
-        reason="because", session_pattern="x *",
+        session_id="s", request_id="r", call_id="c", tool="bash", summary=detail[:30], detail=detail,
+        diffs=(diff,) if diff else (), reason="because", session_pattern="x *",
     )  # fmt: skip
 
 
@@ -133,6 +134,32 @@ def test_every_row_of_a_long_change_can_be_reached() -> None:
         seen |= {row.text.split("+ ")[-1].rstrip() for row in panel.lines}
         scroll = panel.scrolled + 5
     assert {f"new {n}" for n in range(60)} <= seen
+
+
+def test_b10_every_file_of_a_patch_can_be_read_before_it_is_allowed() -> None:
+    state = busy_state()
+    diffs = [
+        DiffView(path=f"src/file{n}.py", diff="@@ -1,1 +1,1 @@\n" + f"-old {n}\n+new {n}\n", added=1, removed=1)
+        for n in range(20)
+    ]
+    diffs.append(DiffView(path="gone.py", diff="@@ -1,1 +0,0 @@\n-x", removed=1, deleted=True))
+    diffs.append(DiffView(path="to.py", diff="", moved_from="from.py"))
+    asked = msgspec.structs.replace(request(), tool="apply_patch", summary="23 files: a", diffs=tuple(diffs))
+    state.approvals.requests.append(asked)
+    state.approvals.opened_at = 0.0
+    seen: list[str] = []
+    scroll = 0
+    for _ in range(30):
+        panel = approval_panel(state, 80, 20, UNICODE, LineEditor(), full=True, scroll=scroll)
+        seen += [row.text for row in panel.lines]
+        scroll = panel.scrolled + 5
+    text = "\n".join(seen)
+    assert "Apply patch 23 files: a +20 −21" in text
+    for n in range(20):
+        assert f"src/file{n}.py +1 −1" in text
+        assert f"new {n}" in text
+    assert "gone.py +0 −1 deleted" in text
+    assert "to.py +0 −0 moved from from.py" in text
 
 
 def test_the_todo_panel_is_five_rows_until_it_is_opened() -> None:

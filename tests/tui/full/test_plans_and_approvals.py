@@ -159,7 +159,7 @@ BIG = DiffView(
 
 
 def change() -> ApprovalRequestedEvent:
-    return replace(request(), tool="edit", summary="src/big.py", detail="src/big.py", diff=BIG, lasting=True)
+    return replace(request(), tool="edit", summary="src/big.py", detail="src/big.py", diffs=(BIG,), lasting=True)
 
 
 @pytest.mark.parametrize("size", one_of([(40, 15), (100, 30), (200, 60)]))

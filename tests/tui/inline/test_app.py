@@ -223,7 +223,7 @@ async def test_a_long_change_is_reachable_to_its_end() -> None:
     lines = "".join(f"+line {number}\n" for number in range(60))
     change = DiffView(path="a.py", diff=f"@@ -0,0 +1,60 @@\n{lines}", added=60, removed=0)
     async with running_app(size=(80, 20)) as session:
-        await ask(session, diff=change)
+        await ask(session, diffs=(change,))
         await session.shows("Ctrl+E show all")
         session.type("\x05")
         for _ in range(20):

@@ -158,7 +158,7 @@ async def test_s20_a_number_over_a_draft_goes_into_the_draft() -> None:
 @pytest.mark.parametrize("size", [(40, 15), (100, 30), (200, 60)])
 async def test_f6_f7_ctrl_e_takes_the_screen_and_escape_gives_it_back_before_it_denies(size) -> None:
     async with running_app(size=size) as session:
-        await ask(session, diff=BIG, session_pattern="src/**", lasting=True)
+        await ask(session, diffs=(BIG,), session_pattern="src/**", lasting=True)
         session.type("\x05")
         await session.shows("Ctrl+E collapse")
         await session.settle()

@@ -130,7 +130,7 @@ def asking_for_a_change() -> list[AnyEvent]:
         OPENED, user("Mend the area."), STARTED,
         ApprovalRequestedEvent(
             session_id=SESSION, request_id="r1", call_id="c9", tool="edit", summary="shop/area.py",
-            detail="shop/area.py", reason="changes a file (mode: ask)", diff=view, session_pattern="shop/**",
+            detail="shop/area.py", reason="changes a file (mode: ask)", diffs=(view,), session_pattern="shop/**",
         ),
     ]  # fmt: skip
 

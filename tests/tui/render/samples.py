@@ -118,6 +118,12 @@ def tool(name: str, arguments: str = "{}", **fields: object) -> ToolItem:
     return ToolItem(name=name, arguments=arguments, state=state, call_id="c1", **fields)  # type: ignore[arg-type]
 
 
+PATCH = (
+    '{"input":"*** Begin Patch\\n*** Update File: src/area.py\\n@@\\n-a\\n+b\\n*** Add File: new.py\\n+a = 1\\n'
+    '*** Update File: b.py\\n*** Move to: lib/b.py\\n*** Delete File: old.py\\n*** End Patch"}'
+)
+
+
 def tool_items() -> list[Item]:
     numbered = "\n".join(f"{number}\tline {number}" for number in range(10, 40))
     output = "\n".join(f"test {number} \x1b[32mPASSED\x1b[0m" for number in range(20))
@@ -129,6 +135,8 @@ def tool_items() -> list[Item]:
     )
     change = DiffView(path="src/area.py", diff=DIFF, added=3, removed=3)
     created = DiffView(path="new.py", diff="@@ -0,0 +1,2 @@\n+a = 1\n+b = 2", added=2, removed=0, created=True)
+    moved = DiffView(path="lib/b.py", diff="", moved_from="b.py")
+    deleted = DiffView(path="old.py", diff="@@ -1,1 +0,0 @@\n-x = 1", removed=1, deleted=True)
     report = output + "\n[Exit code 1 · /project]"
     exit_one = ShellView(command="pytest", exit_code=1, ending="[Exit code 1 · /project]")
     page = PageView(status=200, media_type="text/html", size=2_400)
@@ -145,6 +153,13 @@ def tool_items() -> list[Item]:
             result=result("edit", "done", ui=(change,)),
         ),
         tool("write", '{"path":"new.py"}', result=result("write", "done", ui=(created,))),
+        tool("apply_patch", PATCH, result=result("apply_patch", "done", ui=(change, created, moved, deleted))),
+        tool(
+            "apply_patch",
+            '{"input":"*** Begin Patch\\n*** Delete File: old.py\\n*** End Patch"}',
+            result=result("apply_patch", "done", ui=(deleted,)),
+        ),
+        ToolItem(name="apply_patch", state="writing", characters=2_048),
         tool(
             "bash",
             '{"command":"pytest -q tests/unit tests/integration --maxfail=1 -k \'not slow\'"}',

@@ -64,7 +64,7 @@ def test_a_long_diff_is_cut_and_says_by_how_much():
 
 
 def test_summary_counts():
-    assert "".join(text for text, _ in diff_summary(view("", added=12, removed=3), UNICODE)) == "+12 −3"
+    assert "".join(text for text, _ in diff_summary([view("", added=12, removed=3)], UNICODE)) == "+12 −3"
 
 
 def test_wide_screens_show_both_sides():

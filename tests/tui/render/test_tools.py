@@ -27,6 +27,11 @@ LONG: dict[str, ToolItem] = {
     "read": samples.tool("read", '{"path":"a.py"}', result=samples.result("read", LINES)),
     "write": samples.tool("write", '{"path":"a.py"}', result=samples.result("write", "done", ui=(DIFF,))),
     "edit": samples.tool("edit", '{"path":"a.py"}', result=samples.result("edit", "done", ui=(DIFF,))),
+    "apply_patch": samples.tool(
+        "apply_patch",
+        samples.PATCH,
+        result=samples.result("apply_patch", "done", ui=(DIFF, replace(DIFF, path="b.py", moved_from="c.py"))),
+    ),
     "bash": samples.tool(
         "bash", '{"command":"make"}', result=samples.result("bash", LINES, ui=(ShellView(command="make"),))
     ),

@@ -169,6 +169,6 @@ def estimate_tools(tools: Iterable[ToolSchema]) -> int:
         CALL_OVERHEAD
         + estimate_text(tool.name)
         + estimate_text(tool.description)
-        + estimate_text(bytes(tool.parameters).decode())
+        + max(estimate_text(bytes(tool.parameters).decode()), estimate_text(tool.grammar))
         for tool in tools
     )

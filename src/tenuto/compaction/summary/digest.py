@@ -39,6 +39,7 @@ from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMes
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
+from tenuto.text.patch import patched_files
 
 MAX_LINES = 3
 MAX_LINE = 400
@@ -97,7 +98,6 @@ _PATHS = ("path", "file_path", "filePath", "notebook_path", "filename")
 _SOUGHT = ("pattern", "query", "regex")
 """Arguments of calls, by the usual names: what is run, which file it is about, what is looked for in it."""
 _SHELL = (["-c"], ["-lc"], ["-ic"])
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _LEAST_LINE = 100
 """Characters that a line of an error has in the smallest digest."""
 _TEXT = 600
@@ -377,8 +377,8 @@ def _subject(arguments: dict[str, object]) -> str:
         if said := _words(arguments.get(key)):
             return said
     texts = [value for value in arguments.values() if isinstance(value, str)]
-    if patched := _PATCHED.findall("\n".join(texts)):
-        return ", ".join(dict.fromkeys(patched))
+    if patched := patched_files("\n".join(texts)):
+        return ", ".join(dict.fromkeys(path for _, path in patched))
     if arguments.keys().isdisjoint(_SOUGHT):
         for key in _PATHS:
             if said := _words(arguments.get(key)):

@@ -217,7 +217,7 @@ class CallRunner:
             summary=prepared.subject.summary,
             detail=prepared.subject.detail,
             reason=verdict.reason,
-            diff=prepared.subject.diff,
+            diffs=prepared.subject.diffs,
             session_pattern=verdict.session_pattern,
             lasting=bool(verdict.session_pattern),
             asked=self._asked - 1,

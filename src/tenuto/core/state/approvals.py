@@ -25,7 +25,7 @@ class Answer(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What the user is asked: the exact command, the diff or the plan, why it asks, and what "always" would allow.
+    """What the user is asked: the exact command, the diffs or the plan, why it asks, and what "always" would allow.
 
     `asked` and `behind` count the questions before it and behind it that calls of the same answer ask.
     """
@@ -35,7 +35,7 @@ class Question(Struct, frozen=True):
     summary: str
     detail: str
     reason: str
-    diff: DiffView | None = None
+    diffs: tuple[DiffView, ...] = ()
     session_pattern: str = ""
     lasting: bool = False
     kind: Literal["call", "plan"] = "call"
@@ -73,7 +73,7 @@ class OpenApprovals:
                     summary=question.summary,
                     detail=question.detail,
                     reason=question.reason,
-                    diff=question.diff,
+                    diffs=question.diffs,
                     session_pattern=question.session_pattern,
                     lasting=question.lasting,
                     kind=question.kind,

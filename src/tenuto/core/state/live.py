@@ -34,7 +34,7 @@ from tenuto.protocol.event import (
     TaskSettledEvent,
 )
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, Message, NoticeEntry
-from tenuto.protocol.model import ModelFacts, ToolSchema
+from tenuto.protocol.model import ModelFacts, ToolSchema, family_of
 from tenuto.session.session import Session
 from tenuto.session.view.tree import newest_of_kind
 from tenuto.tool.run.context import ToolContext
@@ -209,10 +209,6 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
             return MODE_TEXTS[self.mode]
         return alone_text(self.mode, self.allowed, self.answer_note)
 
-    def tool_schemas(self) -> tuple[ToolSchema, ...]:
-        """Return the schemas of the tools that this session began with, in the order of the log's `system` entry."""
-        return self.tools.schemas()
-
     def attempt(self, step: Callable[[], T]) -> T | None:
         """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""
         try:
@@ -304,6 +300,10 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
             known = budget_for(facts, compaction, self.settings.max_output_tokens, assumed=assumed)
             self.model.budgets[facts, assumed] = known
         return known
+
+    def tool_schemas(self) -> tuple[ToolSchema, ...]:
+        """Return the schemas of the tools that the present model is given, in the order of the log's `system` entry."""
+        return self.tools.schemas(family_of(self.facts))
 
     def window_size(self) -> int:
         """Return the tokens of the present model's window, assumed where nobody says how large it is."""

@@ -15,6 +15,7 @@ from tenuto.core.state.instructions import frame_instructions, instructions_of
 from tenuto.core.state.live import LiveSession
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import Family, ToolSchema, family_of
+from tenuto.tool.run.registry import EDITING, PATCHING
 
 IDENTITY = """\
 You are Tenuto, a coding agent that works in a user's terminal, on their files, with the tools listed for you. \
@@ -40,9 +41,15 @@ FINISH = """\
 - Run the project's own checks on what you changed, the narrow ones first: tests, type checker, the program itself. Read what they print.
 - Say what you could not check and what is left to do."""
 
+EDITS = """\
+Prefer edit for changing a file and write for a new one. Read a file before you edit it; text to replace must be exact and unique. A change that succeeded need not be read again."""
+
+PATCHES = """\
+Change files with apply_patch, not through commands. Read a file before you update it; the lines around a change must be exact. A patch that was applied need not be read again."""
+
 FILES = """\
 # Files and commands
-- Prefer edit for changing a file and write for a new one. Read a file before you edit it; text to replace must be exact and unique. A change that succeeded need not be read again.
+- {changing}
 - Prefer grep and glob for searching. Commands run without a terminal: nothing can answer a prompt, so pass the flags that avoid one. Start servers and watchers as background jobs.
 - A long output is shortened; the notice in it names the file that has all of it, which read can open in parts."""
 
@@ -58,7 +65,8 @@ INSTRUCTIONS = "# Instructions of the user and the project"
 
 def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = "", *, family: Family = "other") -> str:
     """Return the whole prompt; `extra` is a text of the settings or of the Python API, put before the instructions."""
-    parts = [IDENTITY, WORK, FILES, FINISH, ANSWERS, family_part(family), extra]
+    files = FILES.format(changing=PATCHES if family == "gpt" else EDITS)
+    parts = [IDENTITY, WORK, files, FINISH, ANSWERS, family_part(family), extra]
     if instructions:
         parts.append(_instructions_part(instructions))
     return "\n\n".join(filter(None, parts))
@@ -83,6 +91,7 @@ def tools_digest(schemas: Sequence[ToolSchema]) -> str:
     for schema in schemas:
         digest.update(f"{schema.name}\0{schema.description}\0".encode())
         digest.update(bytes(schema.parameters))
+        digest.update(schema.grammar.encode())
     return digest.hexdigest()[:16]
 
 
@@ -112,11 +121,19 @@ def ensure_system_entry(live: LiveSession) -> None:
 def follow_family(live: LiveSession) -> None:
     """Write a new `system` entry if the present one is for another family of models; nothing is cached for this one.
 
-    An entry that does not say for whom it is (of an earlier version) stays.
+    An entry that does not say for whom it is (of an earlier version) stays where its tools for changing files do.
     """
     present = _present(live)
-    if present is not None and present.family not in ("", family_of(live.facts)):
+    if present is None:
+        return
+    is_other = present.family != family_of(live.facts) if present.family else _changes_files_otherwise(live, present)
+    if is_other:
         live.session.append(build_system_entry(live))
+
+
+def _changes_files_otherwise(live: LiveSession, present: SystemMessage) -> bool:
+    offered = {schema.name for schema in live.tool_schemas()}
+    return bool(present.tools) and not (PATCHING | EDITING).isdisjoint(offered.symmetric_difference(present.tools))
 
 
 def refreshed_system_entry(live: LiveSession) -> SystemMessage | None:

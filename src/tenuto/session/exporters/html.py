@@ -70,7 +70,7 @@ from tenuto.session.exporters.source import (
     read_outline,
     read_shares,
 )
-from tenuto.session.results import shown_text
+from tenuto.session.results import change_words, shown_text
 from tenuto.text.figures import count_lines, format_bytes, format_cost, format_seconds, plural
 from tenuto.text.lexer import highlight
 from tenuto.version import __version__
@@ -492,7 +492,7 @@ def _is_diff(view: object) -> bool:
 
 def _diff(view: DiffView) -> Markup:
     """Return a folded diff with the numbers and signs of its lines. No element comes from what a line says."""
-    head = line(f"{view.path} +{view.added} −{view.removed}{' new file' if view.created else ''}")
+    head = line(f"{view.path} +{view.added} −{view.removed} {change_words(view)}".rstrip())
     rows = parse_diff(view.diff, marked=0)
     if not rows:
         return fold(head, preformatted(view.diff, "diff")) if view.diff else _note(head)

@@ -42,7 +42,7 @@ from tenuto.session.exporters.source import (
     read_outline,
     read_shares,
 )
-from tenuto.session.results import result_facts, shown_text
+from tenuto.session.results import change_words, result_facts, shown_text
 from tenuto.text.call_summary import listed_objects, summarise_call
 from tenuto.text.figures import (
     REASON_WORDS,
@@ -510,7 +510,7 @@ def _call(call: Call) -> Iterator[str]:
 def _result(result: ToolResultMessage) -> Iterator[str]:
     for view in result.ui:
         if isinstance(view, DiffView):
-            yield f"{code(view.path)} +{view.added} −{view.removed}"
+            yield f"{code(view.path)} +{view.added} −{view.removed} {sanitize_line(change_words(view))}".rstrip()
             yield fence(view.diff, "diff")
         elif isinstance(view, TodoView):
             yield "\n".join(f"- {_TODO_MARKS[item.status]} {plain(item.text)}" for item in view.items)

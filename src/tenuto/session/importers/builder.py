@@ -8,7 +8,6 @@ of the view (R-048, R-068). Whatever the source says, what is appended is a sess
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -28,6 +27,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 from tenuto.session.importers.json_access import Report, as_fields, text
 from tenuto.session.view.pairing import interrupted_result
+from tenuto.text.patch import PatchVerb, patched_files
 from tenuto.text.writable import tagged
 
 _READS = frozenset({"read", "readfile", "read_file", "view", "view_image", "readmediafile"})
@@ -36,8 +36,12 @@ _EDITS = frozenset(
     {"edit", "multiedit", "notebookedit", "strreplacefile", "str_replace", "str_replace_editor", "edit_file"}
 )
 _PATHS = ("file_path", "path", "filePath", "notebook_path")
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_PATCH_OPS: dict[str, Literal["write", "edit", "delete"]] = {"Add": "write", "Update": "edit", "Delete": "delete"}
+_PATCH_OPS: dict[PatchVerb, Literal["write", "edit", "delete"]] = {
+    "Add": "write",
+    "Update": "edit",
+    "Move": "write",
+    "Delete": "delete",
+}
 
 
 def file_uses(call: ToolCallPart, cwd: str) -> tuple[FileUse, ...]:
@@ -74,7 +78,7 @@ def _operation(name: str) -> Literal["read", "write", "edit"] | None:
 
 def _patched(arguments: str, cwd: str) -> tuple[FileUse, ...]:
     patch = arguments.replace("\\n", "\n").replace('\\"', '"')
-    return tuple(FileUse(path=_whole(path.strip(), cwd), op=_PATCH_OPS[kind]) for kind, path in _PATCHED.findall(patch))
+    return tuple(FileUse(path=_whole(path, cwd), op=_PATCH_OPS[verb]) for verb, path in patched_files(patch))
 
 
 EXTENSION = "import"

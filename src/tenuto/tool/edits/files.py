@@ -7,7 +7,7 @@ import difflib
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -116,40 +116,73 @@ def check_unchanged(found: FoundFile, context: ToolContext) -> None:
     )
 
 
-def place_subject(tool: str, path: Path, context: ToolContext) -> ApprovalSubject:
-    """Return what changing `path` amounts to, with every reason to ask that the path alone gives (R-087)."""
+def check_place(path: Path, context: ToolContext) -> None:
+    """Raise `ToolError` where no file can be: at a directory, or below a file."""
+    if path.is_dir():
+        raise ToolError(f"{show_path(path, context)} is a directory.")
+    blocked = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+    if blocked is not None:
+        raise ToolError(f"{show_path(blocked, context)} is a file, so nothing can be put below it.")
+
+
+def place_subject(tool: str, paths: Sequence[Path], context: ToolContext) -> ApprovalSubject:
+    """Return what changing files amounts to, with every reason to ask that their paths alone give (R-087)."""
+    workspace = str(context.workspace)
     concerns: list[str] = []
-    inside = is_inside(str(path), str(context.workspace))
-    if is_protected(str(path), str(context.workspace)):
-        concerns.append(f"{show_path(path, context)} can make other programs run code")
-    if inside and has_name_outside(path, context.workspace):
-        concerns.append(f"{show_path(path, context)} is a hard link: the same file has a name outside the workspace")
+    for path in paths:
+        if is_protected(str(path), workspace):
+            concerns.append(f"{show_path(path, context)} can make other programs run code")
+        if is_inside(str(path), workspace) and has_name_outside(path, context.workspace):
+            concerns.append(
+                f"{show_path(path, context)} is a hard link: the same file has a name outside the workspace"
+            )
+    own = str(paths[0]) if len(paths) == 1 else ""  # no pattern names several files and nothing else
+    names = [show_path(path, context) for path in paths]
     return ApprovalSubject(
         kind="edit",
         tool=tool,
-        summary=show_path(path, context),
-        detail=str(path),
-        paths=(str(path),),
-        pattern=str(path) if concerns or not inside else f"{context.workspace}/**",
+        summary=names[0] if len(names) == 1 else f"{len(names)} files: {', '.join(names)}",
+        detail="\n".join(map(str, paths)),
+        paths=tuple(map(str, paths)),
+        pattern=own if concerns or not all(is_inside(str(path), workspace) for path in paths) else f"{workspace}/**",
         concerns=tuple(concerns),
     )
 
 
+class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file is to be: its bytes, `None` where it goes. `like` is the file whose mode it takes over."""
+
+    path: Path
+    data: bytes | None
+    op: Literal["write", "edit", "delete"]
+    like: Path | None = None
+
+
+def outcome_of(changes: Sequence[PlannedChange]) -> str:
+    """Return what names the outcome of changes exactly."""
+    if len(changes) == 1 and changes[0].data is not None:
+        return digest_of(changes[0].data)
+    each = (f"{change.path}\0{'' if change.data is None else digest_of(change.data)}" for change in changes)
+    return digest_of("\n".join(each).encode("utf-8", "surrogateescape"))
+
+
 def change_subject(
-    place: ApprovalSubject, plan: Callable[[], tuple[bytes, DiffView]], context: ToolContext
+    place: ApprovalSubject,
+    plan: Callable[[], tuple[Sequence[PlannedChange], Sequence[DiffView]]],
+    context: ToolContext,
 ) -> ApprovalSubject:
-    """Return what the planned change amounts to. Raises `ToolError` when there is none to make.
+    """Return what the planned changes amount to. Raises `ToolError` when there are none to make.
 
     Outside the workspace that is a question as well, with the reason for the user: an answer without one would say
     what is in the file.
     """
     try:
-        data, diff = plan()
+        changes, diffs = plan()
     except ToolError as error:
         if all(is_inside(path, str(context.workspace)) for path in place.paths):
             raise
         return msgspec.structs.replace(place, detail=f"{place.detail}\n{error}")
-    return msgspec.structs.replace(place, diff=diff, fingerprint=digest_of(data))
+    return msgspec.structs.replace(place, diffs=tuple(diffs), fingerprint=outcome_of(changes))
 
 
 def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> ApprovalSubject:
@@ -168,30 +201,98 @@ def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> A
     )
 
 
-def check_approved(path: Path, data: bytes, context: ToolContext) -> None:
-    """Raise `ToolError` when a change is not the one that was approved: the file or a link moved meanwhile."""
+def check_approved(paths: Sequence[Path], changes: Sequence[PlannedChange], context: ToolContext) -> None:
+    """Raise `ToolError` when changes are not those that were approved: a file or a link moved meanwhile."""
     subject = context.subject
-    if subject is not None and (subject.paths != (str(path),) or subject.fingerprint != digest_of(data)):
-        raise ToolError(f"{show_path(path, context)} changed while the call waited; nothing was written. Call again.")
+    if subject is None or (subject.paths == tuple(map(str, paths)) and subject.fingerprint == outcome_of(changes)):
+        return
+    names = ", ".join(show_path(path, context) for path in paths)
+    raise ToolError(f"{names} changed while the call waited; nothing was written. Call again.")
 
 
-def change_file(path: Path, data: bytes, op: Literal["write", "edit"], context: ToolContext) -> FileUse:
-    """Write a file, with what it was kept for `/undo` and `/rewind`; return the use. Raises `ToolError`."""
-    created = not path.exists()
-    before = ""
+def change_files(changes: Sequence[PlannedChange], context: ToolContext) -> tuple[FileUse, ...]:
+    """Make all changes or none, with what the files were kept for `/undo` and `/rewind`; return the uses.
+
+    Raises `ToolError`.
+    """
+    uses: list[FileUse] = []
+    taken: list[_Former] = []
+    try:
+        for change in changes:
+            former = _former(change.path)
+            before = _kept(former, change, context)
+            taken.append(former)
+            if change.data is None:
+                _remove(change.path)
+            else:
+                replace_file(change.path, change.data, like=change.like)
+            uses.append(_use(change, former, before))
+    except ToolError as error:
+        left = [show_path(former.path, context) for former in reversed(taken) if not _give_back(former)]
+        if left:
+            raise ToolError(f"{error} What was done to {', '.join(left)} could not be taken back.") from None
+        raise
+    return tuple(context.files.record(use, change.data) for use, change in zip(uses, changes, strict=True))
+
+
+class _Former(msgspec.Struct, frozen=True):
+    """What a file was: its bytes (`None`: there was none, or it could not be read) and its mode."""
+
+    path: Path
+    data: bytes | None
+    mode: int
+    existed: bool
+
+
+def _former(path: Path) -> _Former:
+    data, mode = None, 0
     if path.is_file():
         with contextlib.suppress(OSError):  # what cannot be read cannot be kept; writing says what is wrong
-            before = context.keep_before(path.read_bytes())
-    replace_file(path, data)
-    use = FileUse(path=str(path), op=op, sha256=digest_of(data), before=before, created=created)
-    return context.files.record(use, data)
+            data, mode = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
+    return _Former(path, data, mode, path.exists())
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file's content in one step, keeping mode, owner and attributes. Raises `ToolError`.
+def _kept(former: _Former, change: PlannedChange, context: ToolContext) -> str:
+    """Return the hash under which the former bytes are kept. Raises `ToolError` for a file that would be lost."""
+    before = context.keep_before(former.data) if former.data is not None else ""
+    if change.data is None and not before:
+        shown = show_path(change.path, context)
+        raise ToolError(f"{shown} cannot be kept for /undo (too large, or no room), so it stays; nothing was changed.")
+    return before
+
+
+def _use(change: PlannedChange, former: _Former, before: str) -> FileUse:
+    path = str(change.path)
+    if change.data is None:
+        return FileUse(path=path, op="delete", before=before, mode=former.mode)
+    return FileUse(path=path, op=change.op, sha256=digest_of(change.data), before=before, created=not former.existed)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        raise ToolError(f"{path} cannot be deleted: {error.strerror or error}") from None
+
+
+def _give_back(former: _Former) -> bool:
+    """Make a file what it was; whether it is."""
+    try:
+        if not former.existed:
+            former.path.unlink(missing_ok=True)
+        elif former.data is not None and not (former.path.is_file() and former.path.read_bytes() == former.data):
+            replace_file(former.path, former.data)
+            former.path.chmod(former.mode)
+    except (OSError, ToolError):
+        return False
+    return True
+
+
+def replace_file(path: Path, data: bytes, like: Path | None = None) -> None:
+    """Replace a file's content in one step, keeping mode, owner and attributes, its own or those of the file `like`.
 
     `path` is a real path, so links stay links. A file with several names is written in place, or its other names
-    would keep the old content.
+    would keep the old content. Raises `ToolError`.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,19 +304,19 @@ def replace_file(path: Path, data: bytes) -> None:
         if facts is not None and (facts.st_nlink > 1 or not os.access(path.parent, os.W_OK)):
             path.write_bytes(data)
             return
-        _swap(path, data, facts)
+        _swap(path, data, path if facts is not None else like)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _swap(path: Path, data: bytes, facts: os.stat_result | None) -> None:
+def _swap(path: Path, data: bytes, like: Path | None) -> None:
     partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            if facts is not None:
-                _keep_attributes(path, descriptor, facts)
+            if like is not None:
+                _keep_attributes(like, descriptor, like.stat())
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -104,6 +104,34 @@ class EditArguments(Arguments):
         return (ReplacementArguments(old_string=old, new_string=new, replace_all=self.replace_all),)
 
 
+class PatchArguments(Arguments):
+    """Change files by a patch: add, update, move and delete, several files at once, all or nothing. Lines of an update
+    that are not changed must be copied exactly; three before and after a change are enough, and @@ with a line above
+    where these occur twice.
+    """
+
+    input: str = Field(
+        description="*** Begin Patch, then for each file *** Add File: path (each line with +), *** Delete File: path, "
+        "or *** Update File: path (may be followed by *** Move to: path) with hunks: @@, then lines with a space "
+        "(unchanged), - (goes) or + (comes); at last *** End Patch"
+    )
+
+
+PATCH_GRAMMAR = """\
+start: "*** Begin Patch" LF section+ "*** End Patch" LF?
+section: add | delete | update
+add: "*** Add File: " path LF ("+" text? LF)+
+delete: "*** Delete File: " path LF
+update: "*** Update File: " path LF ("*** Move to: " path LF)? (anchor | line)* ("*** End of File" LF)?
+anchor: ("@@" | "@@ " path) LF
+line: ("+" | "-" | " ") text? LF
+path: /.+/
+text: /.+/
+%import common.LF
+"""
+"""What `text/patch.py` reads, for servers that hold a model to it."""
+
+
 class BashArguments(Arguments):
     """Run a bash command. Each starts in the working directory, without a terminal or stdin: nothing can ask or page.
     Output and exit code come back. Use background for servers, watchers and long builds: it returns at once, and you
@@ -221,6 +249,7 @@ MODELS: dict[str, type[Arguments]] = {
     "read": ReadArguments,
     "write": WriteArguments,
     "edit": EditArguments,
+    "apply_patch": PatchArguments,
     "bash": BashArguments,
     "grep": GrepArguments,
     "glob": GlobArguments,
@@ -230,6 +259,8 @@ MODELS: dict[str, type[Arguments]] = {
     "jobs": JobsArguments,
     "recall": RecallArguments,
 }
+GRAMMARS = {"apply_patch": PATCH_GRAMMAR}
+"""Tools that take a text of this form where the server knows such tools."""
 _ALIASES = {
     "file_path": "path",
     "filename": "path",
@@ -241,6 +272,7 @@ _ALIASES = {
     "cmd": "command",
     "run_in_background": "background",
     "todos": "items",
+    "patch": "input",
 }
 """Names that models know from other harnesses; taken for ours where ours is missing."""
 
@@ -290,6 +322,7 @@ def build_schemas() -> list[dict[str, Any]]:
             "name": name,
             "description": " ".join((inspect.getdoc(model) or "").split()),
             "parameters": _slim(model.model_json_schema()),
+            **({"grammar": GRAMMARS[name]} if name in GRAMMARS else {}),
         }
         for name, model in MODELS.items()
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from tenuto.protocol.model import ToolSchema
+from tenuto.protocol.model import Family, ToolSchema
 
 if TYPE_CHECKING:
     from tenuto.tool.run.context import Tool
@@ -18,6 +18,7 @@ _BUILTIN = {
     "read": "ReadTool",
     "write": "WriteTool",
     "edit": "EditTool",
+    "apply_patch": "ApplyPatchTool",
     "bash": "BashTool",
     "grep": "GrepTool",
     "glob": "GlobTool",
@@ -27,6 +28,8 @@ _BUILTIN = {
     "jobs": "JobsTool",
     "recall": "RecallTool",
 }
+PATCHING, EDITING = frozenset({"apply_patch"}), frozenset({"edit", "write"})
+"""What OpenAI's models were trained to change files with, and what all others change them with."""
 _schemas: tuple[ToolSchema, ...] | None = None
 
 
@@ -44,7 +47,7 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._registered: dict[str, ToolSchema] = {}
-        self._schemas: tuple[ToolSchema, ...] | None = None
+        self._schemas: dict[bool, tuple[ToolSchema, ...]] = {}
         self._warm = False
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
@@ -52,21 +55,27 @@ class ToolRegistry:
         if tool.name in _BUILTIN or tool.name in self._registered:
             raise ValueError(f"there is a tool named {tool.name} already")
         self._registered[tool.name] = schema
-        self._schemas = None
+        self._schemas = {}
         self._tools[tool.name] = tool
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all tools."""
         return (*_BUILTIN, *self._registered)
 
-    def schemas(self) -> tuple[ToolSchema, ...]:
-        """Return what the model is told of the tools: the same object until a tool is added."""
-        if self._schemas is None:
-            self._schemas = (*builtin_schemas(), *self._registered.values())
-        return self._schemas
+    def schemas(self, family: Family = "other") -> tuple[ToolSchema, ...]:
+        """Return what a model of that family is told of the tools: the same object until a tool is added."""
+        patches = family == "gpt"
+        if patches not in self._schemas:
+            others = EDITING if patches else PATCHING
+            own = (schema for schema in builtin_schemas() if schema.name not in others)
+            self._schemas[patches] = (*own, *self._registered.values())
+        return self._schemas[patches]
 
     def get(self, name: str) -> Tool | None:
-        """Return a tool, loading its module at the first use; `None` when there is none of that name."""
+        """Return a tool, loading its module at the first use; `None` when there is none of that name.
+
+        A built-in one is there for every model, whatever it was told of: it may know it from elsewhere.
+        """
         tool = self._tools.get(name)
         if tool is None and name in _BUILTIN:
             module = import_module(f"tenuto.tool.{name}")
@@ -80,5 +89,5 @@ class ToolRegistry:
             return
         self._warm = True
         import_module("tenuto.tool.run.arguments")
-        for name in ("read", "edit", "bash", "grep"):
+        for name in ("read", "edit", "apply_patch", "bash", "grep"):
             self.get(name)

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from tenuto.tool.run.context import Tool
 
 _ECHO_CHARS = 300
+WRITE_IN_PARTS = "for a long file, write the first part, then write each further part with append"
+PATCH_IN_PARTS = (
+    "one file a patch; for a long file, add its first part, then update it with a hunk of + lines alone, which are put "
+    "at its end"
+)
 
 
 class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +148,7 @@ def _cut_off(call: ToolCallPart, tokens: int) -> str:
     return (
         f"Your answer was cut off at its output limit{limit}, in the middle of this {call.name} call; nothing was run."
         + (f"\nWritten by then: {got}" if got else "")
-        + "\nDo it in smaller calls: for a long file, write the first part, then write each further part with append."
+        + f"\nDo it in smaller calls: {PATCH_IN_PARTS if call.name == 'apply_patch' else WRITE_IN_PARTS}."
     )
 
 

@@ -16,7 +16,7 @@ from tenuto.protocol.message import DiffView
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, hidden_rows, padded, spans_width
-from tenuto.tui.render.diff import diff_lines, diff_summary
+from tenuto.tui.render.diff import diff_head, diff_lines, diff_summary
 from tenuto.tui.render.line import EMPTY, Line, Span, filled, fit, fit_lines, plain, wrap, wrap_code
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
@@ -76,7 +76,7 @@ def approval_panel(
     else:
         head = _head(state, request, room)
         detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
-        if request.diff is not None and _names_file(head[0], request.diff):
+        if len(request.diffs) == 1 and _names_file(head[0], request.diffs[0]):
             detail = detail[1:]
     gap = [] if room.is_tight else [EMPTY]
     answers, choices = _answers(state, request, room, feedback, LABEL_ROWS)
@@ -137,9 +137,9 @@ def _edited(state: UiState) -> list[Span]:
 def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
     """Return the question and, where there is room for it, why it is asked."""
     said_below = " ".join(request.detail.split()).startswith(" ".join(request.summary.rstrip("…").split()))
-    summary = "" if said_below and request.diff is None else sanitize_line(request.summary)
-    tool = sanitize_line(request.tool).capitalize()
-    changes = diff_summary(request.diff, room.glyphs) if request.diff is not None else ()
+    summary = "" if said_below and not request.diffs else sanitize_line(request.summary)
+    tool = sanitize_line(request.tool).replace("_", " ").capitalize()
+    changes = diff_summary(request.diffs, room.glyphs) if request.diffs else ()
     facts: list[Span] = [*((" ", "text") for _ in changes[:1]), *changes, *_count(state)]
     asks = "Allow? "
     title = truncate(f"{tool} {summary}".strip(), max(8, room.width - len(PAD) - len(asks) - spans_width(facts)))
@@ -184,15 +184,17 @@ def _with_way_out(
 
 def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs) -> list[Line]:
     """Return exactly what would happen, all of it: the command, or the change."""
-    if request.diff is not None:
-        head = Line(
-            ((PAD, "text"), (sanitize_line(request.diff.path), "path"), (" ", ""), *diff_summary(request.diff, glyphs))
-        )
-        return [head, *(padded(filled(line, width)) for line in diff_lines(request.diff, width, glyphs))]
+    if request.diffs:
+        return [line for diff in request.diffs for line in _change_rows(diff, width, glyphs)]
     text = sanitize_for_terminal(request.detail or request.summary).expandtabs(4).strip("\n")
     return [
         padded(line) for part in text.split("\n") for line in wrap_code([(part, "shell.command")], width) or [EMPTY]
     ]
+
+
+def _change_rows(diff: DiffView, width: int, glyphs: Glyphs) -> list[Line]:
+    head = Line(((PAD, "text"), *diff_head(diff, glyphs)))
+    return [head, *(padded(filled(line, width)) for line in diff_lines(diff, width, glyphs))]
 
 
 @lru_cache(maxsize=4)

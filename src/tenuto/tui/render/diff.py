@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.message import DiffView
 from tenuto.session.diff_rows import DIFF_SIGNS, DiffRow, parse_diff
+from tenuto.session.results import change_words
 from tenuto.text.lexer import highlight, language_of
 from tenuto.tui.render.line import Line, Span, plain, wrap_code
 from tenuto.tui.render.options import DiffLayout, Glyphs, more_text
@@ -25,9 +27,18 @@ _UNSEEN = ("\\", "diff --git ", "index ", "--- ", "+++ ", "similarity index ")
 _HIGHLIGHTED_CHARACTERS = 60_000
 
 
-def diff_summary(view: DiffView, glyphs: Glyphs) -> tuple[Span, ...]:
-    """Return "+12 −3" as spans."""
-    return (f"+{view.added}", "diff.plus"), (" ", "dim"), (f"{glyphs.minus}{view.removed}", "diff.minus")
+def diff_summary(views: Sequence[DiffView], glyphs: Glyphs) -> tuple[Span, ...]:
+    """Return "+12 −3" as spans, for all files together."""
+    added, removed = sum(view.added for view in views), sum(view.removed for view in views)
+    return (f"+{added}", "diff.plus"), (" ", "dim"), (f"{glyphs.minus}{removed}", "diff.minus")
+
+
+def diff_head(view: DiffView, glyphs: Glyphs) -> tuple[Span, ...]:
+    """Return which file changes, by how much, and whether it is new, goes or moves, as spans."""
+    path: Span = (sanitize_line(view.path), "path")
+    words = change_words(view)
+    more: tuple[Span, ...] = ((f" {words}", "dim"),) if words else ()
+    return (path, (" ", ""), *diff_summary([view], glyphs), *more)
 
 
 def diff_lines(

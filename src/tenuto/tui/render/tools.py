@@ -19,17 +19,19 @@ from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, 
 from tenuto.protocol.part import text_of
 from tenuto.session.results import Tone, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
-from tenuto.text.call_summary import Arguments, argument, count_edits, first_heading, read_arguments
+from tenuto.text.call_summary import Arguments, argument, count_edits, describe_patch, first_heading, read_arguments
 from tenuto.text.figures import format_count, format_seconds
-from tenuto.tui.render.diff import FOLDED_ROWS, diff_height, diff_lines
+from tenuto.tui.render.diff import FOLDED_ROWS, diff_head, diff_height, diff_lines
 from tenuto.tui.render.frame import Frame, Output, Part, Words, below, head, last_lines, more_row, wrapped_rows
-from tenuto.tui.render.line import Line, Span, ansi_lines, file_link, indent, wrap
+from tenuto.tui.render.line import Line, Span, ansi_lines, file_link, fit, indent, wrap
 from tenuto.tui.render.markdown import render_blocks
-from tenuto.tui.render.options import Glyphs
+from tenuto.tui.render.options import UNICODE, Glyphs
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.state.item import ToolItem
 
 PLAN_ROWS = 24
+FOLDED_FILES = 3
+"""Of so many files a folded call shows what changed in them; of the others their names."""
 LIVE_TAIL = 5
 SHELL_HEAD = 2
 SHELL_TAIL = 5
@@ -101,6 +103,26 @@ class Change(Struct, frozen=True):
     def height(self, frame: Frame) -> int:
         """Return about how many rows it has."""
         return diff_height(self.view, frame.body, None if frame.unfolded else FOLDED_ROWS, frame.diff_layout)
+
+
+class ChangedFile(Struct, frozen=True):
+    """One of several files that a call changed: its name above its change."""
+
+    view: DiffView
+
+    @property
+    def text(self) -> str:
+        """The file's path, and what became of it."""
+        return "".join(text for text, _ in diff_head(self.view, UNICODE))
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its row."""
+        return [fit(diff_head(self.view, frame.glyphs), frame.body)]
+
+    def height(self, frame: Frame) -> int:
+        """Return how many rows it has."""
+        del frame
+        return 1
 
 
 class Todos(Struct, frozen=True):
@@ -189,8 +211,15 @@ def _range(arguments: Arguments) -> str:
 
 
 def _diff_body(item: ToolItem, unfolded: bool) -> Sequence[Part]:
-    changes = [Change(view) for view in _views(item, DiffView) if view.diff]
-    return changes or _only_unfolded(item, unfolded)
+    views = _views(item, DiffView)
+    if len(views) < 2:
+        return [Change(view) for view in views if view.diff] or _only_unfolded(item, unfolded)
+    parts: list[Part] = []
+    for place, view in enumerate(views):
+        parts.append(ChangedFile(view))
+        if view.diff and (unfolded or place < FOLDED_FILES):
+            parts.append(Change(view))
+    return parts
 
 
 def _shell_body(item: ToolItem, _unfolded: bool) -> Sequence[Part]:
@@ -246,6 +275,7 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
     "read": ToolRenderer(title="Read", subject=_range, lines=True, body=_only_unfolded),
     "write": ToolRenderer(title="Write", subject=_path, lines=False, body=_diff_body),
     "edit": ToolRenderer(title="Edit", subject=_edited, lines=False, body=_diff_body),
+    "apply_patch": ToolRenderer(title="Patch", subject=describe_patch, lines=False, body=_diff_body),
     "bash": ToolRenderer(title="Bash", subject=lambda given: argument(given, "command"), lines=False, body=_shell_body),
     "grep": ToolRenderer(
         title="Grep",
