@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.wire.conversation import check_arguments, unique_id, wire_call_id, wire_name
+from tenuto.model.wire.conversation import (
+    CallDraft,
+    check_arguments,
+    finish_freeform,
+    freeform_input,
+    unique_id,
+    wire_call_id,
+    wire_name,
+)
 from tenuto.protocol.part import ToolCallPart
 from tests.model.decoding import calls_of, decode
 from tests.model.streams import DONE, anthropic_end, anthropic_start, block_delta, block_start, block_stop, call, chunk
@@ -103,3 +111,12 @@ def test_ids_and_names_fit_every_wire(text: str):
     assert 0 < len(wire_call_id(text, 40)) <= 40
     assert wire_call_id(text, 40) == wire_call_id(text, 40)
     assert unique_id(text, "", set())
+
+
+@given(st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",))), st.booleans())
+def test_b10_a_call_of_one_text_gives_it_back_as_it_came(text: str, cut: bool):
+    call = finish_freeform(CallDraft("c", "apply_patch", [text]), set(), cut_at=7 if cut else None)
+    assert call.freeform
+    assert freeform_input(call.arguments) == text
+    assert json.loads(call.arguments) == {"input": freeform_input(call.arguments)}
+    assert (call.cut_at, bool(call.fault)) == ((7, True) if cut else (None, False))

@@ -28,7 +28,33 @@ def forbidden(*loc: str) -> str:
     return json.dumps({"detail": [detail]})
 
 
+CUSTOM = "custom tools"
 REFUSALS = [
+    # tools that take one text: OpenAI, Azure, gateways and validators of servers that speak Responses
+    (
+        "openai",
+        body(
+            "Invalid value: 'custom'. Supported values are: 'function', 'file_search', and 'web_search_preview'.",
+            "tools[1].type",
+            "invalid_value",
+        ),
+        {CUSTOM},
+    ),
+    ("openai", body("Custom tools are not supported with this model."), {CUSTOM}),
+    ("openai", "Unsupported tool type: custom", {CUSTOM}),
+    ("openai", "Tool type 'custom' is not supported", {CUSTOM}),
+    (
+        "openai",
+        json.dumps(
+            {
+                "detail": [
+                    {"type": "literal_error", "loc": ["body", "tools", 1, "type"], "msg": "Input should be 'function'"}
+                ]
+            }
+        ),
+        {CUSTOM},
+    ),
+    ("openai", body("Unknown parameter: 'tools[1].format'.", "tools[1].format", "unknown_parameter"), {CUSTOM}),
     # generative-computing/mellea#270
     ("openai-chat", body("Unrecognized request argument supplied: reasoning_effort"), {"reasoning_effort"}),
     # decolua/9router#846

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage
 from tenuto.protocol.model import ModelError, ToolSchema
 from tenuto.protocol.part import OpaquePart, TextPart, ToolCallPart
+from tenuto.tool.run.registry import ToolRegistry
 from tests.model.bodies import Recording
 from tests.model.views import PROVIDERS, answer, facts, load_blob, request, result, rich_view, thinking, user
 
@@ -31,10 +32,10 @@ def checks(provider: str) -> tuple[TypeAdapter[Any], dict[str, TypeAdapter[Any]]
 
         items: dict[str, Any] = {"tools": ToolParam, "system": TextBlockParam, "messages": MessageParam}
     elif provider == "openai":
-        from openai.types.responses import FunctionToolParam, ResponseInputItemParam
+        from openai.types.responses import CustomToolParam, FunctionToolParam, ResponseInputItemParam
         from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as Body
 
-        items = {"tools": FunctionToolParam, "input": ResponseInputItemParam}
+        items = {"tools": FunctionToolParam | CustomToolParam, "input": ResponseInputItemParam}
     else:
         from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
         from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming as Body
@@ -65,6 +66,18 @@ def check_types(provider: str, body: dict[str, Any]) -> None:
         for message in body["messages"]:
             for block in message["content"]:
                 block_check().validate_python(block)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_b10_calls_that_hold_one_text_fit_the_types_of_the_sdk(provider: str):
+    patch = "*** Begin Patch\n*** Delete File: a.py\n*** End Patch\n"
+    arguments = json.dumps({"input": patch})
+    part = ToolCallPart(id="call_1", name="apply_patch", arguments=arguments, freeform=True)
+    view = [SystemMessage(text="s"), user("go"), answer(provider, part), result("call_1", "D a.py")]
+    body = await Recording(provider).body(request(provider, view, tools=ToolRegistry().schemas("gpt")))
+    check_types(provider, body)
+    text = json.dumps(body)
+    assert ('"custom_tool_call_output"' in text) == (provider == "openai")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

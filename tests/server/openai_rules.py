@@ -18,10 +18,14 @@ prompt_cache_retention reasoning safety_identifier service_tier store stream str
 tool_choice tools top_logprobs top_p truncation user
 """
 ITEM_TYPES = """
-message reasoning function_call function_call_output compaction compaction_trigger configuration_update
-item_reference additional_tools
+message reasoning function_call function_call_output custom_tool_call custom_tool_call_output
+compaction compaction_trigger configuration_update item_reference additional_tools
 """
-PREFIXES = {"reasoning": "rs", "function_call": "fc", "message": "msg", "function_call_output": "fc"}
+PREFIXES = {
+    "reasoning": "rs", "function_call": "fc", "message": "msg", "function_call_output": "fc",
+    "custom_tool_call": "ctc", "custom_tool_call_output": "ctc",
+}  # fmt: skip
+OUTPUTS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
 CALL_ID_LIMIT = 64
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
@@ -74,6 +78,9 @@ def check_responses(
     check_functions(
         [(f"tools[{n}]", tool) for n, tool in enumerate(body.get("tools") or []) if tool["type"] == "function"]
     )
+    for place, tool in enumerate(body.get("tools") or []):
+        if tool["type"] == "custom":
+            _check_custom_tool(f"tools[{place}]", tool, options)
     given = input_items(body)
     for place, item in enumerate(given):
         _check_item(place, item, stored=body.get("store", True), check_thinking=options.check_thinking)
@@ -127,10 +134,28 @@ def _check_item(place: int, item: dict[str, Any], *, stored: bool, check_thinkin
         case "function_call":
             check_name(item.get("name"), f"{where}.name")
             _require_item(where, item, "call_id", "arguments")
-        case "function_call_output":
+        case "custom_tool_call":
+            check_name(item.get("name"), f"{where}.name")
+            _require_item(where, item, "call_id", "input")
+        case "function_call_output" | "custom_tool_call_output":
             _require_item(where, item, "call_id", "output")
         case _:
             pass
+
+
+def _check_custom_tool(where: str, tool: dict[str, Any], options: Options) -> None:
+    if "custom" in options.refuse:
+        supported = "'function', 'file_search', and 'web_search_preview'"
+        message = f"Invalid value: 'custom'. Supported values are: {supported}."
+        raise Refusal(message, code="invalid_value", param=f"{where}.type")
+    check_name(tool.get("name"), f"{where}.name")
+    form = tool.get("format") or {"type": "text"}
+    if form["type"] == "grammar" and (form.get("syntax") not in ("lark", "regex") or not form.get("definition")):
+        raise Refusal("Invalid grammar.", code="invalid_value", param=f"{where}.format")
+    unknown = tool.keys() - {"type", "name", "description", "format"}
+    if unknown:
+        name = f"{where}.{min(unknown)}"
+        raise Refusal(f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
 
 
 def _require_item(where: str, item: dict[str, Any], *names: str) -> None:
@@ -185,16 +210,17 @@ def _check_reasoning(where: str, item: dict[str, Any], *, stored: bool, check_th
 
 def _match_outputs(given: list[dict[str, Any]]) -> None:
     """Each call has one output after it, each output one call before it."""
-    open_calls: dict[str, None] = {}
+    open_calls: dict[str, str] = {}
     closed: set[str] = set()
     for item in given:
         call_id = item.get("call_id", "")
-        if item.get("type") == "function_call":
-            open_calls[call_id] = None
-        elif item.get("type") == "function_call_output":
+        kind = item.get("type", "")
+        if kind in OUTPUTS.values():
+            open_calls[call_id] = kind
+        elif kind in OUTPUTS:
             if call_id in closed:
                 raise Refusal(f"Duplicate tool output found for function call {call_id}.", param="input")
-            if call_id not in open_calls:
+            if open_calls.get(call_id) != OUTPUTS[kind]:
                 raise Refusal(f"No tool call found for function call output with call_id {call_id}.", param="input")
             del open_calls[call_id]
             closed.add(call_id)
@@ -207,7 +233,9 @@ def _check_reasoning_order(given: list[dict[str, Any]]) -> None:
         if item.get("type") != "reasoning":
             continue
         after = given[place + 1] if place + 1 < len(given) else {}
-        own = after.get("type") in ("function_call", "reasoning") or after.get("role") == "assistant"
+        own = (
+            after.get("type") in ("function_call", "custom_tool_call", "reasoning") or after.get("role") == "assistant"
+        )
         if not own:
             raise Refusal(
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item.",

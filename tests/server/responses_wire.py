@@ -15,7 +15,7 @@ from tests.server.openai_compaction import (
     without_compacted,
 )
 from tests.server.options import Options
-from tests.server.reply import Reply, StreamError, Tokens
+from tests.server.reply import Call, Reply, StreamError, Tokens
 
 ERROR_TYPES = {401: "invalid_request_error", 403: "permission_error", 429: "rate_limit_error"}
 ENCRYPTED = "gAAAAA-test-"
@@ -33,7 +33,10 @@ def _item(item: dict[str, Any], names: dict[str, str]) -> Item:
         case "function_call":
             names[item["call_id"]] = item["name"]
             return Item("call", call_id=item["call_id"], name=item["name"], arguments=item["arguments"])
-        case "function_call_output":
+        case "custom_tool_call":
+            names[item["call_id"]] = item["name"]
+            return Item("call", call_id=item["call_id"], name=item["name"], arguments=item["input"])
+        case "function_call_output" | "custom_tool_call_output":
             name = names.get(item["call_id"], "")
             output = item["output"]
             return Item(
@@ -81,9 +84,23 @@ def output_items(reply: Reply, body: dict[str, Any], number: int, options: Optio
         found.append({**message, "phase": phase, "content": content})
     for place, call in enumerate(reply.tool_calls):
         call_id = call.id or f"call_{number:04d}{place:02d}"
+        if call.name in custom_tools(body):
+            item = {"id": f"ctc_{number:04d}{place:02d}", "type": "custom_tool_call", "status": "completed"}
+            found.append({**item, "call_id": call_id, "name": call.name, "input": freeform_text(call)})
+            continue
         item = {"id": f"fc_{number:04d}{place:02d}", "type": "function_call", "status": "completed"}
         found.append({**item, "call_id": call_id, "name": call.name, "arguments": call.arguments})
     return found
+
+
+def custom_tools(body: dict[str, Any]) -> set[str]:
+    """Return the names of the tools that take one text."""
+    return {tool["name"] for tool in body.get("tools") or [] if tool["type"] == "custom"}
+
+
+def freeform_text(call: Call) -> str:
+    """Return what a call gives to a tool that takes one text: a text as it is, of an object its `input`."""
+    return call.args if isinstance(call.args, str) else str(call.args.get("input", ""))
 
 
 def usage_object(tokens: Tokens) -> dict[str, Any]:
@@ -165,6 +182,8 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
                 yield from _reasoning_events(stream, index, item, reply.chunk_size)
             case "message":
                 yield from _message_events(stream, index, item, reply.chunk_size)
+            case "custom_tool_call":
+                yield from _freeform_events(stream, index, item, reply.chunk_size)
             case _:
                 yield from _call_events(stream, index, item, reply.chunk_size)
     response = whole(reply, body, tokens, number, options)
@@ -214,6 +233,16 @@ def _call_events(stream: _Numbered, index: int, item: dict[str, Any], size: int)
         yield stream.event("response.function_call_arguments.delta", **place, delta=piece)
     done = {"arguments": item["arguments"], "name": item["name"]}
     yield stream.event("response.function_call_arguments.done", **place, **done)
+    yield stream.event("response.output_item.done", output_index=index, item=item)
+
+
+def _freeform_events(stream: _Numbered, index: int, item: dict[str, Any], size: int) -> Iterator[bytes]:
+    begun = {**item, "input": "", "status": "in_progress"}
+    yield stream.event("response.output_item.added", output_index=index, item=begun)
+    place = {"item_id": item["id"], "output_index": index}
+    for piece in slices(item["input"], size):
+        yield stream.event("response.custom_tool_call_input.delta", **place, delta=piece)
+    yield stream.event("response.custom_tool_call_input.done", **place, input=item["input"])
     yield stream.event("response.output_item.done", output_index=index, item=item)
 
 

@@ -51,11 +51,15 @@ class ThinkingPart(Part, frozen=True, kw_only=True, tag="thinking"):
 
 
 class ToolCallPart(Part, frozen=True, kw_only=True, tag="tool_call"):
-    """A call that the model asks for. `arguments` is JSON text of one object, valid even if the model's was not."""
+    """A call that the model asks for. `arguments` is JSON text of one object, valid even if the model's was not.
+
+    With `freeform` the model wrote one text, which is the `input` of that object, and no JSON.
+    """
 
     id: str
     name: str
     arguments: str = "{}"
+    freeform: bool = False
     fault: str = ""
     """Why the arguments could not be read, if they could not; such a call is never run (R-094)."""
     cut_at: int | None = None

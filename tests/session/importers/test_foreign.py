@@ -242,6 +242,8 @@ def test_foreign_3_codex_finds_the_call_of_a_late_result(tmp_path, between):
     session, made = bring(tmp_path, lines)
     result = of(session, ToolResultMessage)[0]
     assert (result.interrupted, result.parts) == (False, (TextPart(text="Success"),))
+    calls = [call for answer in of(session, AssistantMessage) for call in answer.tool_calls]
+    assert [(call.freeform, call.arguments) for call in calls] == [(True, '{"input":"patch"}')]
     assert made.report.counts.get("orphan", 0) == 0
     check_view(session.get_llm_history())
 

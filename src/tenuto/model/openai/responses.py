@@ -24,12 +24,18 @@ from tenuto.model.openai.responses_encoder import (
 )
 from tenuto.model.openai.responses_stream import ResponsesDecoder, normal_usage
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
-from tenuto.model.wire.conversation import Encoded, LoadBlob, taken_ids
+from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, taken_ids
 from tenuto.model.wire.stream import priced
 from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
 MIN_OUTPUT_TOKENS = 16
+OPENAI, OPENAI_HOSTS = "openai", ("openai.com", "openai.azure.com")
 WAYS = frozenset({"request", "endpoint"})
+FREEFORM_TOOLS = "custom tools"
+FREEFORM_REFUSAL = (
+    r"(?:tool )?type[\s:='\"`]+custom(?!\w)|custom(?:[ _-]tool(?:s|_calls?)?)?(?!\w)"
+    r"|(?:body\.)?tools(?:\[\d+\]|\.\d+)\.(?:type|format|custom)"
+)
 OPTIONAL = {
     "reasoning.summary": r"reasoning\.summary|reasoning summar(?:y|ies)",
     "reasoning": r"reasoning(?:\.effort)?(?! summar)(?!\.summary)",
@@ -37,6 +43,7 @@ OPTIONAL = {
     "prompt_cache_key": "prompt_cache_key",
     "max_output_tokens": "max_output_tokens",
     MANAGEMENT: f"{MANAGEMENT}|compact_threshold",
+    FREEFORM_TOOLS: FREEFORM_REFUSAL,
 }
 """Fields that some models and servers do not know, and how their refusals name them."""
 
@@ -47,14 +54,19 @@ class ResponsesClient:
     def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
         self._endpoint = endpoint
         self._trigger = Negotiation({TRIGGER_TYPE: TRIGGER_TYPE})
-        self._wire = WireClient(endpoint, load_blob, ResponsesEncoder(endpoint.provider), OPTIONAL, transport)
+        # Tools that take one text are known at OpenAI alone; where that turns out to be wrong, they are functions.
+        knows = endpoint.provider == OPENAI or endpoint.host.endswith(OPENAI_HOSTS)
+        encoder = ResponsesEncoder(endpoint.provider, freeform=knows)
+        others = frozenset({FREEFORM_TOOLS})
+        self._wire = WireClient(endpoint, load_blob, encoder, OPTIONAL, transport, alternatives=others)
+        self._plain = ConversationCache(ResponsesEncoder(endpoint.provider), load_blob)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
-        encoded = self._wire.cache.encode(request)
         url, headers = self._endpoint.url("/responses"), self._endpoint.bearer_headers()
 
         def prepare() -> Call:
+            encoded = self._encode(request)
             decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
             body = self._body(request, encoded)
             ignored = self._wire.negotiation.ignored(MANAGEMENT, context_management(request.server))
@@ -73,7 +85,7 @@ class ResponsesClient:
         A server that does not know the trigger is asked at the endpoint, from then on at once.
         """
         del instructions
-        encoded = self._wire.cache.encode(request)
+        encoded = self._encode(request)
         wish = [encode_message("developer", [input_text(focus)])] if focus else []
         if request.server.compaction == "request" and self._trigger.allows(TRIGGER_TYPE):
             try:
@@ -114,7 +126,7 @@ class ResponsesClient:
 
     async def count(self, request: ModelRequest) -> int | None:
         """Return the provider's count of the request's tokens. Raises `ModelError`."""
-        body = join_object(self._conversation(request, self._wire.cache.encode(request)))
+        body = join_object(self._conversation(request, self._encode(request)))
         found = await self._wire.post_json(
             self._endpoint.url("/responses/input_tokens"), self._endpoint.bearer_headers(), body
         )
@@ -140,6 +152,11 @@ class ResponsesClient:
         allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
         model, *conversation = self._conversation(request, encoded, further)
         return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
+
+    def _encode(self, request: ModelRequest) -> Encoded:
+        """Return the conversation; tools that take one text are functions where the server has refused them."""
+        cache = self._wire.cache if self._wire.negotiation.allows(FREEFORM_TOOLS) else self._plain
+        return cache.encode(request)
 
     def _reasoning(self, request: ModelRequest) -> bytes:
         """Return the `reasoning` field for a model that reasons, or that the user asks to; else empty bytes."""

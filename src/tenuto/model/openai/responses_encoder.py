@@ -10,32 +10,36 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_dict, as_list
 from tenuto.model.openai.chat_encoder import data_url
-from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_call_id, wire_name
+from tenuto.model.wire.conversation import (
+    EMPTY_TEXT,
+    Gap,
+    ImageSource,
+    arguments_object,
+    freeform_input,
+    wire_call_id,
+    wire_name,
+)
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ToolSchema
 from tenuto.protocol.part import ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 
 MAX_CALL_ID = 64
+FUNCTION_CALL, FREEFORM_CALL = "function_call", "custom_tool_call"
 
 
 class ResponsesEncoder:
-    """Input items of one provider; reasoning and opaque items of others are left out."""
+    """Input items of one provider; reasoning and opaque items of others are left out.
 
-    def __init__(self, provider: str) -> None:
+    `freeform`: its server knows tools and calls that take one text; elsewhere they are functions.
+    """
+
+    def __init__(self, provider: str, *, freeform: bool = False) -> None:
         self._provider = provider
+        self._freeform = freeform
 
     def encode_tools(self, tools: Sequence[ToolSchema]) -> bytes:
         """Return the tools as a JSON array; empty bytes when there are none."""
-        items = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                "strict": False,
-            }
-            for tool in tools
-        ]
+        items = [_freeform_tool(tool) if tool.grammar and self._freeform else _function(tool) for tool in tools]
         return json_access.encode(items) if items else b""
 
     def encode_head(self, texts: Sequence[str]) -> list[bytes]:
@@ -48,7 +52,8 @@ class ResponsesEncoder:
         note, items = gap.note_text, list[bytes]()
         for place, result in enumerate(gap.results):
             extra = note if not gap.users and place == len(gap.results) - 1 else ""
-            items.append(_encode_output(result, extra, images))
+            kind = FREEFORM_CALL if self._freeform and result.call_id in gap.freeform else FUNCTION_CALL
+            items.append(_encode_output(kind, result, extra, images))
         for place, user in enumerate(gap.users):
             extra = note if place == len(gap.users) - 1 else ""
             items.append(_encode_user(user, extra, images))
@@ -83,25 +88,42 @@ class ResponsesEncoder:
                     fields["phase"] = part.phase
                 return json_access.encode(fields) if part.text.strip() else b""
             case ToolCallPart():
+                is_freeform = self._freeform and part.freeform
+                given = freeform_input(part.arguments) if is_freeform else arguments_object(part.arguments).decode()
                 fields = {
-                    "type": "function_call",
+                    "type": FREEFORM_CALL if is_freeform else FUNCTION_CALL,
                     "call_id": wire_call_id(part.id, MAX_CALL_ID),
                     "name": wire_name(part.name),
-                    "arguments": arguments_object(part.arguments).decode(),
+                    "input" if is_freeform else "arguments": given,
                 }
                 return json_access.encode(fields)
             case OpaquePart():
                 return bytes(part.block) if part.provider == self._provider else b""
 
 
-def _encode_output(result: ToolResultMessage, note: str, images: ImageSource) -> bytes:
+def _function(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+    }
+
+
+def _freeform_tool(tool: ToolSchema) -> dict[str, Any]:
+    form = {"type": "grammar", "syntax": "lark", "definition": tool.grammar}
+    return {"type": "custom", "name": tool.name, "description": tool.description, "format": form}
+
+
+def _encode_output(kind: str, result: ToolResultMessage, note: str, images: ImageSource) -> bytes:
     content = content_items(result.parts, images)
     content += [input_text(note)] if note else []
     output: Any = content
     if all(item["type"] == "input_text" for item in content):
         output = "\n\n".join(item["text"] for item in content) or EMPTY_TEXT
     call_id = wire_call_id(result.call_id, MAX_CALL_ID)
-    return json_access.encode({"type": "function_call_output", "call_id": call_id, "output": output})
+    return json_access.encode({"type": f"{kind}_output", "call_id": call_id, "output": output})
 
 
 def _encode_user(user: UserMessage, note: str, images: ImageSource) -> bytes:

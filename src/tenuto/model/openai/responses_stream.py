@@ -9,8 +9,8 @@ import msgspec
 
 from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
-from tenuto.model.openai.responses_encoder import COMPACTION, compacted_items
-from tenuto.model.wire.conversation import CallDraft, finish_call
+from tenuto.model.openai.responses_encoder import COMPACTION, FREEFORM_CALL, FUNCTION_CALL, compacted_items
+from tenuto.model.wire.conversation import CallDraft, finish_call, finish_freeform
 from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
@@ -68,7 +68,7 @@ class ResponsesDecoder:
         if kind in DELTAS:
             return [DELTAS[kind](as_text(data.get("delta")))]
         match kind:
-            case "response.function_call_arguments.delta":
+            case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
                 return self._take_arguments(data)
             case "response.reasoning_summary_part.added" if as_count(data.get("summary_index")):
                 return [ThinkingDelta("\n\n")]
@@ -127,7 +127,7 @@ class ResponsesDecoder:
 
     def _begin_item(self, data: dict[str, Any]) -> list[StreamPart]:
         item = as_dict(data.get("item"))
-        if item.get("type") != "function_call":
+        if item.get("type") not in {FUNCTION_CALL, FREEFORM_CALL}:
             return []
         index = as_count(data.get("output_index"))
         call = self._call_at.setdefault(index, len(self._call_at))
@@ -147,10 +147,9 @@ class ResponsesDecoder:
             case "reasoning":
                 parts.append(self._reasoning(item))
             case "function_call":
-                draft = CallDraft(
-                    as_text(item.get("call_id")), as_text(item.get("name")), [as_text(item.get("arguments"))]
-                )
-                parts.append(finish_call(draft, self._taken, cut_at=cut_at))
+                parts.append(finish_call(_draft(item, "arguments"), self._taken, cut_at=cut_at))
+            case "custom_tool_call":
+                parts.append(finish_freeform(_draft(item, "input"), self._taken, cut_at=cut_at))
             case str():
                 parts.append(OpaquePart(provider=self._provider, block=msgspec.Raw(json_access.encode(item))))
             case _:
@@ -174,6 +173,10 @@ class ResponsesDecoder:
             block = json_access.encode({key: item[key] for key in kept if item.get(key) is not None})
         text = "\n\n".join(text for text in texts if text)
         return ThinkingPart(text=text, provider=self._provider, block=msgspec.Raw(block))
+
+
+def _draft(item: dict[str, Any], given: str) -> CallDraft:
+    return CallDraft(as_text(item.get("call_id")), as_text(item.get("name")), [as_text(item.get(given))])
 
 
 def normal_usage(usage: dict[str, Any], parts: Sequence[AssistantPart] = ()) -> Usage | None:

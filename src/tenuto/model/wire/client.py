@@ -20,7 +20,7 @@ from tenuto.model.wire.conversation import ConversationCache, LoadBlob, WireEnco
 from tenuto.model.wire.stream import StreamDecoder, finished, read_answer
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
 
-_KIND = r"(?:parameters?|arguments?|fields?|propert(?:y|ies)|keys?|inputs?|options?|headers?|values?)(?:\(s\))?"
+_KIND = r"(?:parameters?|arguments?|fields?|propert(?:y|ies)|keys?|inputs?|options?|headers?|values?|types?)(?:\(s\))?"
 _UNKNOWN = r"(?:unsupported|unrecogni[sz]ed|unknown|unexpected|extra|additional|disallowed)"
 _NOT = (
     r"(?:(?:is|are|was|were) )?(?:not (?:currently )?(?:supported|permitted|allowed|recogni[sz]ed|known|available|"
@@ -103,7 +103,9 @@ class Negotiation:
 
 
 _SAYS_NO = re.compile(
-    rf"{_UNKNOWN}|{_NOT}|(?:does not|doesn't) support|no such|not a valid|invalid value|extra inputs", re.IGNORECASE
+    rf"{_UNKNOWN}|{_NOT}|(?:does not|doesn't) support|no such|not a valid|invalid value|extra inputs|"
+    r"(?:expected|should be) 'function'",
+    re.IGNORECASE,
 )
 
 

@@ -26,6 +26,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ModelRequest, ToolSchema
 from tenuto.protocol.part import ImagePart, ToolCallPart
+from tenuto.text.patch import is_whole
 
 MAX_ECHO = 200
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -62,6 +63,24 @@ def finish_call(draft: CallDraft, taken: set[str], *, cut_at: int | None = None)
     call_id = unique_id(draft.id, f"{draft.name}{draft.arguments}", taken)
     taken.add(call_id)
     return ToolCallPart(id=call_id, name=draft.name or "unknown", arguments=arguments, fault=fault, cut_at=cut_at)
+
+
+def finish_freeform(draft: CallDraft, taken: set[str], *, cut_at: int | None = None) -> ToolCallPart:
+    """Return a call whose draft is one text and no JSON, as it is stored; the rest is as in `finish_call`.
+
+    The text alone cannot tell whether it was cut off, but for a patch, which says where it ends.
+    """
+    given = draft.arguments
+    written = CallDraft(draft.id, draft.name, [json_access.encode({"input": given}).decode()])
+    call = finish_call(written, taken)
+    is_cut = cut_at is not None and not is_whole(given)
+    fault = f"the answer was cut off; written was: {_echo(given.strip())}" if is_cut else call.fault
+    return msgspec.structs.replace(call, freeform=True, fault=fault, cut_at=cut_at if is_cut else None)
+
+
+def freeform_input(arguments: str) -> str:
+    """Return the text of a freeform call, as the model wrote it."""
+    return json_access.as_text((json_access.decode_object(arguments) or {}).get("input"))
 
 
 def check_arguments(text: str) -> tuple[str, str]:
@@ -146,6 +165,8 @@ class Gap(Struct, frozen=True):
     results: tuple[ToolResultMessage, ...]
     users: tuple[UserMessage, ...]
     notes: tuple[str, ...]
+    freeform: frozenset[str] = frozenset()
+    """The ids of the freeform calls among those that the results answer."""
 
     @property
     def note_text(self) -> str:
@@ -158,8 +179,8 @@ def frame_note(text: str) -> str:
     return f"<{NOTE_TAG}>\n{text}\n</{NOTE_TAG}>"
 
 
-def gap_of(messages: Iterable[Message]) -> Gap:
-    """Return the gap that these messages, none of them an answer, form."""
+def gap_of(messages: Iterable[Message], answer: Message | None = None) -> Gap:
+    """Return the gap that these messages, none of them an answer, form behind `answer`."""
     results: list[ToolResultMessage] = []
     users: list[UserMessage] = []
     notes: list[str] = []
@@ -170,7 +191,8 @@ def gap_of(messages: Iterable[Message]) -> Gap:
             users.append(message)
         elif isinstance(message, DeveloperMessage) and message.text:
             notes.append(message.text)
-    return Gap(tuple(results), tuple(users), tuple(notes))
+    calls = answer.tool_calls if isinstance(answer, AssistantMessage) else ()
+    return Gap(tuple(results), tuple(users), tuple(notes), frozenset(call.id for call in calls if call.freeform))
 
 
 def head_of(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -379,7 +401,9 @@ class Conversation:
                 with_thinking = (True, b",".join(complete)) if complete != items else None
             answers += 1
         else:
-            items = self._encoder.encode_gap(gap_of(messages[start:end]), self._images)
+            items = self._encoder.encode_gap(
+                gap_of(messages[start:end], messages[start - 1] if start else None), self._images
+            )
         return Segment(
             end=end,
             is_answer=is_answer,

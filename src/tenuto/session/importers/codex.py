@@ -296,7 +296,8 @@ def _call(item: Fields) -> ToolCallPart:
     else:
         given = item.get("arguments")
     name = text(item, "name") or ("local_shell" if item.get("type") == "local_shell_call" else "unknown")
-    return ToolCallPart(id=call_id, name=name, arguments=arguments_text(given))
+    freeform = item.get("type") == "custom_tool_call" and "arguments" not in item
+    return ToolCallPart(id=call_id, name=name, arguments=arguments_text(given), freeform=freeform)
 
 
 def _unwrap(output: str) -> str:
