@@ -304,7 +304,7 @@ def test_b14_only_names_of_files_are_added(tmp_path, name):
     (tmp_path / "settings.toml").write_text(tomlkit.dumps({"instructions": {"also": ["GEMINI.md", name]}}))
     loaded, problems = load_settings(tmp_path, None, {})
     assert loaded.instructions.also == ()
-    assert problems == [f"{tmp_path / 'settings.toml'}: instructions.also is ignored: it takes a list of file names"]
+    assert problems == [f"{tmp_path / 'settings.toml'}:2: instructions.also is ignored: it takes a list of file names"]
 
 
 def test_b14_names_are_added_by_a_variable(tmp_path):

@@ -233,26 +233,62 @@ def home_directory(environ: Mapping[str, str]) -> Path:
     return Path(configured).expanduser() if configured else Path.home() / ".tenuto"
 
 
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One place that settings come from: a file, or the environment. `values` are those that hold, as they stand there.
+
+    `problems` has a line for each that does not; `text` is the file's.
+    """
+
+    name: str
+    values: dict[str, Any]
+    problems: tuple[str, ...] = ()
+    text: str = ""
+    is_project: bool = False
+
+
+ENVIRONMENT = "environment"
+
+
 def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
     """Return the settings and a line for every problem found on the way. Never raises for bad content.
 
     `project` is the working directory, somewhere in the project.
     """
-    problems: list[str] = []
+    sources = read_sources(home, project, environ)
+    return settings_of(sources), [problem for source in sources for problem in source.problems]
+
+
+def settings_of(sources: Sequence[Source]) -> Settings:
+    """Return what these sources make together, the later one wins."""
     merged: dict[str, Any] = {}
+    for source in sources:
+        _merge(merged, source.values)
+    return msgspec.convert(merged, Settings, strict=False)
+
+
+def read_sources(home: Path, project: Path | None, environ: Mapping[str, str]) -> list[Source]:
+    """Return the places of settings that there are, the weakest first."""
     own = home / "settings.toml"
-    _merge(merged, _accept(_read_toml(own, (), problems), str(own), problems))
+    sources = [_read_file(own)]
     file = _project_file(project, home) if project is not None else None
     if file is not None:
-        values = _read_toml(file, (project_root(file.parent.parent),), problems)
-        if values:
-            from tenuto.config.trust import keep_trusted  # few projects have settings
+        sources.append(_read_file(file, sources[0]))
+    problems: list[str] = []
+    values = _accept(_from_environment(environ, problems), ENVIRONMENT, problems)
+    return [*sources, Source(name=ENVIRONMENT, values=values, problems=tuple(problems))]
 
-            values, waiting = keep_trusted(values, Settings, merged.get("mode", Settings().mode))
-            problems += [f"{file}: {line.format(own=own)}" for line in waiting]
-            _merge(merged, _accept(values, str(file), problems))
-    _merge(merged, _accept(_from_environment(environ, problems), "environment", problems))
-    return msgspec.convert(merged, Settings, strict=False), problems
+
+def _read_file(file: Path, own: Source | None = None) -> Source:
+    """Read a settings file; that of a project counts as far as the user's `own` settings let it."""
+    problems: list[str] = []
+    text, values = _read_toml(file, () if own is None else (project_root(file.parent.parent),), problems)
+    if values and own is not None:
+        from tenuto.config.trust import keep_trusted  # few projects have settings
+
+        values, waiting = keep_trusted(values, Settings, own.values.get("mode", Settings().mode))
+        problems += [f"{file}: {line.format(own=own.name)}" for line in waiting]
+    values = _accept(values, str(file), problems, text)
+    return Source(name=str(file), values=values, problems=tuple(problems), text=text, is_project=own is not None)
 
 
 def _project_file(cwd: Path, home: Path) -> Path | None:
@@ -267,18 +303,18 @@ def _project_file(cwd: Path, home: Path) -> Path | None:
     return None
 
 
-def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> dict[str, Any]:
-    """Return the values of a file; one of a project lies `inside` it."""
+def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> tuple[str, dict[str, Any]]:
+    """Return a file's text and its values; one of a project lies `inside` it."""
     try:
         text = read_text(path, inside)
         import tomllib  # 3 ms; most people have no settings file
 
-        return tomllib.loads(text)
+        return text, tomllib.loads(text)
     except FileNotFoundError:
-        return {}
+        return "", {}
     except (OSError, ValueError, RecursionError, RefusedFileError) as error:
         problems.append(f"{path} cannot be read and is ignored: {error}")
-        return {}
+        return "", {}
 
 
 def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
@@ -313,14 +349,21 @@ def _list_or_text(value: str) -> object:
         return value
 
 
-def _accept(values: dict[str, Any], source: str, problems: list[str]) -> dict[str, Any]:
-    """Return `values` without what does not fit, naming each in `problems`."""
+def _accept(values: dict[str, Any], source: str, problems: list[str], text: str = "") -> dict[str, Any]:
+    """Return `values` without what does not fit, naming each in `problems`, with its line in the `text` of a file."""
     try:
         msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError:
+        from tenuto.config.lines import find_lines
         from tenuto.config.trust import keep_fitting
 
-        return keep_fitting(values, Settings, lambda fault: problems.append(f"{source}: {fault}"))
+        lines = find_lines(text)
+
+        def tell(path: tuple[str, ...], fault: str) -> None:
+            place = f"{source}:{lines[path]}" if path in lines else source
+            problems.append(f"{place}: {fault}")
+
+        return keep_fitting(values, Settings, tell)
     return values
 
 

@@ -26,10 +26,10 @@ _GIVEN = re.compile(r"Invalid enum value '?(.*?)'?$", re.DOTALL)
 
 
 def keep_fitting(
-    values: Mapping[str, Any], settings: type[msgspec.Struct], tell: Callable[[str], None]
+    values: Mapping[str, Any], settings: type[msgspec.Struct], tell: Callable[[tuple[str, ...], str], None]
 ) -> dict[str, Any]:
-    """Return what of a table fits settings of this type. One bad key costs that key; `tell` gets a line on each."""
-    return _fitting(values, settings, (), lambda path, fault: tell(_describe(fault, path, settings)))
+    """Return what of a table fits settings of this type. A bad key costs that key; `tell` gets it, and a line on it."""
+    return _fitting(values, settings, (), lambda path, fault: tell(path, _describe(fault, path, settings)))
 
 
 def name_key(path: Sequence[str]) -> str:
