@@ -223,6 +223,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.evaluating import run_eval
 
         return lambda: run_eval(tuple(rest))
+    if name == "doctor":
+        from tenuto.cli.doctor.command import run_doctor
+
+        return lambda: run_doctor(tuple(rest), home, os.environ)
     if name == "models":
         from tenuto.cli.models import run_models
 

@@ -368,11 +368,13 @@ def _accept(values: dict[str, Any], source: str, problems: list[str], text: str 
 
 
 def _merge(target: dict[str, Any], values: dict[str, Any]) -> None:
-    """Lay `values` over `target`, section by section."""
+    """Lay `values`, which stay as they are, over `target`, section by section."""
     for key, value in values.items():
-        present = target.get(key)
-        if isinstance(present, dict) and isinstance(value, dict):
-            _merge(cast("dict[str, Any]", present), cast("dict[str, Any]", value))
+        if isinstance(value, dict):
+            present = target.get(key)
+            section = present if isinstance(present, dict) else {}
+            target[key] = section
+            _merge(cast("dict[str, Any]", section), cast("dict[str, Any]", value))
         else:
             target[key] = value
 

@@ -141,6 +141,23 @@ class Git:
             raise GitFailedError(f"git could not be run: {error}") from error
 
 
+def git_version(environ: Mapping[str, str], seconds: float = CONFIG_SECONDS) -> str:
+    """Return which git there is, as `2.39.5`; empty where there is none. It looks at no repository for that."""
+    try:
+        ran = subprocess.run(
+            ["git", "--version"],
+            cwd="/",
+            env=_clean_environment(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.decode("utf-8", "replace").strip().removeprefix("git version ") if ran.returncode == 0 else ""
+
+
 def open_git(cwd: Path, environ: Mapping[str, str] | None = None, *, seconds: float = CONFIG_SECONDS) -> Git | None:
     """Return git for the work tree that `cwd` lies in, `None` where it lies in none; takes at most `seconds`.
 

@@ -62,7 +62,7 @@ def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
 
     Sessions in which nothing was ever said are left out.
     """
-    summaries = [summarise_session(directory) for directory in _directories(home, cwd)]
+    summaries = [summarise_session(directory) for directory in session_directories(home, cwd)]
     used = [summary for summary in summaries if summary is not None]
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 
@@ -76,7 +76,7 @@ class Latest(msgspec.Struct, frozen=True):
 
 def latest_session(home: Path, cwd: Path) -> Latest:
     """Return the project's session that was last written to and can be read."""
-    dated = [(_written(directory), directory) for directory in _directories(home, cwd)]
+    dated = [(_written(directory), directory) for directory in session_directories(home, cwd)]
     unreadable: list[SessionSummary] = []
     for _, directory in sorted(dated, reverse=True):
         summary = summarise_session(directory)
@@ -102,7 +102,7 @@ def find_session(home: Path, name: str) -> Path | None:
 
     Raises `SessionAmbiguous` when the beginning fits several.
     """
-    found = [directory for directory in _directories(home, None) if name and directory.name.startswith(name)]
+    found = [directory for directory in session_directories(home, None) if name and directory.name.startswith(name)]
     exact = [directory for directory in found if directory.name == name]
     matches = exact or found
     if len(matches) > 1:
@@ -120,7 +120,8 @@ def _words_of(session: SessionSummary) -> str:
     return f"{session.name} {session.first_text} {session.last_text}".casefold()
 
 
-def _directories(home: Path, cwd: Path | None) -> Iterator[Path]:
+def session_directories(home: Path, cwd: Path | None = None) -> Iterator[Path]:
+    """Yield the folders of all sessions, or of those of one project; none of them is opened."""
     projects = _subdirectories(home / SESSIONS) if cwd is None else [project_directory(home, cwd)]
     for project in projects:
         for directory in _subdirectories(project):

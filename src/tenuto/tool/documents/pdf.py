@@ -45,7 +45,7 @@ def pdf_text_of(data: bytes, name: str, watch: Callable[[subprocess.Popen[bytes]
     if find_spec("pypdf") is None:
         raise ToolError(
             f"{name} is a PDF file, and what reads it is not installed: the user can install it with "
-            f"{_install_command()}. "
+            f"{install_command()}. "
             "pdftotext through bash does too, where it is there."
         )
     answers = _run(data, watch)
@@ -73,7 +73,7 @@ def pdf_text_of(data: bytes, name: str, watch: Callable[[subprocess.Popen[bytes]
     return "\n".join(blocks)
 
 
-def _install_command() -> str:
+def install_command() -> str:
     """Return what installs the extra into the environment that runs the program: one made by uv has no pip."""
     python = shlex.quote(sys.executable)
     if find_spec("pip") is None:
